@@ -8,7 +8,7 @@ import { callId, type ToolCall } from './transcript/messages.js';
 import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
 import { failAtNode, namingNode } from './graph/finish-node.js';
 import { followDecision, followOutput } from './graph/follow-decision.js';
-import { currentDefinition } from './graph/node-definition.js';
+import { currentDefinition } from './named-prompts/turn-definition.js';
 import { currentNode } from './graph/node-tool.js';
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
@@ -88,7 +88,7 @@ const cutOff = {
 } as const;
 
 function answerEnd(state: RunState, reply: RecordedReply) {
-  const { definition } = state.config;
+  const definition = currentDefinition(state);
   switch (reply.finish) {
     case 'stop':
     case 'calls':

@@ -55,7 +55,14 @@ export async function continueAsNew(run: RunContext): Promise<void> {
  * that the run can do without are left out; null if even that is not enough.
  */
 function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
-  const { message: _, attachments: __, context, ...input } = run.input;
+  const {
+    message: _,
+    attachments: __,
+    prompt: ___,
+    promptArgs: ____,
+    context,
+    ...input
+  } = run.input;
   const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(hasContext && { context }) };
   const state = reduce(run.state, { type: 'segment-begun' });

@@ -1,6 +1,8 @@
-import { appendMessage, dropRepairBranch, withTurn } from '../change.js';
+import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
+import { failed } from '../make-outcome.js';
+import { promptProblem, promptText } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
 import { freshTurn } from '../turn.js';
 
@@ -9,7 +11,19 @@ export function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   const { taken } = takeMessages(state.inbox, number);
   const begun = joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
+  const problem = promptMisfit(state, taken);
+  if (problem !== null) return endTurn(begun, failed(begun, { reason: 'input', message: problem }));
   return beginPass(begun, { taken, at });
+}
+
+/** A prompt may come before the agent is loaded, or name one that a newer definition no longer has. */
+function promptMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
+  const problems = taken.map(({ prompt, args }) =>
+    prompt === undefined
+      ? null
+      : promptProblem(config.definition, { prompt, ...(args && { args }) }),
+  );
+  return problems.find((problem) => problem !== null) ?? null;
 }
 
 /** Moves the messages for the turn under way into the transcript, in the order of their arrival. */
@@ -22,7 +36,9 @@ export function joinMessages(state: RunState, at: number): RunState {
     before,
   );
   return taken.reduce<RunState>(
-    (next, { id, text, pinned, attachments, by, input }) => {
+    (next, message) => {
+      const { id, pinned, attachments, by, input } = message;
+      const text = textOf(state, message);
       // What a graph gets as data has no text for a model.
       if (text === '' && input !== undefined) return next;
       return appendMessage(next, at, {
@@ -34,8 +50,19 @@ export function joinMessages(state: RunState, at: number): RunState {
         ...(by !== undefined && { by }),
       });
     },
-    { ...noted, inbox },
+    withPrompt({ ...noted, inbox }, taken),
   );
+}
+
+function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
+  if (prompt === undefined) return text;
+  return promptText(config.definition, { prompt, ...(args && { args }) });
+}
+
+/** The turn uses what the newest prompt says; a message without a prompt changes nothing. */
+function withPrompt(state: RunState, taken: readonly Incoming[]): RunState {
+  const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
+  return prompt === undefined ? state : withTurn(state, { prompt });
 }
 
 /** Remembers who asks in this turn: rules may say that others have to decide. */
