@@ -14,6 +14,7 @@ export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
+export type { GivenMessage } from './core/input/given-messages.js';
 export type { AgentTexts } from './core/text/author-texts.js';
 export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';
 export type {

@@ -5,6 +5,7 @@ import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { Limits } from '../core/definition/definition.js';
 import type { TurnOf } from '../core/definition/output-type.js';
+import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
@@ -60,8 +61,10 @@ export interface ClientOptions extends ConnectionSettings {
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
 export interface StartOptions<Input = unknown> extends RunSettings {
-  /** Required, except for an open run that gets its first message later, and for a graph with `input`. */
+  /** Required, except with `messages` or `prompt`, for an open run that gets one later, and for a graph with `input`. */
   readonly message?: string;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
   /** For a graph: fields of its state as JSON, with which the first turn begins. */
   readonly input?: unknown extends Input ? JsonObject : Input;
   /** Attachments of the message: images by URL, and results of `attach`. */

@@ -41,7 +41,7 @@ export type PromptOutput<Prompts, Name, Default = Json> = [Name] extends [never]
 /** A message that is a named prompt of the agent, with its arguments. */
 export type NamedPromptMessage<Prompts, Name extends PromptName<Prompts>> = Omit<
   Ask,
-  'message' | 'input' | 'prompt' | 'args'
+  'message' | 'messages' | 'input' | 'prompt' | 'args'
 > & { readonly prompt: Name } & ArgsField<Prompts, Name>;
 
 /** What `ask` sends: a text, a message, or a named prompt. */
@@ -53,7 +53,11 @@ export type AskMessage<Prompts, Name extends PromptName<Prompts>> =
 /** How `start` names a prompt in place of `message`. */
 export type StartPrompt<Prompts, Name extends PromptName<Prompts>> =
   | { readonly prompt?: never; readonly promptArgs?: never }
-  | ({ readonly prompt: Name; readonly message?: never } & ArgsField<Prompts, Name, 'promptArgs'>);
+  | ({ readonly prompt: Name; readonly message?: never; readonly messages?: never } & ArgsField<
+      Prompts,
+      Name,
+      'promptArgs'
+    >);
 
 /** A message that was sent. That of a named prompt has the type of its output with the number of its turn. */
 export type SentPrompt<Prompts, Name> = [Name] extends [never]

@@ -12,11 +12,12 @@ import {
   type AskReceipt,
 } from './inbox.js';
 import { checkInput } from './input/check-object.js';
+import { givenProblem } from './input/given-messages.js';
 import { checkFlag, checkText, show } from './input/input.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
-import { promptMessageProblem, promptProblem } from './named-prompts/named-prompt.js';
+import { promptMessageProblem, promptText, textProblem } from './named-prompts/named-prompt.js';
 import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
@@ -32,6 +33,7 @@ const FIELDS = [
   'input',
   'prompt',
   'args',
+  'messages',
 ];
 const MAX_ID_CHARACTERS = 200;
 /** Limit on a message, because the history records it. */
@@ -67,7 +69,7 @@ export function askRefusal(
   id: string,
 ): string | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
-  const misfit = inputMisfit(state, ask) ?? promptMisfit(state, ask);
+  const misfit = inputMisfit(state, ask) ?? textMisfit(state, ask);
   if (misfit !== null) return misfit;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
@@ -91,6 +93,7 @@ export function askRefusal(
     ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.input && { input: ask.input }),
     ...(ask.args && { args: ask.args }),
+    ...(ask.messages && { messages: ask.messages }),
   });
 }
 
@@ -113,6 +116,7 @@ export function acceptMessage(
     turn,
     ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.input && { input: ask.input }),
+    ...(ask.messages && { messages: ask.messages }),
     ...(ask.prompt !== undefined && { prompt: ask.prompt }),
     ...(ask.args && { args: ask.args }),
     ...(ask.pin && { pinned: true as const }),
@@ -162,21 +166,25 @@ function pinnedBytes({ transcript, inbox }: RunState): number {
 
 /** A message that names a prompt, or has an input for a graph, needs no text. */
 function checkMessageOrInput(ask: Record<string, unknown>): string | null {
-  const { message, input, prompt, args } = ask;
-  if (prompt !== undefined) return promptMessageProblem(ask, args);
+  const { message, input, prompt, args, messages } = ask;
+  if (prompt !== undefined) return promptMessageProblem(ask, args) ?? givenProblem(ask);
   if (args !== undefined) return 'args: expected a prompt that takes them; give "prompt" too';
+  if (messages !== undefined) return givenProblem(ask);
   if (input === undefined) return checkText(message);
   const problem = checkInput(input);
   return problem ?? (message === '' || message === undefined ? null : checkText(message));
 }
 
-/** A prompt that comes before the agent is loaded is checked when its turn begins. */
-function promptMisfit(
-  state: RunState,
-  { prompt, args }: Pick<Ask, 'prompt' | 'args'>,
-): string | null {
-  if (prompt === undefined || !isLoaded(state)) return null;
-  return promptProblem(state.config.definition, { prompt, ...(args && { args }) });
+/** What comes before the agent is loaded is checked when its turn begins. */
+function textMisfit(state: RunState, ask: Ask): string | null {
+  if (!isLoaded(state)) return null;
+  const { definition } = state.config;
+  const problem = textProblem(definition, ask);
+  const { prompt, args, pin } = ask;
+  if (problem !== null || prompt === undefined || pin !== true) return problem;
+  const bytes = jsonLength(promptText(definition, { prompt, ...(args && { args }) }));
+  if (bytes <= MAX_PINNED_BYTES) return null;
+  return `pin: expected a prompt of at most ${MAX_PINNED_BYTES} bytes, got ${bytes}; send it without`;
 }
 
 /** Only a graph has a state that an input can change. */
@@ -204,7 +212,8 @@ function checkMode(value: unknown): string | null {
 }
 
 function checkSize(ask: Record<string, unknown>): string | null {
-  const bytes = jsonLength(textField(ask, 'message')) + argsBytes(ask['args']);
+  const bytes =
+    jsonLength(textField(ask, 'message')) + argsBytes(ask['args']) + argsBytes(ask['messages']);
   const isPinned = ask['pin'] === true;
   const max = isPinned ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
   if (bytes <= max) return null;

@@ -1,4 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { GivenMessage } from './input/given-messages.js';
 import type { JsonObject } from './json.js';
 import type { Attachment } from './transcript/messages.js';
 
@@ -16,6 +17,8 @@ export interface Incoming {
   readonly by?: string;
   /** For a graph: a patch of its state. The text may then be empty. */
   readonly input?: JsonObject;
+  /** Several messages in place of the text, which is then empty. */
+  readonly messages?: readonly GivenMessage[];
   /** The prompt of the agent that is the message's text; "text" is then empty. */
   readonly prompt?: string;
   /** The arguments of the prompt. */
@@ -49,8 +52,10 @@ export type AskMode = 'queue' | 'steer';
 
 /** The argument of the update `ask`: a message for the run. */
 export interface Ask {
-  /** Required, except with `prompt`, and for a graph with `input`. */
+  /** Required, except with `prompt` or `messages`, and for a graph with `input`. */
   readonly message?: string;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
   /** In place of `message`: a prompt of the agent, whose text, output, tools, and settings the turn uses. */
   readonly prompt?: string;
   /** The arguments of the prompt. */
@@ -164,11 +169,11 @@ function waitingBytes(message: Incoming): number {
 }
 
 /** The parts of a message that count toward its size. */
-type Carried = Pick<Incoming, 'text' | 'attachments' | 'input' | 'args'>;
+type Carried = Pick<Incoming, 'text' | 'attachments' | 'input' | 'args' | 'messages'>;
 
 /** Returns the bytes of a message as it is passed from segment to segment. */
-export function carriedBytes({ text, attachments, input, args }: Carried): number {
-  const parts = [attachments, input, args].filter((part) => part !== undefined);
+export function carriedBytes({ text, attachments, input, args, messages }: Carried): number {
+  const parts = [attachments, input, args, messages].filter((part) => part !== undefined);
   const rest = parts.reduce((sum, part) => sum + byteLength(JSON.stringify(part)), 0);
   return jsonLength(text) + rest;
 }

@@ -2,6 +2,7 @@ import { InputError } from '../core/errors.js';
 import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
+import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
@@ -39,6 +40,7 @@ export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
     readonly message?: string;
+    readonly messages?: readonly GivenMessage[];
     readonly prompt?: string;
     /** JSON; of a client that knows the agent, in the type of its prompt. */
     readonly promptArgs?: unknown;

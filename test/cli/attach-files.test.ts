@@ -151,7 +151,7 @@ describe('--arg', () => {
 describe('--prompt', () => {
   test('starts a run with a prompt, and sends one to it', async () => {
     stub.script(reply.text('begun'), reply.text('reported'));
-    const template = ['--arg', 'language=French', '--arg', 'times:=3'];
+    const ofInstructions = ['--arg', 'language=French', '--arg', 'times:=3'];
     const prompt = ['--prompt', 'report', '--arg', 'topic=Rome'];
     const id = `prompted-${rig.taskQueue}`;
     // With the configuration, the command knows which arguments belong to the instructions.
@@ -167,7 +167,7 @@ describe('--prompt', () => {
       'run',
       'speaker',
       ...prompt,
-      ...template,
+      ...ofInstructions,
       '--open',
       '--id',
       id,

@@ -172,6 +172,9 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     const long = definitionWith({ p: { text: template('{{a}}'.repeat(9), { args: ['a'] }) } });
     const args = { a: 'x'.repeat(30_000) };
     expect(promptProblem(long, { prompt: 'p', args })).toContain('got 270000');
+    const state = initialState({ ...unloadedConfig('a'), definition: long }, { open: true });
+    const pinned = { prompt: 'p', args: { a: 'x'.repeat(2_000) }, pin: true };
+    expect(askRefusal(state, pinned, 'm')).toContain('pin: expected a prompt of at most 16384');
   });
 });
 

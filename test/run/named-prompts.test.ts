@@ -142,3 +142,26 @@ test('an agent and a graph call another agent by one of its prompts', async () =
     ['Plan a trip to Ulm.', 'answer'],
   ]);
 });
+
+test('several messages begin a run, and later a turn, as a conversation', async () => {
+  const model = scriptedModel([replyText('No.'), replyText('Yes.')]);
+  await rig.stopWorkers();
+  await rig.worker([planner], { models: { m: model } });
+  const user = (text: string) => ({ role: 'user', text }) as const;
+  const assistant = (text: string) => ({ role: 'assistant', text }) as const;
+  const first = [user('Is 7 prime?'), assistant('Yes.'), user('And 9?')];
+  const handle = await rig.start({ agent: 'planner', messages: first, open: true });
+  expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'No.', steps: 1 });
+  await ask(handle, { messages: [user('I forgot:'), user('and 11?')] });
+  expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Yes.' });
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  const { projection } = await rig.end(handle);
+  expect(model.requests[1]?.messages.map(({ role, text }) => ({ role, text }))).toEqual([
+    ...first,
+    assistant('No.'),
+    user('I forgot:'),
+    user('and 11?'),
+  ]);
+  // Only what a model has said in this run has a usage.
+  expect([...projection.usageByMessage.keys()]).toEqual([3, 6]);
+});

@@ -1,6 +1,7 @@
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
+import type { GivenMessage } from '../input/given-messages.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import { artifactShape, attachmentShape, blobShape, callShape, messageShape } from './message.js';
@@ -152,6 +153,7 @@ const inbox = fields<Inbox>({
       refresh: optional(yes),
       by: optional(text),
       input: optional(jsonObject),
+      messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
       prompt: optional(text),
       args: optional(jsonObject),
     }),

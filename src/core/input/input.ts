@@ -8,6 +8,7 @@ import { blobShape } from '../guards/message.js';
 import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
+import { givenProblem, type GivenMessage } from './given-messages.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
@@ -39,6 +40,8 @@ export interface RunInput {
   readonly input?: JsonObject;
   /** Arguments of an agent whose instructions are a template. */
   readonly args?: JsonObject;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
   /** In place of `message`: a prompt of the agent. */
   readonly prompt?: string;
   /** Arguments of the prompt. */
@@ -74,7 +77,6 @@ export interface InputProblem {
 }
 
 const MAX_NAME_CHARACTERS = 1_000;
-
 const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
 
@@ -96,6 +98,7 @@ const FIELDS = [
   'depth',
   'budget',
   'args',
+  'messages',
   'prompt',
   'promptArgs',
   'input',
@@ -132,8 +135,7 @@ export function parseRunInput(
       value['message'],
       continued ||
         value['open'] === true ||
-        value['input'] !== undefined ||
-        value['prompt'] !== undefined,
+        [value['input'], value['prompt'], value['messages']].some((one) => one !== undefined),
     ) ??
     checkAttached(value) ??
     checkLimits(value['limits'], 'limits') ??
@@ -146,6 +148,7 @@ export function parseRunInput(
     checkArgs(value['args']) ??
     checkInput(value['input']) ??
     startPromptProblem(value) ??
+    givenProblem(value) ??
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??
     checkBy(value['by']) ??
@@ -175,9 +178,10 @@ function checkMessage(value: unknown, open: boolean): string | null {
   return 'message: expected a string, got none; give one, or give "open": true and send it later';
 }
 
-function checkAttached({ message, prompt, attachments }: Record<string, unknown>): string | null {
-  if (attachments === undefined || message !== undefined || prompt !== undefined)
-    return checkAttachments(attachments);
+function checkAttached(value: Record<string, unknown>): string | null {
+  const { message, prompt, messages, attachments } = value;
+  const said = [message, prompt, messages].some((one) => one !== undefined);
+  if (attachments === undefined || said) return checkAttachments(attachments);
   return 'attachments: expected a message that they belong to; give "message" too';
 }
 

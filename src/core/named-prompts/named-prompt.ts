@@ -1,5 +1,5 @@
 import type { AgentDefinition, PromptDefinition } from '../definition/definition.js';
-import { byteLength } from '../inbox.js';
+import { byteLength, type Ask } from '../inbox.js';
 import { checkArgs } from '../input/check-object.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js';
 import { fillText } from '../text/author-texts.js';
@@ -52,6 +52,18 @@ export function startPromptProblem(value: Record<string, unknown>): string | nul
   const { prompt, promptArgs } = value;
   if (prompt !== undefined) return promptMessageProblem(value, promptArgs);
   return promptArgs === undefined ? null : 'promptArgs: expected a prompt; give "prompt" too';
+}
+
+/** Returns why this agent cannot take the prompt or the messages of a message, or null. */
+export function textProblem(
+  definition: Prompts & Pick<AgentDefinition, 'graph'>,
+  { prompt, args, messages }: Pick<Ask, 'prompt' | 'args' | 'messages'>,
+): string | null {
+  if (messages !== undefined && definition.graph !== undefined) {
+    return `messages: "${definition.name}" is a graph, which takes one message; send "message" or "input"`;
+  }
+  if (prompt === undefined) return null;
+  return promptProblem(definition, { prompt, ...(args && { args }) });
 }
 
 /** Returns why an agent has no such prompt, or why the arguments do not fit it; null if they do. */

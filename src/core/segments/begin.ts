@@ -17,7 +17,8 @@ export interface Beginning {
 /** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
   const { open = false, attachments, contextBlob, fork, archive = open } = input;
-  const isEmpty = input.input === undefined && input.prompt === undefined;
+  const isEmpty =
+    input.input === undefined && input.prompt === undefined && input.messages === undefined;
   const text = input.message ?? (isEmpty ? undefined : '');
   const config = unloadedConfig(input.agent);
   const context = contextBlob && { contextBlob: { ...contextBlob, root } };
@@ -37,6 +38,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(attachments && { attachments }),
     ...(by !== undefined && { by }),
     ...(input.input && { input: input.input }),
+    ...(input.messages && { messages: input.messages }),
     ...(input.prompt !== undefined && { prompt: input.prompt }),
     ...(input.promptArgs && { args: input.promptArgs }),
   };

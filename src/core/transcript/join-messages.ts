@@ -1,8 +1,9 @@
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
+import type { GivenMessage } from '../input/given-messages.js';
 import { failed } from '../make-outcome.js';
-import { promptProblem, promptText } from '../named-prompts/named-prompt.js';
+import { promptText, textProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
 import { freshTurn } from '../turn.js';
 
@@ -11,18 +12,14 @@ export function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   const { taken } = takeMessages(state.inbox, number);
   const begun = joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
-  const problem = promptMisfit(state, taken);
+  const problem = textMisfit(state, taken);
   if (problem !== null) return endTurn(begun, failed(begun, { reason: 'input', message: problem }));
   return beginPass(begun, { taken, at });
 }
 
-/** A prompt may come before the agent is loaded, or name one that a newer definition no longer has. */
-function promptMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
-  const problems = taken.map(({ prompt, args }) =>
-    prompt === undefined
-      ? null
-      : promptProblem(config.definition, { prompt, ...(args && { args }) }),
-  );
+/** A message may come before the agent is loaded, or name a prompt that a newer definition no longer has. */
+function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
+  const problems = taken.map((message) => textProblem(config.definition, message));
   return problems.find((problem) => problem !== null) ?? null;
 }
 
@@ -30,18 +27,21 @@ function promptMisfit({ config }: RunState, taken: readonly Incoming[]): string 
 export function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
-  const { notes = [], ...before } = withRequesters(dropRepairBranch(state), taken);
+  const { notes = [], ...unnoted } = withRequesters(dropRepairBranch(state), taken);
   const noted = notes.reduce<RunState>(
     (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
-    before,
+    unnoted,
   );
   return taken.reduce<RunState>(
     (next, message) => {
-      const { id, pinned, attachments, by, input } = message;
-      const text = textOf(state, message);
+      const { id, pinned, attachments, by, input, messages = [] } = message;
+      const before = messages
+        .slice(0, -1)
+        .reduce<RunState>((so, one) => appendGiven(so, at, one), next);
+      const text = messages.at(-1)?.text ?? textOf(state, message);
       // What a graph gets as data has no text for a model.
       if (text === '' && input !== undefined) return next;
-      return appendMessage(next, at, {
+      return appendMessage(before, at, {
         role: 'user',
         text,
         ...(attachments && { attachments }),
@@ -52,6 +52,11 @@ export function joinMessages(state: RunState, at: number): RunState {
     },
     withPrompt({ ...noted, inbox }, taken),
   );
+}
+
+/** Of several messages that are sent as one, the last one has the id and the attachments. */
+function appendGiven(state: RunState, at: number, { role, text }: GivenMessage): RunState {
+  return appendMessage(state, at, role === 'user' ? { role, text } : { role, text, given: true });
 }
 
 function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
