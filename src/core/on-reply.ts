@@ -1,4 +1,5 @@
 import { openBatch } from './calls/open-batch.js';
+import type { AgentDefinition } from './definition/definition.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './make-outcome.js';
@@ -92,7 +93,7 @@ function answerEnd(state: RunState, reply: RecordedReply) {
   switch (reply.finish) {
     case 'stop':
     case 'calls':
-      if (definition.onPlainText === 'fail' && definition.tools.length > 0) {
+      if (demandsCall(definition)) {
         const message = plainTextHint(definition.model);
         return failed(state, { reason: 'invalid_output', message, answer: reply.text });
       }
@@ -104,6 +105,11 @@ function answerEnd(state: RunState, reply: RecordedReply) {
     case 'refused':
       return failed(state, { reason: 'refused', message: refusedHint, answer: reply.text });
   }
+}
+
+/** A turn that may call no tool can only answer. */
+function demandsCall({ onPlainText, tools, toolChoice }: AgentDefinition): boolean {
+  return onPlainText === 'fail' && tools.length > 0 && toolChoice !== 'none';
 }
 
 function plainTextHint(model: string): string {

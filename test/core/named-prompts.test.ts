@@ -102,6 +102,19 @@ describe('what a turn uses', () => {
   });
 });
 
+test('a turn without tools may answer in text, even if text of the agent is a failure otherwise', () => {
+  const strict = { ...definition, onPlainText: 'fail' } as const;
+  const ended = (ask: Ask) => {
+    const { output: _, ...noOutput } = strict;
+    const state = initialState({ ...unloadedConfig('a'), definition: noOutput }, { open: true });
+    const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+    const reply = { text: 'Hi', finish: 'stop', usage } as const;
+    return outcomeOf(reduce(turnOf(state, ask), { type: 'model-replied', reply, at: 2 }));
+  };
+  expect(ended({ message: 'Hello' })).toMatchObject({ reason: 'invalid_output' });
+  expect(ended({ prompt: 'talk' })).toMatchObject({ status: 'completed', answer: 'Hi' });
+});
+
 test('the message has the name and the arguments only; the text is in the pinned definition', () => {
   const { event } = acceptMessage(loaded(), { prompt: 'again', id: 'm' }, 'm');
   expect(event).toEqual({
