@@ -8,7 +8,7 @@ import type {
   ToolCalls,
   ToolChoice,
 } from '../core/definition/definition.js';
-import type { Typed } from '../core/definition/output-type.js';
+import type { Typed, TypedPrompts } from '../core/definition/output-type.js';
 import type { Json } from '../core/json.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { AgentTexts } from '../core/text/author-texts.js';
@@ -20,10 +20,11 @@ import type { AgentOutput, AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
 import type { GraphParts } from './graph-parts.js';
 import type { Rememberer, RememberFunction, RememberOptions } from './memory.js';
+import type { NamedPrompt, PromptTable, PromptTypes } from './prompts.js';
 import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
 
 /** What an author passes to `defineAgent`. */
-export interface AgentOptions<Output = Json> {
+export interface AgentOptions<Output = Json, Prompts extends PromptTable = PromptTable> {
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
   /** The system message; if it is a template, each run gives the arguments. */
@@ -96,6 +97,11 @@ export interface AgentOptions<Output = Json> {
   readonly rules?: readonly Rule[];
   /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
   readonly texts?: AgentTexts;
+  /**
+   * Named prompts: a message that names one gets its text, and the turn its output, tools, and settings. So
+   * one conversation can ask for a plan under one schema, then for a report under another.
+   */
+  readonly prompts?: Prompts & PromptTable;
 }
 
 /** An agent as a tool of another one, with the options of that tool. */
@@ -107,10 +113,13 @@ export interface CalledAgent {
   readonly description?: string;
   /** What happens to the called run if its caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
+  /** A named prompt of the agent, in place of a message: the tool takes its arguments. */
+  readonly prompt?: string;
 }
 
 /** An agent made by `defineAgent`: checked, with defaults filled in. */
-export interface Agent<Output = unknown> extends Typed<Output> {
+export interface Agent<Output = unknown, Prompts = unknown>
+  extends Typed<Output>, TypedPrompts<PromptTypes<Prompts, Output>> {
   readonly name: string;
   readonly instructions: string;
   /** The template if the instructions are one, else null; `instructions` is then its text. */
@@ -143,6 +152,8 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly rules: readonly Rule[];
   /** Absent: perdure's own. */
   readonly texts?: AgentTexts;
+  /** The named prompts; absent: none. */
+  readonly prompts?: ReadonlyMap<string, NamedPrompt>;
   /** Present if the agent is a graph, made by `defineGraph`. */
   readonly graph?: GraphParts;
 }

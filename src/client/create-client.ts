@@ -9,7 +9,6 @@ import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
-import type { Outcome } from '../core/outcome.js';
 import { createRunStreams } from '../live/run-streams.js';
 import { liveWorkers } from '../live/live-workers.js';
 import { readLiveHosts } from '../live/live-hosts.js';
@@ -72,7 +71,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     ...options,
   });
   return {
-    async start(agent, { id = newRunId(agentName(agent)), ...given }) {
+    async start(agent, { id = newRunId(agentName(agent)), ...given }: RunStart) {
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),
@@ -85,16 +84,14 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     fork: (run, given) => forkRun(client, idOf(run), { ...(by && { by }), ...given, blobs }),
     async ask(run, message, options = {}) {
       assertKnownAgent(config, options.start?.agent, options.start);
-      return await ask(
-        client,
-        { run, message, taskQueue, blobs },
-        { ...withBy(options), ...options },
-      );
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const to = { run, message: message as string | Ask, taskQueue, blobs };
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
+      return (await ask(client, to, { ...withBy(options), ...options })) as never;
     },
-    async result<Output>(run: RunLike<Output>, options = {}) {
-      const outcome = await waitForResult(client, idOf(run), options);
+    async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
-      return outcome as Outcome<Output>;
+      return (await waitForResult(client, idOf(run), options)) as never;
     },
     status: async (run) => await readStatus(client, await readRun(client, idOf(run)), Date.now()),
     transcript: (run, range = {}) => readTranscript(client, idOf(run), { ...range, archive }),
@@ -132,6 +129,9 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     [Symbol.asyncDispose]: disconnect,
   };
 }
+
+/** What a run starts with, without the types of its agent. */
+type RunStart = Parameters<typeof createRunInput>[1] & { readonly id?: string };
 
 interface Connected {
   readonly client: Client;

@@ -8,6 +8,7 @@ import type { Outcome } from './outcome.js';
 import type { Decision } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
+import type { PromptCall } from './named-prompts/named-prompt.js';
 import type { BlobRef, ContextRef, ToolCall } from './transcript/messages.js';
 import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
@@ -40,6 +41,8 @@ export interface LoadAgentInput {
   readonly depth?: number;
   /** Arguments for instructions that are a template. */
   readonly args?: JsonObject;
+  /** The prompt that the run's first message names; absent once the run has an agent. */
+  readonly prompt?: PromptCall;
   /** What the caller has left of its limits. */
   readonly budget?: LimitSet;
   /** The run's context; present only if it is too large to travel with every call. */
@@ -66,6 +69,8 @@ export interface CallModelInput {
   readonly closing?: true;
   /** The node of the graph that asks the model in its own way; absent for any other call. */
   readonly node?: string;
+  /** The prompt of the agent that the turn's message names; absent if it names none. */
+  readonly prompt?: string;
   /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
   /** For a summary: how many tokens the model reads at most; absent if unknown. */

@@ -71,7 +71,11 @@ export function newRunId(agent: string, now: Date = new Date()): string {
 }
 
 /** Returns the run's summary for Temporal's UI: Markdown that shows the message as it was written. */
-export function runSummary({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
+export function runSummary({
+  agent,
+  prompt = '',
+  message = prompt,
+}: Pick<RunInput, 'agent' | 'message' | 'prompt'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
   return workflowSummary(`${visible(agent)}: ${cut}`);

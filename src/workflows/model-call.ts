@@ -4,7 +4,7 @@ import type { TimedAction } from '../core/next-action.js';
 import { askedMessages } from '../core/documents.js';
 import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
-import { askingNode } from '../core/graph/node-definition.js';
+import { currentAsking, definitionFor } from '../core/named-prompts/turn-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
 import { functionActivities, modelActivity } from './activities.js';
@@ -36,7 +36,11 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
 }
 
 function modelInput({ state, input }: RunContext, action: ModelAction): CallModelInput {
-  const { definition, contextBlob, window } = state.config;
+  const { contextBlob, window } = state.config;
+  const { node, prompt } = currentAsking(state);
+  const definition = definitionFor(state.config.definition, {
+    ...(prompt !== undefined && { prompt }),
+  });
   const { context, rules } = input;
   const { maxOutputTokens } = action;
   const reads =
@@ -44,7 +48,6 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     definition.output?.type === 'function' ||
     definition.tools.some(({ approval }) => approval);
   const size = window !== undefined && { window };
-  const node = askingNode(state);
   return {
     upTo: promptLength(state.transcript),
     head: state.transcript.head,
@@ -53,6 +56,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     step: state.turn.spent.steps + 1,
     ...(action.type === 'call-model' && action.closing && { closing: true as const }),
     ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
+    ...(action.type === 'call-model' && prompt !== undefined && { prompt }),
     ...(action.type === 'compact' && { compact: action.cut, ...size }),
     ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),
