@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { RememberInput } from '../core/contract.js';
+import type { RememberInput } from '../core/input/turn-inputs.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { problemFailure } from './failures.js';

@@ -3,8 +3,8 @@ import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
 import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
+import type { RememberInput, RetrieveInput } from './input/turn-inputs.js';
 import type { Json, JsonObject } from './json.js';
-import type { Outcome } from './outcome.js';
 import type { Decision } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
@@ -165,29 +165,6 @@ export interface NotifyRequestInput {
   readonly request: Request;
   readonly agent: string;
   readonly turn: number;
-}
-
-/** Input of `retrieve`. It names the prompt as a model call does. */
-export interface RetrieveInput {
-  readonly upTo: number;
-  readonly head: string;
-  readonly definition: string;
-  readonly turn: number;
-  /** How many of the newest messages of the prompt are the subject of the turn. */
-  readonly asked: number;
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
-  /** Why the run is blocked, if this is a probe. */
-  readonly blocked?: ToolBlock;
-}
-
-/** Input of `remember`. It names the prompt as a model call does. */
-export interface RememberInput extends Omit<RetrieveInput, 'asked' | 'blocked'> {
-  /** How many of the newest messages of the prompt are of the turn. */
-  readonly own: number;
-  readonly outcome: Outcome;
-  /** The same for each attempt, also after a reset: a store that has seen it drops the turn. */
-  readonly key: string;
 }
 
 /** Input of the activity that stores messages outside the history. */

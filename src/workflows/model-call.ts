@@ -1,5 +1,6 @@
 import { MODEL_BLOCKS, TOOL_BLOCKS } from '../core/blocked.js';
-import type { CallModelInput, RememberInput, RetrieveInput } from '../core/contract.js';
+import type { CallModelInput } from '../core/contract.js';
+import type { RememberInput, RetrieveInput } from '../core/input/turn-inputs.js';
 import type { TimedAction } from '../core/next-action.js';
 import { askedMessages } from '../core/documents.js';
 import { outcomeOf } from '../core/turn.js';
