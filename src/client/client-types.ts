@@ -71,6 +71,11 @@ export interface StartOptions<Input = unknown> extends RunSettings {
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */
   readonly id?: string;
+  /**
+   * Whether the id of a run that has ended may be taken again; default false. The new run has nothing of
+   * the earlier one, which readers then find by its run id in Temporal alone.
+   */
+  readonly reuseId?: boolean;
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
 }
@@ -88,7 +93,8 @@ export interface AskOptions extends DecisionOptions {
  */
 export interface PerdureClient extends DecisionMethods {
   /**
-   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed.
+   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without
+   * `reuseId`, existed.
    *
    * @example
    * ```ts

@@ -71,14 +71,14 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     ...options,
   });
   return {
-    async start(agent, { id = newRunId(agentName(agent)), ...given }: RunStart) {
+    async start(agent, { id = newRunId(agentName(agent)), reuseId, ...given }: RunStart) {
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),
         ...given,
         ...(await claimAttachments(blobs, id, given)),
       });
-      return await startRun(client, input, { id, taskQueue });
+      return await startRun(client, input, { id, taskQueue, reuseId });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) => forkRun(client, idOf(run), { ...(by && { by }), ...given, blobs }),
@@ -131,7 +131,10 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
 }
 
 /** What a run starts with, without the types of its agent. */
-type RunStart = Parameters<typeof createRunInput>[1] & { readonly id?: string };
+type RunStart = Parameters<typeof createRunInput>[1] & {
+  readonly id?: string;
+  readonly reuseId?: boolean;
+};
 
 interface Connected {
   readonly client: Client;

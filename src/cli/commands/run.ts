@@ -27,6 +27,7 @@ export interface RunOptions extends FollowOptions {
   /** The words of the message. */
   readonly message: readonly string[];
   readonly id?: string;
+  readonly reuseId?: boolean;
   readonly open?: boolean;
   readonly detach?: boolean;
   readonly maxSteps?: number;
@@ -48,6 +49,7 @@ export const run: Command<RunOptions> = {
       .argument('<agent>', 'name of the agent')
       .argument('[message...]', 'the task; or --prompt, or for a graph --input')
       .option(...ID)
+      .option('--reuse-id', 'take the id of a run that has ended again')
       .option(...OPEN)
       .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
       .option(...NO_WAIT)
@@ -61,7 +63,7 @@ export const run: Command<RunOptions> = {
   async run(context, options) {
     const input = await inputOf(context, options, await attachedFiles(context, options.attach));
     await checkAgent(context, input);
-    if (options.detach) return await startDetached(context, input, options.id);
+    if (options.detach) return await startDetached(context, input, options);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker.js').catch(() => undefined);
@@ -69,7 +71,7 @@ export const run: Command<RunOptions> = {
     const client = await context.client();
     const taskQueue = await context.taskQueue();
     return await withHostedWorker(context, taskQueue, async (host) => {
-      const started = await start(context, client, { input, taskQueue, id: options.id });
+      const started = await start(context, client, { input, taskQueue, place: options });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
       return await followAndReport(context, followed, options);
@@ -81,7 +83,7 @@ export const run: Command<RunOptions> = {
 async function startDetached(
   context: CliContext,
   input: RunInput,
-  requestedId: string | undefined,
+  place: Pick<RunOptions, 'id' | 'reuseId'>,
 ): Promise<ExitCode> {
   const taskQueue = await context.taskQueue();
   const server = await context.server({ start: false }).catch((error: unknown) => {
@@ -91,7 +93,7 @@ async function startDetached(
   });
   const client = await context.client();
   if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
-  const { id, runId } = await start(context, client, { input, taskQueue, id: requestedId });
+  const { id, runId } = await start(context, client, { input, taskQueue, place });
   const link = uiLink(server, id);
   context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
   context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
@@ -113,14 +115,15 @@ async function start(
   given: {
     readonly input: RunInput;
     readonly taskQueue: string;
-    readonly id: string | undefined;
+    readonly place: Pick<RunOptions, 'id' | 'reuseId'>;
   },
 ): Promise<StartedRun> {
   const { newRunId, startRun } = await import('../../updates/start.js');
-  const { taskQueue, id = newRunId(given.input.agent) } = given;
+  const { taskQueue, place } = given;
+  const { id = newRunId(given.input.agent), reuseId } = place;
   const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
   try {
-    return await startRun(client, input, { id, taskQueue });
+    return await startRun(client, input, { id, taskQueue, reuseId });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id, taskQueue }, error);
