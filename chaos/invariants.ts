@@ -6,7 +6,7 @@ import { Worker } from '@temporalio/worker';
 import type { PerdureClient } from '../src/client/client-types.js';
 import type { Outcome } from '../src/core/outcome.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
-import { AHEAD } from '../src/workflows/keep-in-step.js';
+import { AHEAD } from '../src/workflows/interceptors.js';
 import { transcriptQuery } from '../src/workflows/messages.js';
 import { effectFaults, reportFaults } from './effects.js';
 import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';

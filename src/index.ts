@@ -8,13 +8,16 @@ export { defineAgent } from './agents/define-agent.js';
 export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.js';
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
+export type { NamedPrompt, PromptOptions, PromptTable, PromptTypes } from './agents/prompts.js';
 export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
+export type * from './agents/memory.js';
 export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
+export type { GivenMessage } from './core/input/given-messages.js';
 export type { AgentTexts } from './core/text/author-texts.js';
-export type { Typed, TypedInput } from './core/definition/output-type.js';
+export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';
 export type {
   CatalogEntry,
   Compaction,
@@ -27,6 +30,7 @@ export type {
   OnLimit,
   OutputDefinition,
   ParentClose,
+  PromptDefinition,
   Tag,
   TagSet,
   ToolCalls,
@@ -126,6 +130,7 @@ export type {
   StartOptions,
 } from './client/client-types.js';
 export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
+export type * from './client/named-prompts.js';
 export type { RunHandle, RunLike } from './client/run-handle.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { AttachOptions } from './client/attach.js';

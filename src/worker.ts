@@ -1,6 +1,14 @@
-import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import {
+  NativeConnection,
+  Runtime,
+  Worker,
+  type RuntimeOptions,
+  type WorkerInterceptors,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import type { Config } from './config.js';
 import { DeploymentError, InputError } from './core/errors.js';
+import { withTraces } from './telemetry/activity-traces.js';
 import { perdureHome } from './storage/home.js';
 import { resolveTaskQueue } from './temporal/task-queue.js';
 import { locateTarget, unreachable } from './server/locate-target.js';
@@ -24,6 +32,7 @@ import {
   createWorkerParts,
   type SharedWorkerOptions,
 } from './worker/parts.js';
+import { installRuntimeOf } from './worker/runtime.js';
 import { loadWorkflowCode } from './worker/bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -31,12 +40,24 @@ import { readFile } from 'node:fs/promises';
 /** Options of `createWorker`. */
 export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly config: Config;
+  /** The folder for blobs, archive, and live hosts; default: PERDURE_HOME. */
+  readonly home?: string;
   /** Default: that of the configuration, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
   /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
   readonly workflows?: boolean;
   /** Whether it executes activities; false: runs take messages and decisions, and their work waits. Default true. */
   readonly activities?: boolean;
+  /**
+   * Interceptors of activities, and of the client that activities have, such as Temporal's for
+   * OpenTelemetry. Those of workflows are a part of a bundle of your own.
+   */
+  readonly interceptors?: Pick<WorkerInterceptors, 'activity' | 'client'>;
+  /**
+   * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
+   * secrets, and its telemetry. A process has one runtime: starting the worker rejects if there is one.
+   */
+  readonly runtime?: RuntimeOptions;
   /** A bundle of workflow code; default: perdure's own. */
   readonly workflowBundle?: WorkflowBundleOption;
   /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
@@ -97,11 +118,16 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
   }
 }
 
-async function start(
-  options: WorkerOptions,
-): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
+async function start({
+  home: givenHome,
+  env: givenEnv = process.env,
+  ...rest
+}: WorkerOptions): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
+  const env = { ...givenEnv, ...(givenHome !== undefined && { PERDURE_HOME: givenHome }) };
+  const options = { ...rest, env };
   assertOneSdk();
-  const { config, env = process.env } = options;
+  if (options.runtime !== undefined) installRuntimeOf(options.runtime);
+  const { config } = options;
   const home = perdureHome(env);
   const target = await locateTarget(
     {
@@ -134,6 +160,7 @@ async function start(
       ...(options.workflows !== false && { workflowBundle: await loadCode() }),
       activities: parts.activities,
       ...WORKER_SETTINGS,
+      interceptors: withTraces(options.interceptors),
       ...(options.activities === false && { enableNonLocalActivities: false }),
       ...(options.shutdownGraceMs !== undefined && { shutdownGraceTime: options.shutdownGraceMs }),
       ...(options.maxCachedWorkflows !== undefined && {

@@ -17,6 +17,7 @@ import { loadAgent } from './load-agent.js';
 import { callModel } from './model/call-model.js';
 import { checkDecision } from './requests/check-decision.js';
 import { notifyRequest } from './requests/notify-request.js';
+import { rememberTurn } from './remember-turn.js';
 import { retrieveDocuments } from './retrieve-documents.js';
 import { checkBlob } from './storage-faults.js';
 import { runFunction } from './tool/run-function.js';
@@ -29,6 +30,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     callModel: withSafeErrors((input) => callModel(deps, input)),
     runTool: withSafeErrors((input) => runTool(deps, input)),
     retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),
+    rememberTurn: withSafeErrors((input) => rememberTurn(deps, input)),
     archiveMessages: withSafeErrors((input) => archiveMessages(deps, input)),
     forkMessages: withSafeErrors((input) => forkMessages(deps, input)),
     runFunction: withSafeErrors((input) => runFunction(deps, input)),

@@ -3,7 +3,7 @@ import type { AgentCatalog } from '../agents/catalog.js';
 import type { Agent } from '../agents/agent.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { PlanNode } from '../core/graph/definition.js';
-import { definitionAt } from '../core/graph/node-definition.js';
+import { definitionFor, type Asking } from '../core/named-prompts/turn-definition.js';
 import { findNode } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 
@@ -19,17 +19,26 @@ export interface PinnedAgent {
   readonly node?: string;
 }
 
-/** Returns the agent as a node of its graph asks the model: with the output that the node wants. */
-export function pinnedAt(pinned: PinnedAgent, node: string | undefined): PinnedAgent {
-  if (node === undefined) return pinned;
+/** Returns the agent as a node of its graph, or a prompt of a message, asks the model: with the output that it wants. */
+export function pinnedAt(pinned: PinnedAgent, { node, prompt }: Asking): PinnedAgent {
+  if (node === undefined && prompt === undefined) return pinned;
   const { agent } = pinned;
-  const answer = agent?.graph?.outputs.get(node);
+  const answer = node === undefined ? promptAnswer(agent, prompt) : agent?.graph?.outputs.get(node);
   return {
     ...pinned,
-    definition: definitionAt(pinned.definition, node),
+    definition: definitionFor(pinned.definition, {
+      ...(node !== undefined && { node }),
+      ...(prompt !== undefined && { prompt }),
+    }),
     agent: agent && { ...agent, answer: answer ?? null },
-    node,
+    ...(node !== undefined && { node }),
   };
+}
+
+/** Returns what reads the answer to a prompt: its own contract, or the agent's if it has none. */
+function promptAnswer(agent: Agent | undefined, name: string | undefined): Agent['answer'] {
+  const prompt = name === undefined ? undefined : agent?.prompts?.get(name);
+  return prompt?.answer === undefined ? (agent?.answer ?? null) : prompt.answer;
 }
 
 /** Returns the node that makes a plan in one reply; undefined for any other. */

@@ -44,6 +44,8 @@ export interface ActivityDependencies {
   readonly live?: LiveHub;
   /** What the worker does about requests. */
   readonly requests: RequestDependencies;
+  /** Whether spans contain what is said; default false. */
+  readonly captureContent?: boolean;
   /** Aborts when the worker begins to shut down. */
   readonly stopping: AbortSignal;
 }

@@ -6,6 +6,7 @@ import type { BlobStore } from '../storage/blob-store.js';
 import { storeContext } from '../storage/context-text.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { renderTemplate } from '../prompts/render-template.js';
+import { promptProblem } from '../core/named-prompts/named-prompt.js';
 import { effectiveLimits, withinBudget } from '../core/limits.js';
 import type { ContextRef } from '../core/transcript/messages.js';
 import { show } from '../core/text/format-value.js';
@@ -35,6 +36,8 @@ export async function loadAgent(
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input, agents.names);
   const definition = await createDefinition({ mcp }, loaded, input);
+  const misfit = input.prompt && promptProblem(definition, input.prompt);
+  if (typeof misfit === 'string') throw refused(misfit);
   if (definition.hash !== loaded.definition.hash) definitions.add(definition);
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL`);

@@ -1,7 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { RetrieveQuery, Retriever } from '../agents/retriever.js';
-import type { RetrieveInput, RetrieveResult } from '../core/contract.js';
+import type { RetrieveResult } from '../core/contract.js';
+import type { RetrieveInput } from '../core/input/turn-inputs.js';
 import type { RetrievedDocument } from '../core/documents.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import { chain, toPromptMessage } from '../core/transcript/transcript.js';

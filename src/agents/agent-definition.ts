@@ -3,6 +3,7 @@ import type {
   McpOmission,
   McpPolicy,
   McpUsed,
+  PromptDefinition,
   ToolDefinition,
 } from '../core/definition/definition.js';
 import { definitionHash } from '../core/definition/hash.js';
@@ -13,6 +14,7 @@ import { toToolDefinition } from '../tools/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 import { catalogEntryOf } from './catalog-entry.js';
 import type { Agent } from './agent.js';
+import type { NamedPrompt } from './prompts.js';
 
 /** Returns the agent as data with its content hash, which a run pins at its start. */
 export function toAgentDefinition(
@@ -38,14 +40,30 @@ export function toAgentDefinition(
     ...(agent.decide !== 'tools' && { decide: kindOfDecision(agent.decide) }),
     ...(agent.toolExposure === 'catalog' && { toolExposure: agent.toolExposure }),
     ...(agent.retrieve && { retrieve: { timeoutMs: agent.retrieve.timeoutMs } }),
+    ...(agent.remember && { remember: { timeoutMs: agent.remember.timeoutMs } }),
     ...(agent.onPlainText === 'fail' && { onPlainText: agent.onPlainText }),
     ...(agent.forkFrom.length > 0 && { forkFrom: agent.forkFrom }),
     ...(agent.rules.length > 0 && { rules: agent.rules }),
     ...(agent.texts && { texts: agent.texts }),
     ...(agent.mcp.length > 0 && { mcp: { servers: agent.mcp.map(policyOf) } }),
     ...(agent.graph && { graph: agent.graph.definition }),
+    ...(agent.prompts && { prompts: promptsOf(agent, resolved.tools) }),
   };
   return withHash(content);
+}
+
+/** Returns the prompts as data. The tools that the engine adds belong to each choice of tools, except for none. */
+function promptsOf(
+  { prompts = new Map<string, NamedPrompt>(), tools: own }: Agent,
+  tools: readonly Tool[],
+): Readonly<Record<string, PromptDefinition>> {
+  const added = tools.flatMap(({ name }) => (own.names.includes(name) ? [] : [name]));
+  const entries = [...prompts].map(([name, { definition }]): [string, PromptDefinition] => {
+    const { tools: chosen = [] } = definition;
+    if (chosen.length === 0) return [name, definition];
+    return [name, { ...definition, tools: [...chosen, ...added].toSorted() }];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Returns a tool as data. A catalog lists the agent's own tools, not those that the engine adds. */

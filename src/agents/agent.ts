@@ -8,7 +8,7 @@ import type {
   ToolCalls,
   ToolChoice,
 } from '../core/definition/definition.js';
-import type { Typed } from '../core/definition/output-type.js';
+import type { Typed, TypedPrompts } from '../core/definition/output-type.js';
 import type { Json } from '../core/json.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { AgentTexts } from '../core/text/author-texts.js';
@@ -19,10 +19,12 @@ import type { Tool } from '../tools/tool.js';
 import type { AgentOutput, AnswerContract } from './agent-output.js';
 import type { DecideFunction } from './decide-function.js';
 import type { GraphParts } from './graph-parts.js';
+import type { Rememberer, RememberFunction, RememberOptions } from './memory.js';
+import type { NamedPrompt, PromptTable, PromptTypes } from './prompts.js';
 import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
 
 /** What an author passes to `defineAgent`. */
-export interface AgentOptions<Output = Json> {
+export interface AgentOptions<Output = Json, Prompts extends PromptTable = PromptTable> {
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
   /** The system message; if it is a template, each run gives the arguments. */
@@ -78,6 +80,12 @@ export interface AgentOptions<Output = Json> {
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
   /**
+   * Remembers each turn that has ended. The worker runs it, once per turn, before the next turn begins or
+   * the run ends: `({ turn, messages, outcome }, { idempotencyKey, context, signal, run, log }) => …`. After
+   * three attempts that fail, the conversation goes on without it, and the status reports that.
+   */
+  readonly remember?: RememberFunction | RememberOptions;
+  /**
    * When a long conversation is summarized and how much of it stays, as shares of the model's window;
    * default 0.75 and 0.25. False: never.
    */
@@ -89,6 +97,11 @@ export interface AgentOptions<Output = Json> {
   readonly rules?: readonly Rule[];
   /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
   readonly texts?: AgentTexts;
+  /**
+   * Named prompts: a message that names one gets its text, and the turn its output, tools, and settings. So
+   * one conversation can ask for a plan under one schema, then for a report under another.
+   */
+  readonly prompts?: Prompts & PromptTable;
 }
 
 /** An agent as a tool of another one, with the options of that tool. */
@@ -100,10 +113,13 @@ export interface CalledAgent {
   readonly description?: string;
   /** What happens to the called run if its caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
+  /** A named prompt of the agent, in place of a message: the tool takes its arguments. */
+  readonly prompt?: string;
 }
 
 /** An agent made by `defineAgent`: checked, with defaults filled in. */
-export interface Agent<Output = unknown> extends Typed<Output> {
+export interface Agent<Output = unknown, Prompts = unknown>
+  extends Typed<Output>, TypedPrompts<PromptTypes<Prompts, Output>> {
   readonly name: string;
   readonly instructions: string;
   /** The template if the instructions are one, else null; `instructions` is then its text. */
@@ -117,6 +133,7 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly onPlainText: 'respond' | 'fail';
   readonly toolExposure: 'all' | 'catalog';
   readonly retrieve: Retriever | null;
+  readonly remember: Rememberer | null;
   /** Null: the worker's default model. */
   readonly model: string | null;
   readonly tools: ToolRegistry;
@@ -135,6 +152,8 @@ export interface Agent<Output = unknown> extends Typed<Output> {
   readonly rules: readonly Rule[];
   /** Absent: perdure's own. */
   readonly texts?: AgentTexts;
+  /** The named prompts; absent: none. */
+  readonly prompts?: ReadonlyMap<string, NamedPrompt>;
   /** Present if the agent is a graph, made by `defineGraph`. */
   readonly graph?: GraphParts;
 }

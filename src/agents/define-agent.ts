@@ -5,10 +5,13 @@ import type { Json } from '../core/json.js';
 import { agentTool } from '../tools/built-in/agent-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
+import { nearestFirst } from '../validation/nearest.js';
 import { answerContract } from './agent-output.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { assertAgentOptions, isAgent, isTemplate } from './options.js';
+import { createRememberer } from './memory.js';
+import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
 import { createRetriever } from './retriever.js';
 
 /**
@@ -28,9 +31,12 @@ import { createRetriever } from './retriever.js';
  * });
  * ```
  */
-export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent<Output> {
+// oxlint-disable-next-line typescript/no-empty-object-type -- an agent without prompts has none
+export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
+  options: AgentOptions<Output, Prompts>,
+): Agent<Output, Prompts> {
   assertAgentOptions(options);
-  const { name, instructions, output, retrieve } = options;
+  const { name, instructions, output, retrieve, remember } = options;
   const called = (options.agents ?? []).map((entry) => (isAgent(entry) ? { agent: entry } : entry));
   const tools = registryOf(name, [
     ...(options.tools ?? []),
@@ -38,6 +44,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
   ]);
   const { decide = 'tools', toolExposure = 'all' } = options;
   refuseEndless(options, tools);
+  const prompts = promptsOf(options, tools);
   if (toolExposure === 'catalog') refuseCatalog(name, { decide, names: tools.names });
   return Object.freeze({
     name,
@@ -49,6 +56,7 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     decide,
     onPlainText: options.onPlainText ?? 'respond',
     retrieve: retrieve === undefined ? null : createRetriever(retrieve),
+    remember: remember === undefined ? null : createRememberer(remember),
     model: options.model ?? null,
     tools,
     toolExposure,
@@ -64,7 +72,29 @@ export function defineAgent<Output = Json>(options: AgentOptions<Output>): Agent
     agents: called.map(({ agent }) => agent),
     rules: options.rules ?? [],
     ...(options.texts && { texts: options.texts }),
+    ...(prompts && { prompts }),
   });
+}
+
+/** Returns the named prompts of an agent; undefined if it has none. Throws an `Error` for one that cannot work. */
+function promptsOf<Output>(
+  options: AgentOptions<Output>,
+  tools: ToolRegistry,
+): ReadonlyMap<string, NamedPrompt> | undefined {
+  const { name, prompts = {}, mcp = [], output } = options;
+  if (Object.keys(prompts).length === 0) return undefined;
+  for (const [prompt, { tools: chosen }] of Object.entries(prompts)) {
+    if (chosen === undefined || chosen.length === 0) continue;
+    const own = tools.tools.filter((tool) => chosen.includes(tool.name));
+    refuseEndless({ ...options, name: `${name}.prompts.${prompt}` }, createToolRegistry(own));
+  }
+  const owner = {
+    name,
+    tools: tools.names,
+    hasMcp: mcp.length > 0,
+    hasOutput: output !== undefined,
+  };
+  return namedPrompts(prompts, owner);
 }
 
 /** Returns the tools of an agent by name. Throws an `Error` if two share a name. */
@@ -79,7 +109,10 @@ function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
 }
 
 /** Returns the tool with which an agent calls another one. */
-function callingTool(name: string, { agent, as, description, parentClose }: CalledAgent): Tool {
+function callingTool(
+  name: string,
+  { agent, as, description, parentClose, prompt }: CalledAgent,
+): Tool {
   const text = description ?? agent.description;
   if (text === '') {
     throw new Error(
@@ -95,7 +128,23 @@ function callingTool(name: string, { agent, as, description, parentClose }: Call
     ...(parentClose && { parentClose }),
     ...(readsNoMessage && agent.graph && { input: agent.graph.input }),
     ...(agent.template && { args: agent.template.args }),
+    ...(prompt !== undefined && { prompt: calledPrompt(name, agent, prompt) }),
   });
+}
+
+/** Returns the prompt by which an agent is called. Throws an `Error` that names the nearest one. */
+function calledPrompt(
+  caller: string,
+  { name, prompts = new Map<string, NamedPrompt>() }: Agent,
+  prompt: string,
+): NonNullable<Parameters<typeof agentTool>[0]['prompt']> {
+  const found = prompts.get(prompt);
+  if (found !== undefined) return { name: prompt, ...(found.args && { args: found.args }) };
+  const names = nearestFirst(prompt, [...prompts.keys()]).slice(0, 3);
+  const hint = names.length === 0 ? 'it has none' : `nearest: ${names.join(', ')}`;
+  throw new Error(
+    `agent "${caller}": agents: expected a prompt of agent "${name}", got "${prompt}" (${hint}); correct the name`,
+  );
 }
 
 /** Throws an `Error` if the model must always call a tool, and none of its tools ends the turn. */

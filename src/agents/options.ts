@@ -15,6 +15,8 @@ import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { assertRules } from './check-requests.js';
+import type { RememberOptions } from './memory.js';
+import type { PromptOptions } from './prompts.js';
 import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
@@ -31,12 +33,18 @@ const calledAgent = z.strictObject({
   as: z.string().optional(),
   description: z.string().optional(),
   parentClose: z.enum(['terminate', 'request_cancel', 'abandon']).optional(),
+  prompt: z.string().optional(),
 } satisfies OptionSchemas<CalledAgent>);
 
 const retrieveOptions = z.strictObject({
   find: anyFunction,
   timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
 } satisfies OptionSchemas<RetrieveOptions>);
+
+const rememberOptions = z.strictObject({
+  save: anyFunction,
+  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+} satisfies OptionSchemas<RememberOptions>);
 
 const compactionOptions = z
   .strictObject({ at: share.optional(), keep: share.optional() })
@@ -80,6 +88,24 @@ function refuseFilledSettings(settings: object, context: z.RefinementCtx): void 
   }
 }
 
+const promptOptions = z.strictObject({
+  text: expected(
+    'a text or a template',
+    (value) => (typeof value === 'string' && value.trim() !== '') || isTemplate(value),
+  ),
+  output: z.unknown().optional(),
+  tools: z.array(z.string()).optional(),
+  settings: z
+    .looseObject({})
+    .superRefine(refuseFilledSettings)
+    .refine(
+      (settings) => !Object.hasOwn(settings, 'nativeTools'),
+      'expected no `nativeTools`, because they belong to the agent; give them there',
+    )
+    .optional(),
+  attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+} satisfies OptionSchemas<PromptOptions>);
+
 const agentOptions = z.strictObject({
   name: agentName,
   instructions: expected(
@@ -116,9 +142,13 @@ const agentOptions = z.strictObject({
   retrieve: z
     .preprocess((given) => (typeof given === 'function' ? { find: given } : given), retrieveOptions)
     .optional(),
+  remember: z
+    .preprocess((given) => (typeof given === 'function' ? { save: given } : given), rememberOptions)
+    .optional(),
   compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
   rules: z.unknown().optional(),
   texts: agentTexts.optional(),
+  prompts: z.record(agentName, promptOptions).optional(),
 } satisfies OptionSchemas<AgentOptions>);
 
 /** Throws an `Error` with a line for each fault of an agent's definition. */

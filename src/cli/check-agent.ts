@@ -11,16 +11,17 @@ import { configFile } from './input/load-config.js';
  */
 export async function checkAgent(
   context: CliContext,
-  { agent, args }: { readonly agent: string; readonly args?: object | undefined },
+  input: { readonly agent: string; readonly args?: object | undefined; readonly prompt?: string },
 ): Promise<void> {
   const { agents } = await context.config();
-  const problem = agentProblem(agents, { agent, args });
+  const { agent } = input;
+  const problem = agentProblem(agents, input);
   if (problem === null) return;
   const { config: file } = context.options;
   const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
   const isKnown = agents.some(({ name }) => name === agent);
   if (isBuiltIn && !isKnown && (await isServed(context))) return;
-  throw new UsageError(problem.replace(/^args/, '--arg'));
+  throw new UsageError(problem.replace(/^args/, '--arg').replace(/^prompt: /, '--prompt: '));
 }
 
 /** Whether a worker elsewhere answers. Starts no server. */

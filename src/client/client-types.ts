@@ -4,7 +4,8 @@ import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { Limits } from '../core/definition/definition.js';
-import type { Ask } from '../core/inbox.js';
+import type { TurnOf } from '../core/definition/output-type.js';
+import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { CallPair } from '../core/transcript/call-pairs.js';
 import type { Attachment } from '../core/transcript/messages.js';
@@ -14,7 +15,13 @@ import type { StreamOptions } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
-import type { SentMessage } from '../updates/deliver-or-record.js';
+import type {
+  AskMessage,
+  PromptName,
+  PromptOutput,
+  SentPrompt,
+  StartPrompt,
+} from './named-prompts.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
@@ -56,14 +63,21 @@ export interface ClientOptions extends ConnectionSettings {
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
 export interface StartOptions<Input = unknown> extends RunSettings {
-  /** Required, except for an open run that gets its first message later, and for a graph with `input`. */
+  /** Required, except with `messages` or `prompt`, for an open run that gets one later, and for a graph with `input`. */
   readonly message?: string;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
   /** For a graph: fields of its state as JSON, with which the first turn begins. */
   readonly input?: unknown extends Input ? JsonObject : Input;
   /** Attachments of the message: images by URL, and results of `attach`. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */
   readonly id?: string;
+  /**
+   * Whether the id of a run that has ended may be taken again; default false. The new run has nothing of
+   * the earlier one, which readers then find by its run id in Temporal alone.
+   */
+  readonly reuseId?: boolean;
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
 }
@@ -81,7 +95,8 @@ export interface AskOptions extends DecisionOptions {
  */
 export interface PerdureClient extends DecisionMethods {
   /**
-   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed.
+   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without
+   * `reuseId`, existed.
    *
    * @example
    * ```ts
@@ -92,10 +107,15 @@ export interface PerdureClient extends DecisionMethods {
    * console.log(run.id);
    * ```
    */
-  start<Output = Json, Input = unknown>(
-    agent: AgentLike<Output, Input>,
-    options: StartOptions<NoInfer<Input>>,
-  ): Promise<RunHandle<Output>>;
+  start<
+    Output = Json,
+    Input = unknown,
+    Prompts = unknown,
+    const Name extends PromptName<Prompts> = never,
+  >(
+    agent: AgentLike<Output, Input, Prompts>,
+    options: StartOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
+  ): Promise<RunHandle<PromptOutput<Prompts, Name, Output>, Prompts>>;
   /**
    * Stores bytes for the workers, for the `attachments` of a message.
    *
@@ -143,7 +163,11 @@ export interface PerdureClient extends DecisionMethods {
    * if (sent.delivered) console.log(await client.result('desk-1', { turn: sent.turn }));
    * ```
    */
-  ask(run: RunLike<unknown>, message: string | Ask, options?: AskOptions): Promise<SentMessage>;
+  ask<Prompts = unknown, const Name extends PromptName<Prompts> = never>(
+    run: RunLike<unknown, Prompts>,
+    message: AskMessage<NoInfer<Prompts>, Name>,
+    options?: AskOptions,
+  ): Promise<SentPrompt<Prompts, Name>>;
   /**
    * Waits for the end of a turn and returns its outcome, whatever its status.
    *
@@ -156,7 +180,10 @@ export interface PerdureClient extends DecisionMethods {
    * console.log(status, reason, answer);
    * ```
    */
-  result<Output = Json>(run: RunLike<Output>, options?: ResultOptions): Promise<Outcome<Output>>;
+  result<Output = Json, OfTurn = never>(
+    run: RunLike<Output>,
+    options?: ResultOptions & { readonly turn?: number | TurnOf<OfTurn> },
+  ): Promise<Outcome<[OfTurn] extends [never] ? Output : OfTurn>>;
   /**
    * Returns a run's status. Needs no worker. Of a run that the server has deleted, it is the status that the
    * archive has, with `archived`. While a called agent works for the run, `below` has the

@@ -8,7 +8,6 @@ import { assertOneSdk } from '../temporal/sdk.js';
 import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
-import type { Outcome } from '../core/outcome.js';
 import { createRunStreams } from '../live/run-streams.js';
 import { liveWorkers } from '../live/live-workers.js';
 import { readLiveHosts } from '../live/live-hosts.js';
@@ -32,6 +31,7 @@ import {
 import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
 import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
+import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
 import { listRuns } from './list.js';
 import { pauseAllRuns } from './pause-all.js';
@@ -71,30 +71,28 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     ...options,
   });
   return {
-    async start(agent, { id = newRunId(agentName(agent)), ...given }) {
+    async start(agent, { id = newRunId(agentName(agent)), reuseId, ...given }: RunStart) {
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),
         ...given,
         ...(await claimAttachments(blobs, id, given)),
       });
-      return await startRun(client, input, { id, taskQueue });
+      return await startRun(client, input, { id, taskQueue, reuseId });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) =>
       forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive }),
     async ask(run, message, options = {}) {
       assertKnownAgent(config, options.start?.agent, options.start);
-      return await ask(
-        client,
-        { run, message, taskQueue, blobs },
-        { ...withBy(options), ...options },
-      );
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const to = { run, message: message as string | Ask, taskQueue, blobs };
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
+      return (await ask(client, to, { ...withBy(options), ...options })) as never;
     },
-    async result<Output>(run: RunLike<Output>, options = {}) {
-      const outcome = await waitForResult(client, idOf(run), options);
+    async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
-      return outcome as Outcome<Output>;
+      return (await waitForResult(client, idOf(run), options)) as never;
     },
     ...readMethods(client, archive),
     events: (run, options = {}) => ({
@@ -148,6 +146,12 @@ function readMethods(
   };
 }
 
+/** What a run starts with, without the types of its agent. */
+type RunStart = Parameters<typeof createRunInput>[1] & {
+  readonly id?: string;
+  readonly reuseId?: boolean;
+};
+
 interface Connected {
   readonly client: Client;
   readonly disconnect: () => Promise<void>;
@@ -166,7 +170,11 @@ async function connect(
       ...CHANNEL_OPTIONS,
       connectTimeout: CONNECT_MS,
     });
-    const client = new Client({ connection, namespace: target.namespace });
+    const client = new Client({
+      connection,
+      namespace: target.namespace,
+      interceptors: { workflow: [clientSpans()] },
+    });
     return { client, disconnect: () => connection.close() };
   } catch (error) {
     throw unreachable(target.address, error);

@@ -9,6 +9,8 @@ export interface KnownAgent {
   readonly name: string;
   /** Null if its instructions are not a template, so that it takes no arguments. */
   readonly template: object | null;
+  /** Its named prompts; absent: none. */
+  readonly prompts?: ReadonlyMap<string, unknown>;
   /** The agents that it may call; they may be started, too. */
   readonly agents: readonly KnownAgent[];
 }
@@ -19,7 +21,15 @@ const NEAREST = 3;
 /** Says why none of these agents can begin the run; returns null if one can. */
 export function agentProblem(
   agents: readonly KnownAgent[],
-  { agent, args = {} }: { readonly agent: string; readonly args?: object | undefined },
+  {
+    agent,
+    args = {},
+    prompt,
+  }: {
+    readonly agent: string;
+    readonly args?: object | undefined;
+    readonly prompt?: string | undefined;
+  },
 ): string | null {
   const known = withCalled(agents);
   const found = known.find(({ name }) => name === agent);
@@ -31,6 +41,12 @@ export function agentProblem(
     const hint =
       nearest.length === 0 ? 'it has none' : `nearest: ${nearest.map(visible).join(', ')}`;
     return `agent: expected an agent of the configuration, got ${show(agent)} (${hint}); correct the name, or add the agent`;
+  }
+  const names = [...(found.prompts?.keys() ?? [])];
+  if (prompt !== undefined && !names.includes(prompt)) {
+    if (names.length === 0) return `prompt: agent ${show(agent)} has no prompts; give a message`;
+    const nearest = nearestFirst(prompt, names).slice(0, NEAREST).map(visible).join(', ');
+    return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (nearest: ${nearest}); correct the name`;
   }
   if (found.template !== null || Object.keys(args).length === 0) return null;
   return `args: agent ${show(agent)} takes none, because its instructions are not a template; leave them out`;
@@ -51,9 +67,12 @@ function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
 export function assertKnownAgent(
   config: { readonly agents: readonly KnownAgent[] } | undefined,
   agent: AgentLike<unknown> | undefined,
-  { args }: { readonly args?: object | undefined } = {},
+  {
+    args,
+    prompt,
+  }: { readonly args?: object | undefined; readonly prompt?: string | undefined } = {},
 ): void {
   if (config === undefined || agent === undefined) return;
-  const problem = agentProblem(config.agents, { agent: agentName(agent), args });
+  const problem = agentProblem(config.agents, { agent: agentName(agent), args, prompt });
   if (problem !== null) throw new InputError(problem);
 }

@@ -2,6 +2,7 @@ import { checkAttachments } from './input/attachments.js';
 import { checkBy } from './decisions.js';
 import type { RunEvent } from './events.js';
 import {
+  byteLength,
   carriedBytes,
   jsonLength,
   inboxProblem,
@@ -11,15 +12,29 @@ import {
   type AskReceipt,
 } from './inbox.js';
 import { checkInput } from './input/check-object.js';
+import { givenProblem } from './input/given-messages.js';
 import { checkFlag, checkText, show } from './input/input.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
-import { isObject } from './json.js';
+import { isObject, textField } from './json.js';
+import { promptMessageProblem, promptText, textProblem } from './named-prompts/named-prompt.js';
 import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
 
-const FIELDS = ['message', 'id', 'mode', 'pin', 'refresh', 'attachments', 'by', 'input'];
+const FIELDS = [
+  'message',
+  'id',
+  'mode',
+  'pin',
+  'refresh',
+  'attachments',
+  'by',
+  'input',
+  'prompt',
+  'args',
+  'messages',
+];
 const MAX_ID_CHARACTERS = 200;
 /** Limit on a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -50,18 +65,18 @@ export function askProblem(value: unknown): string | null {
 /** Returns why this run refuses a message now, or null. A message that it has already is accepted. */
 export function askRefusal(
   state: RunState,
-  ask: Pick<Ask, 'message' | 'mode' | 'refresh' | 'pin' | 'attachments' | 'input'>,
+  ask: Omit<Ask, 'id' | 'by'>,
   id: string,
 ): string | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
-  const misfit = inputMisfit(state, ask);
+  const misfit = inputMisfit(state, ask) ?? textMisfit(state, ask);
   if (misfit !== null) return misfit;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
   if (!state.open && (outcomeOf(state) !== null || closingReason(state) !== null)) {
     return 'the run is ending: its turn is over';
   }
-  const answers = answeredBy(state, ask.message) !== undefined;
+  const answers = answeredBy(state, ask.message ?? '') !== undefined;
   if (!state.open && !steer && !answers) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
@@ -71,12 +86,14 @@ export function askRefusal(
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
   }
-  const unclear = steer ? null : unclearProblem(state, ask.message);
+  const unclear = steer ? null : unclearProblem(state, ask.message ?? '');
   if (unclear !== null) return unclear;
   return inboxProblem(state.inbox, {
-    text: ask.message,
+    text: ask.message ?? '',
     ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.input && { input: ask.input }),
+    ...(ask.args && { args: ask.args }),
+    ...(ask.messages && { messages: ask.messages }),
   });
 }
 
@@ -91,14 +108,17 @@ export function acceptMessage(
   // A turn takes no messages once it closes: they begin the next one.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
   // The answer to a question of the turn is a part of it.
-  const mode = answeredBy(state, ask.message) === undefined ? ask.mode : 'steer';
+  const mode = answeredBy(state, ask.message ?? '') === undefined ? ask.mode : 'steer';
   const turn = assignTurn(state.inbox, current, mode ?? 'queue');
   const message = {
     id,
-    text: ask.message,
+    text: ask.message ?? '',
     turn,
     ...(ask.attachments && { attachments: ask.attachments }),
     ...(ask.input && { input: ask.input }),
+    ...(ask.messages && { messages: ask.messages }),
+    ...(ask.prompt !== undefined && { prompt: ask.prompt }),
+    ...(ask.args && { args: ask.args }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
     ...(ask.by !== undefined && { by: ask.by }),
@@ -144,11 +164,27 @@ function pinnedBytes({ transcript, inbox }: RunState): number {
   return [...pinned, ...waiting].reduce((sum, message) => sum + carriedBytes(message), 0);
 }
 
-/** A message that has an input for a graph needs no text. */
-function checkMessageOrInput({ message, input }: Record<string, unknown>): string | null {
+/** A message that names a prompt, or has an input for a graph, needs no text. */
+function checkMessageOrInput(ask: Record<string, unknown>): string | null {
+  const { message, input, prompt, args, messages } = ask;
+  if (prompt !== undefined) return promptMessageProblem(ask, args) ?? givenProblem(ask);
+  if (args !== undefined) return 'args: expected a prompt that takes them; give "prompt" too';
+  if (messages !== undefined) return givenProblem(ask);
   if (input === undefined) return checkText(message);
   const problem = checkInput(input);
   return problem ?? (message === '' || message === undefined ? null : checkText(message));
+}
+
+/** What comes before the agent is loaded is checked when its turn begins. */
+function textMisfit(state: RunState, ask: Ask): string | null {
+  if (!isLoaded(state)) return null;
+  const { definition } = state.config;
+  const problem = textProblem(definition, ask);
+  const { prompt, args, pin } = ask;
+  if (problem !== null || prompt === undefined || pin !== true) return problem;
+  const bytes = jsonLength(promptText(definition, { prompt, ...(args && { args }) }));
+  if (bytes <= MAX_PINNED_BYTES) return null;
+  return `pin: expected a prompt of at most ${MAX_PINNED_BYTES} bytes, got ${bytes}; send it without`;
 }
 
 /** Only a graph has a state that an input can change. */
@@ -176,10 +212,15 @@ function checkMode(value: unknown): string | null {
 }
 
 function checkSize(ask: Record<string, unknown>): string | null {
-  const bytes = jsonLength(String(ask['message']));
+  const bytes =
+    jsonLength(textField(ask, 'message')) + argsBytes(ask['args']) + argsBytes(ask['messages']);
   const isPinned = ask['pin'] === true;
   const max = isPinned ? MAX_PINNED_BYTES : MAX_MESSAGE_BYTES;
   if (bytes <= max) return null;
   const which = isPinned ? ' of a pinned message' : '';
   return `message: expected at most ${max} bytes${which}, got ${bytes}; put the text into a file and name the file`;
+}
+
+function argsBytes(args: unknown): number {
+  return args === undefined ? 0 : byteLength(JSON.stringify(args));
 }

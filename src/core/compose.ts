@@ -30,7 +30,9 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
       .flatMap((message) => (message.role === 'assistant' ? (message.calls ?? []) : []))
       .flatMap((call) => (asksCatalog(definition, call) ? [call.id] : [])),
   );
-  const lastText = own.findLast((message) => message.role === 'assistant' && message.text !== '');
+  const lastText = own.findLast(
+    (message) => message.role === 'assistant' && message.given !== true && message.text !== '',
+  );
   const results = own
     .filter((message) => message.role === 'tool' && !lists.has(message.callId))
     .slice(-RESULTS);

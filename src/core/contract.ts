@@ -3,10 +3,12 @@ import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
 import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
+import type { RememberInput, RetrieveInput } from './input/turn-inputs.js';
 import type { Json, JsonObject } from './json.js';
 import type { Decision } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
+import type { PromptCall } from './named-prompts/named-prompt.js';
 import type { BlobRef, ContextRef, ToolCall } from './transcript/messages.js';
 import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
@@ -39,6 +41,8 @@ export interface LoadAgentInput {
   readonly depth?: number;
   /** Arguments for instructions that are a template. */
   readonly args?: JsonObject;
+  /** The prompt that the run's first message names; absent once the run has an agent. */
+  readonly prompt?: PromptCall;
   /** What the caller has left of its limits. */
   readonly budget?: LimitSet;
   /** The run's context; present only if it is too large to travel with every call. */
@@ -65,6 +69,8 @@ export interface CallModelInput {
   readonly closing?: true;
   /** The node of the graph that asks the model in its own way; absent for any other call. */
   readonly node?: string;
+  /** The prompt of the agent that the turn's message names; absent if it names none. */
+  readonly prompt?: string;
   /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
   /** For a summary: how many tokens the model reads at most; absent if unknown. */
@@ -161,20 +167,6 @@ export interface NotifyRequestInput {
   readonly turn: number;
 }
 
-/** Input of `retrieve`. It names the prompt as a model call does. */
-export interface RetrieveInput {
-  readonly upTo: number;
-  readonly head: string;
-  readonly definition: string;
-  readonly turn: number;
-  /** How many of the newest messages of the prompt are the subject of the turn. */
-  readonly asked: number;
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
-  /** Why the run is blocked, if this is a probe. */
-  readonly blocked?: ToolBlock;
-}
-
 /** Input of the activity that stores messages outside the history. */
 export interface ArchiveMessagesInput {
   /** First execution run id: with namespace and workflow id it identifies the run permanently. */
@@ -228,6 +220,7 @@ export interface Activities {
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
   readonly retrieveDocuments: (input: RetrieveInput) => Promise<RetrieveResult>;
+  readonly rememberTurn: (input: RememberInput) => Promise<void>;
   readonly archiveMessages: (input: ArchiveMessagesInput) => Promise<ArchiveMessagesResult>;
   readonly runFunction: (input: RunFunctionInput) => Promise<RunFunctionResult>;
   readonly forkMessages: (input: ForkMessagesInput) => Promise<ForkMessagesResult>;

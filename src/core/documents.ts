@@ -18,6 +18,11 @@ export function retrievalDue({ config, turn }: RunState): boolean {
   return config.definition.retrieve !== undefined && !turn.retrieved && turn.spent.steps === 0;
 }
 
+/** Whether the turn that has ended is to be remembered. A run that is canceled ends without that. */
+export function memoryDue({ config, turn, ending }: RunState): boolean {
+  return config.definition.remember !== undefined && !turn.remembered && ending !== 'cancelled';
+}
+
 /**
  * Returns how many of the newest messages the turn is about, at least one. Messages that were offloaded
  * to a chunk are not counted.

@@ -11,6 +11,7 @@ import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply } from './reply.js';
+import type { AttemptReport } from './report.js';
 import type { Ending, LimitsAsked, RunConfig } from './state.js';
 import type { Proposal, Work } from './work/work.js';
 
@@ -39,6 +40,8 @@ export type TurnEvent =
       readonly at: number;
     }
   | { readonly type: 'retrieval-failed'; readonly message: string }
+  /** The agent's `remember` has the turn that has ended, or has failed to take it, as `reports` say. */
+  | { readonly type: 'turn-remembered'; readonly reports: readonly AttemptReport[] }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | {
       readonly type: 'model-failed';

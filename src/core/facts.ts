@@ -58,6 +58,8 @@ export function workOf({ activity, input }: Task): { name: string; as: Flight } 
       return { name: WORK.model, as };
     case 'retrieveDocuments':
       return { name: WORK.retrieve, as };
+    case 'rememberTurn':
+      return { name: WORK.remember, as };
     case 'archiveMessages':
       return { name: WORK.archive, as };
     case 'forkMessages':

@@ -1,4 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { GivenMessage } from './input/given-messages.js';
 import type { JsonObject } from './json.js';
 import type { Attachment } from './transcript/messages.js';
 
@@ -16,6 +17,12 @@ export interface Incoming {
   readonly by?: string;
   /** For a graph: a patch of its state. The text may then be empty. */
   readonly input?: JsonObject;
+  /** Several messages in place of the text, which is then empty. */
+  readonly messages?: readonly GivenMessage[];
+  /** The prompt of the agent that is the message's text; "text" is then empty. */
+  readonly prompt?: string;
+  /** The arguments of the prompt. */
+  readonly args?: JsonObject;
 }
 
 /** A message that came by signal and was refused: the server records a signal before it is checked. */
@@ -45,7 +52,14 @@ export type AskMode = 'queue' | 'steer';
 
 /** The argument of the update `ask`: a message for the run. */
 export interface Ask {
-  readonly message: string;
+  /** Required, except with `prompt` or `messages`, and for a graph with `input`. */
+  readonly message?: string;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
+  /** In place of `message`: a prompt of the agent, whose text, output, tools, and settings the turn uses. */
+  readonly prompt?: string;
+  /** The arguments of the prompt. */
+  readonly args?: JsonObject;
   /** Images and files, by URL or as base64 text in the blob store. */
   readonly attachments?: readonly Attachment[];
   /** The sender's id of the message, which makes sending it again idempotent; 1 to 200 characters. */
@@ -133,10 +147,7 @@ export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
 }
 
 /** Returns why the inbox does not accept a further message now, or null. */
-export function inboxProblem(
-  inbox: Inbox,
-  coming: Pick<Incoming, 'text' | 'attachments' | 'input'>,
-): string | null {
+export function inboxProblem(inbox: Inbox, coming: Carried): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
   if (waiting.length < MAX_WAITING.messages) {
@@ -157,13 +168,12 @@ function waitingBytes(message: Incoming): number {
   return bytes;
 }
 
+/** The parts of a message that count toward its size. */
+type Carried = Pick<Incoming, 'text' | 'attachments' | 'input' | 'args' | 'messages'>;
+
 /** Returns the bytes of a message as it is passed from segment to segment. */
-export function carriedBytes({
-  text,
-  attachments,
-  input,
-}: Pick<Incoming, 'text' | 'attachments' | 'input'>): number {
-  const parts = [attachments, input].filter((part) => part !== undefined);
+export function carriedBytes({ text, attachments, input, args, messages }: Carried): number {
+  const parts = [attachments, input, args, messages].filter((part) => part !== undefined);
   const rest = parts.reduce((sum, part) => sum + byteLength(JSON.stringify(part)), 0);
   return jsonLength(text) + rest;
 }

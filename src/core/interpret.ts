@@ -7,6 +7,7 @@ import { callCanceled, callFailed, callReturned } from './interpret/calls.js';
 import { childEnded, childExisted, followed, followFailed } from './interpret/children.js';
 import { modelCanceled, modelFailed, modelReplied } from './interpret/model.js';
 import { answeredByMessage, decided, paused } from './interpret/people.js';
+import { notRemembered, remembered } from './interpret/memory.js';
 import { retrievalCanceled, retrievalFailed, retrieved } from './interpret/retrieval.js';
 import { begin } from './interpret/begin.js';
 import {
@@ -88,6 +89,8 @@ function completed(state: RunState, fact: FactOf<'completed'>): readonly RunEven
       return [{ type: 'request-notified', request: requestIn(fact) }];
     case 'retrieveDocuments':
       return retrieved(state, fact);
+    case 'rememberTurn':
+      return remembered();
     case 'archiveMessages':
       return archived(state, fact);
     case 'forkMessages':
@@ -115,6 +118,8 @@ function failed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
       return uncheckedDecision(state, fact, fact.failure.message);
     case 'retrieveDocuments':
       return retrievalFailed(state, fact);
+    case 'rememberTurn':
+      return notRemembered(fact);
     case 'archiveMessages':
       return archiveFailed(state, fact);
     case 'forkMessages':
@@ -144,6 +149,8 @@ function canceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[
       return uncheckedDecision(state, fact, 'the check was canceled');
     case 'retrieveDocuments':
       return retrievalCanceled(state, fact);
+    case 'rememberTurn':
+      return remembered();
     case 'archiveMessages':
       return archiveCanceled(state, fact);
     case 'forkMessages':

@@ -1,5 +1,6 @@
 import type { LimitName, LimitSet, Limits, ModelPrice } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
+import { currentDefinition } from './named-prompts/turn-definition.js';
 import { type EffectiveLimits, type RunState } from './state.js';
 import { inTurn, isRepairing, type Spent } from './turn.js';
 
@@ -108,7 +109,7 @@ export function reserve(state: RunState, extraTokens = 0): Reservation {
   if (least.tokens < MIN_OUTPUT_TOKENS) {
     return { maxOutputTokens: null, clippedBy: null, refusedBy: least.limit };
   }
-  const wanted = state.config.definition.settings.maxOutputTokens ?? Infinity;
+  const wanted = currentDefinition(state).settings.maxOutputTokens ?? Infinity;
   if (wanted <= least.tokens) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
   return { maxOutputTokens: least.tokens, clippedBy: least.limit, refusedBy: null };
 }

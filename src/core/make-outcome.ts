@@ -89,7 +89,10 @@ function body(state: RunState, given: Answer | null): OutcomeBody {
 function lastText(state: RunState): Answer | null {
   const last = state.transcript.messages.findLast(
     (message) =>
-      message.turn === state.turn.number && message.role === 'assistant' && message.text !== '',
+      message.turn === state.turn.number &&
+      message.role === 'assistant' &&
+      message.given !== true &&
+      message.text !== '',
   );
   return last === undefined ? null : { answer: last.text };
 }

@@ -3,7 +3,7 @@ import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
-import { askedMessages, retrievalDue } from './documents.js';
+import { askedMessages, memoryDue, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
 import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
@@ -19,7 +19,7 @@ import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
-import { canBePassedOn } from './work/next-step.js';
+import { allPassedOn } from './work/next-step.js';
 import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
 /** What the loop has to do next. */
@@ -59,6 +59,8 @@ export type TimedAction =
     }
   /** Retrieve documents for the turn; the newest `asked` messages are what it is about. */
   | { readonly type: 'retrieve'; readonly asked: number }
+  /** Give the turn that has ended to the agent's `remember`. */
+  | { readonly type: 'remember' }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
   /** Only waits are left of a batch; the first one ends at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
@@ -110,11 +112,6 @@ export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL, 
 function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
   const isFull = state.work.length > 0 && segmentFull(state, segment, now);
   return { type: isFull && allPassedOn(state) ? 'continue-as-new' : 'load' };
-}
-
-/** Whether a new segment can continue all work that is under way. */
-function allPassedOn(state: RunState): boolean {
-  return state.work.every((work) => canBePassedOn(state, work));
 }
 
 function withinTurn(state: RunState, { segment, now }: Now): Action {
@@ -228,6 +225,7 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   if (turn.phase.type === 'over') return { type: 'record-turn', outcome: turn.phase.outcome };
   if (anyInFlight(state)) return { type: 'await-work' };
+  if (outcome !== null && memoryDue(state)) return { type: 'remember' };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {
     // A task run takes its message before it ends, so that the transcript has it.

@@ -1,4 +1,5 @@
 import { openBatch } from './calls/open-batch.js';
+import type { AgentDefinition } from './definition/definition.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './make-outcome.js';
@@ -8,7 +9,7 @@ import { callId, type ToolCall } from './transcript/messages.js';
 import { toAssistantMessage, type ParsedAnswer, type RecordedReply } from './reply.js';
 import { failAtNode, namingNode } from './graph/finish-node.js';
 import { followDecision, followOutput } from './graph/follow-decision.js';
-import { currentDefinition } from './graph/node-definition.js';
+import { currentDefinition } from './named-prompts/turn-definition.js';
 import { currentNode } from './graph/node-tool.js';
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
@@ -88,11 +89,11 @@ const cutOff = {
 } as const;
 
 function answerEnd(state: RunState, reply: RecordedReply) {
-  const { definition } = state.config;
+  const definition = currentDefinition(state);
   switch (reply.finish) {
     case 'stop':
     case 'calls':
-      if (definition.onPlainText === 'fail' && definition.tools.length > 0) {
+      if (demandsCall(definition)) {
         const message = plainTextHint(definition.model);
         return failed(state, { reason: 'invalid_output', message, answer: reply.text });
       }
@@ -104,6 +105,11 @@ function answerEnd(state: RunState, reply: RecordedReply) {
     case 'refused':
       return failed(state, { reason: 'refused', message: refusedHint, answer: reply.text });
   }
+}
+
+/** A turn that may call no tool can only answer. */
+function demandsCall({ onPlainText, tools, toolChoice }: AgentDefinition): boolean {
+  return onPlainText === 'fail' && tools.length > 0 && toolChoice !== 'none';
 }
 
 function plainTextHint(model: string): string {

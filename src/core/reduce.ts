@@ -19,7 +19,7 @@ import { interruptionOf, stronger } from './work/interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
-import { addSpent, countCalls } from './spend.js';
+import { addReports, addSpent, countCalls } from './spend.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
@@ -49,6 +49,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return addDocuments(state, event);
     case 'retrieval-failed':
       return endTurn(state, failed(state, { reason: 'error', message: event.message }));
+    case 'turn-remembered':
+      return withTurn(addReports(state, event.reports), { remembered: true });
     case 'model-replied':
       return closingReason(state) === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':

@@ -2,6 +2,7 @@ import type { ModelPrice } from './definition/definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
+import type { AttemptReport } from './report.js';
 import type { RunState } from './state.js';
 import type { Spent } from './turn.js';
 
@@ -14,7 +15,6 @@ export function addReply(
   call: { reply: RecordedReply; deciding: boolean },
 ): RunState {
   const cost = costOf(call.reply.usage, state.config.price);
-  const reports = [...state.turn.reports, ...(call.reply.reports ?? [])].slice(-MAX_REPORTS);
   const add = (spent: Spent): Spent => ({
     ...spent,
     steps: spent.steps + (call.deciding ? 1 : 0),
@@ -24,15 +24,20 @@ export function addReply(
   const before = state.dropped ?? [];
   const next = spend(
     {
-      ...state,
+      ...addReports(state, call.reply.reports ?? []),
       ...(dropped.length > 0 && { dropped: [...new Set([...before, ...dropped])] }),
-      turn: { ...state.turn, reports },
     },
     add,
   );
   return call.reply.usage.estimated
     ? next
     : { ...next, compaction: counted(next, call.reply.usage) };
+}
+
+/** Adds reports of failed attempts to those of the turn. */
+export function addReports(state: RunState, added: readonly AttemptReport[]): RunState {
+  const reports = [...state.turn.reports, ...added].slice(-MAX_REPORTS);
+  return { ...state, turn: { ...state.turn, reports } };
 }
 
 /** The provider has counted the prompt. The tokens of the reply are added with its message. */

@@ -76,8 +76,12 @@ export interface Turn {
   readonly sameRead: SameRead | null;
   /** How many messages the run had received when one of them last woke a wait. */
   readonly wokenBy?: number;
+  /** The prompt of the agent that the newest message of the turn with a prompt names. */
+  readonly prompt?: string;
   /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
+  /** The agent's `remember` has this turn, or has failed to take it. */
+  readonly remembered?: true;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
   /** Who has sent messages for the turn, as claimed; absent if nobody gave a name. */

@@ -8,6 +8,7 @@ import {
   computed,
   inOwnWords,
   limitsOf,
+  messageParts,
   nameOf,
   objectOf,
   saved,
@@ -47,11 +48,11 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       optional: ['capped'],
     };
   },
-  agent: ({ agent, message, save, continues, timeoutMs }, site) => ({
+  agent: ({ agent, message, prompt, args, save, continues, timeoutMs }, site) => ({
     kind: {
       kind: 'agent',
       agent: nameOf(agent),
-      message: computed(site, 'message', message),
+      ...messageParts(site, { agent, message, prompt, args }),
       ...saved(site, save),
       ...(continues && { continues }),
       ...limitsOf({ timeoutMs }),
@@ -145,8 +146,9 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
     throw new Error(`${site.where}: expected one of run, agent, graph, and tool, got ${given}`);
   }
   if (agent !== undefined) {
-    const message = computed(site, 'message', options.message, true);
-    return { kind: 'agent', agent: nameOf(agent), message, ...limitsOf({ timeoutMs }) };
+    const { message, prompt, args } = options;
+    const said = messageParts(site, { agent, message, prompt, args }, true);
+    return { kind: 'agent', agent: nameOf(agent), ...said, ...limitsOf({ timeoutMs }) };
   }
   if (graph !== undefined) {
     return {

@@ -8,6 +8,7 @@ import { checkPaths } from './check-paths.js';
 import type { AuthorFunction } from './node-function.js';
 import { pathTo, templateOf } from './path.js';
 import { unknownField, type Fields } from './state-schema.js';
+import { nearestFirst } from '../validation/nearest.js';
 
 /** A node of which only the targets of its exits are missing. */
 export interface BuiltNode {
@@ -71,6 +72,40 @@ export function computed(
   );
   checkPaths(`${where}: ${option}`, { fields, key: '$path' }, value);
   return value;
+}
+
+/** What an agent is called with: a message, or one of its prompts. */
+interface Said {
+  readonly agent: string | Agent;
+  readonly message: AuthorFunction | undefined;
+  readonly prompt: string | undefined;
+  readonly args: AuthorFunction | undefined;
+}
+
+/** Returns a node's message or prompt as data. Throws an `Error` for both, and for a prompt that the agent lacks. */
+export function messageParts(
+  site: Site,
+  { agent, message, prompt, args }: Said,
+  withItem = false,
+): { readonly message: Json; readonly prompt?: string; readonly args?: Json } {
+  const { where } = site;
+  if (prompt === undefined) {
+    if (args !== undefined)
+      throw new Error(`${where}: args: expected a prompt; give \`prompt\` too`);
+    return { message: computed(site, 'message', message, withItem) };
+  }
+  if (message !== undefined) {
+    throw new Error(`${where}: message: expected none beside \`prompt\`, which has the text`);
+  }
+  const prompts = typeof agent === 'string' ? undefined : [...(agent.prompts?.keys() ?? [])];
+  if (prompts !== undefined && !prompts.includes(prompt)) {
+    const nearest = nearestFirst(prompt, prompts).slice(0, 3).join(', ') || 'none';
+    throw new Error(
+      `${where}: prompt: expected a prompt of agent "${nameOf(agent)}", got "${prompt}" (nearest: ${nearest}); correct the name`,
+    );
+  }
+  if (args === undefined) return { message: '', prompt };
+  return { message: '', prompt, args: computed(site, 'args', args, withItem) };
 }
 
 /** Calls a function; what it throws names the node and the option. */

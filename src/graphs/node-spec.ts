@@ -78,6 +78,11 @@ export interface Cases<Names extends string = string> {
 type Message = string | GraphText | PathOf<unknown>;
 type Place<Shape extends z.ZodObject> = Path<StateOf<Shape>>;
 
+/** What an agent is called with: a message, or one of its named prompts with arguments. */
+export type Said<Places extends readonly unknown[]> =
+  | { message(...places: Places): Message; readonly prompt?: never; readonly args?: never }
+  | { readonly prompt: string; args?(...places: Places): GraphTemplate; readonly message?: never };
+
 /** What another graph is called with: any of its state's fields. */
 export type InputTemplate<Input> = unknown extends Input
   ? GraphTemplate
@@ -88,11 +93,10 @@ export type EachAction<Shape extends z.ZodObject, Item> =
   | ({
       run(state: StateOf<Shape>, item: Item, context: ToolContext): unknown;
     } & FunctionOptions)
-  | {
+  | ({
       readonly agent: string | Agent;
-      message(state: Place<Shape>, item: Path<Item>): Message;
       readonly timeoutMs?: number;
-    }
+    } & Said<[state: Place<Shape>, item: Path<Item>]>)
   | {
       readonly graph: string | Agent;
       input(state: Place<Shape>, item: Path<Item>): GraphTemplate;
@@ -133,12 +137,12 @@ export interface Kinds<Shape extends z.ZodObject> {
   readonly agent: (
     options: {
       readonly agent: string | Agent;
-      message(state: Place<Shape>): Message;
       /** Each visit goes on with the conversation of the visit before it in the same run. */
       readonly continues?: true;
       /** Maximum duration of the run in ms; then it stops, with its best answer. */
       readonly timeoutMs?: number;
-    } & SaveOptions<Shape> &
+    } & Said<[state: Place<Shape>]> &
+      SaveOptions<Shape> &
       NodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** A run of another graph. */

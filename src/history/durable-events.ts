@@ -39,8 +39,11 @@ export type DurableStep =
       readonly done: number;
       readonly total: number;
     }
-  /** A message of a person or of the engine, or a retrieved document (see `origin`). */
-  | { readonly type: 'message-said'; readonly message: UserMessage }
+  /**
+   * A message of a person or of the engine, a retrieved document (see `origin`), or what an assistant has said
+   * before, as the sender gives it (see `given`).
+   */
+  | { readonly type: 'message-said'; readonly message: UserMessage | AssistantMessage }
   /** A step: the text of the model's reply, and the calls that it requests. */
   | {
       readonly type: 'model-replied';

@@ -54,6 +54,7 @@ function toSteps(
         ? [{ type: 'message-said', message }]
         : [{ type: 'transcript-compacted', message, ...usage }];
     case 'assistant':
+      if (message.given) return [{ type: 'message-said', message }];
       return message.side
         ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];

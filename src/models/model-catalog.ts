@@ -7,7 +7,12 @@ import { demoModel } from './demo/model.js';
 import { findPrice, findWindow, getCapabilities } from './known-models.js';
 import type { Model } from './model.js';
 import { getAnthropicCapabilities } from './anthropic/capabilities.js';
-import { anthropicModel, isOwnedByAnthropic, toModelName } from './anthropic/model.js';
+import {
+  anthropicModel,
+  isForAnthropic,
+  isOwnedByAnthropic,
+  toModelName,
+} from './anthropic/model.js';
 import { openAiModelFromEnvironment } from './openai/environment.js';
 import { DEFAULT_KEY_ENV, openAiModel, type OpenAiApiName } from './openai/model.js';
 
@@ -43,7 +48,8 @@ export interface ModelOptions extends ModelFacts {
   readonly apiKeyEnv?: string;
   /**
    * The API that the server speaks: `chat` (Chat Completions), `responses`, or `anthropic` (Messages).
-   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone.
+   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone. Such a
+   * name with an `apiKeyEnv` needs it if OPENAI_BASE_URL is set.
    */
   readonly api?: ModelApiName;
   /**
@@ -65,6 +71,11 @@ export interface ResolvedModel {
   readonly model: Model;
   /** The name at the provider. */
   readonly name: string;
+  /**
+   * What telemetry calls the provider: `anthropic`, `openai` for every server that speaks OpenAI's API,
+   * `demo`, or `custom`.
+   */
+  readonly provider: string;
   /** Null if it is unknown. */
   readonly price: ModelPrice | null;
   /** The most tokens that a prompt may have; null if that is unknown. */
@@ -95,15 +106,24 @@ export function createModelCatalog(
   const standard = openAiModelFromEnvironment(environment);
   const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
   const demo = demoModel({ delayMs });
+  const anthropic = createAnthropic({}, environment);
   return {
     resolve(name) {
       const entry = named.get(name);
       if (entry !== undefined) return entry;
       if (name === 'demo') {
-        return { model: demo, name, price: FREE, window: null, capabilities: DEMO };
+        return {
+          model: demo,
+          name,
+          provider: 'demo',
+          price: FREE,
+          window: null,
+          capabilities: DEMO,
+        };
       }
-      if (isOwnedByAnthropic(name, environment)) return resolveAnthropic(name, {}, environment);
-      return { model: standard, ...resolveFacts(name, {}) };
+      if (isOwnedByAnthropic(name, environment))
+        return { model: anthropic, ...anthropicFacts(name, {}) };
+      return { model: standard, provider: 'openai', ...resolveFacts(name, {}) };
     },
   };
 }
@@ -127,21 +147,23 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
     return {
       model: entry,
       name,
+      provider: 'custom',
       price: entry.price ?? null,
       window: entry.window ?? null,
       capabilities: getCapabilities(name, entry.capabilities),
     };
   }
   const { model = name, price: _, window: __, api, ...options } = entry;
-  const isOwned =
-    api === undefined && entry.baseUrl === undefined && isOwnedByAnthropic(model, environment);
-  if (api === 'anthropic' || isOwned) return resolveAnthropic(model, entry, environment);
+  if (api === 'anthropic' || isForAnthropic(name, entry, environment)) {
+    return { model: createAnthropic(entry, environment), ...anthropicFacts(model, entry) };
+  }
   const { apiKeyEnv = DEFAULT_KEY_ENV } = options;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
   const facts = resolveFacts(model, entry);
   if (apiKey === '' && baseUrl === '') {
-    return { model: openAiModelFromEnvironment({}, { apiKeyEnv }), ...facts };
+    const without = openAiModelFromEnvironment({}, { apiKeyEnv });
+    return { model: without, provider: 'openai', ...facts };
   }
   const adapter = openAiModel({
     ...options,
@@ -151,29 +173,31 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
-  return { model: adapter, ...facts };
+  return { model: adapter, provider: 'openai', ...facts };
 }
 
-function resolveAnthropic(
-  name: string,
-  { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: Omit<ModelOptions, 'model' | 'api'>,
+function createAnthropic(
+  { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: ModelOptions,
   environment: Environment,
-): ResolvedModel {
-  const { price: _, window: __, ...options } = entry;
-  const own = toModelName(name);
+): Model {
+  const { model: _, api: __, price: ___, window: ____, ...options } = entry;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['ANTHROPIC_BASE_URL']?.trim() ?? '';
-  const adapter = anthropicModel({
+  return anthropicModel({
     ...options,
     apiKeyEnv,
     ...(apiKey !== '' && { apiKey }),
     ...(baseUrl !== '' && { baseUrl }),
   });
-  const capabilities = getAnthropicCapabilities(own, entry.capabilities);
-  return { model: adapter, ...resolveFacts(own, entry), capabilities };
 }
 
-function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
+function anthropicFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model'> {
+  const own = toModelName(name);
+  const capabilities = getAnthropicCapabilities(own, given.capabilities);
+  return { ...resolveFacts(own, given), provider: 'anthropic', capabilities };
+}
+
+function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model' | 'provider'> {
   return {
     name,
     price: given.price ?? findPrice(name),

@@ -79,13 +79,17 @@ export async function askOrStartWorker(
   }
 }
 
-function startOptions({ message }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
+function startOptions({ message, prompt }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
   return {
     workflowId: id,
     taskQueue,
     args: [input],
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
-    staticSummary: runSummary({ agent: input.agent, message }),
+    staticSummary: runSummary({
+      agent: input.agent,
+      ...(message !== undefined && { message }),
+      ...(prompt !== undefined && { prompt }),
+    }),
   } as const;
 }
 

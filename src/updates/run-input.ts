@@ -1,14 +1,15 @@
 import { InputError } from '../core/errors.js';
-import type { Typed, TypedInput } from '../core/definition/output-type.js';
+import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
+import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 
 /** An agent from `defineAgent`, which has the type of its output, or an agent's name. */
-export type AgentLike<Output = Json, Input = unknown> =
-  string | (Typed<Output> & TypedInput<Input> & { readonly name: string });
+export type AgentLike<Output = Json, Input = unknown, Prompts = unknown> =
+  string | (Typed<Output> & TypedInput<Input> & TypedPrompts<Prompts> & { readonly name: string });
 
 /** The settings of a run, besides its agent and its message. */
 export interface RunSettings {
@@ -39,6 +40,10 @@ export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
     readonly message?: string;
+    readonly messages?: readonly GivenMessage[];
+    readonly prompt?: string;
+    /** JSON; of a client that knows the agent, in the type of its prompt. */
+    readonly promptArgs?: unknown;
     readonly open?: boolean;
     readonly attachments?: readonly Attachment[];
     readonly fork?: ForkInput;

@@ -15,6 +15,8 @@ const SUMMARY_CHARACTERS = 80;
 export interface StartOptions {
   readonly id: string;
   readonly taskQueue: string;
+  /** Whether the id of a run that has ended may be taken again; default false. */
+  readonly reuseId?: boolean | undefined;
   /** The initial memo of the run, readable by everybody in the namespace. */
   readonly memo?: Readonly<Record<string, unknown>>;
 }
@@ -24,11 +26,14 @@ export interface StartedRun {
   readonly runId: string;
 }
 
-/** Starts a run. Rejects with an `IdTakenError` if a run with this id exists or existed, and with an `InputError`. */
+/**
+ * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without `reuseId`, existed, and
+ * with an `InputError`.
+ */
 export async function startRun(
   client: Client,
   input: RunInput,
-  { id, taskQueue, memo }: StartOptions,
+  { id, taskQueue, reuseId = false, memo }: StartOptions,
 ): Promise<StartedRun> {
   assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
@@ -37,7 +42,7 @@ export async function startRun(
       taskQueue,
       workflowId: id,
       args: [input],
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: reuseId ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: conflict,
       staticSummary: runSummary(input),
       ...(memo && { memo }),
@@ -71,7 +76,11 @@ export function newRunId(agent: string, now: Date = new Date()): string {
 }
 
 /** Returns the run's summary for Temporal's UI: Markdown that shows the message as it was written. */
-export function runSummary({ agent, message = '' }: Pick<RunInput, 'agent' | 'message'>): string {
+export function runSummary({
+  agent,
+  prompt = '',
+  message = prompt,
+}: Pick<RunInput, 'agent' | 'message' | 'prompt'>): string {
   const text = visible(message);
   const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
   return workflowSummary(`${visible(agent)}: ${cut}`);

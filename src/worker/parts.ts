@@ -55,6 +55,8 @@ export interface WorkerParts {
   readonly close: () => Promise<void>;
 }
 
+/** The variable by which OpenTelemetry's instrumentations of models are told to record what is said. */
+const CAPTURE_CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** Creates the activities of one worker, with their caches and sessions. Throws if a model's options are invalid. */
@@ -101,6 +103,7 @@ export function createWorkerParts(
       return { connection: client.connection, namespace: info.namespace };
     }),
     requests: openRequests(requests, env),
+    captureContent: env[CAPTURE_CONTENT]?.trim().toLowerCase() === 'true',
     stopping: stopping.signal,
   });
   return { activities, stop: () => stopping.abort(), close: () => mcp.close() };

@@ -1,6 +1,7 @@
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
 import { defineConfig, type Config } from '../config.js';
 import type { SharedWorkerOptions, WorkerParts } from './parts.js';
+import { withTraces } from '../telemetry/activity-traces.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
 /** Options of `perdurePlugin`. */
@@ -51,6 +52,7 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
         ...given,
         ...(await mergeSettings(given)),
         activities: mergeActivities(given.activities ?? {}, activities),
+        interceptors: withTraces(given.interceptors),
       };
     },
     configureBundler,

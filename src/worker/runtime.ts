@@ -5,6 +5,7 @@ import {
   Runtime,
   type LogEntry,
   type LogLevel,
+  type RuntimeOptions,
 } from '@temporalio/worker';
 import { redactFields } from '../secrets/redact-log.js';
 import { redactMessage } from '../secrets/redact.js';
@@ -15,14 +16,10 @@ import { redactMessage } from '../secrets/redact.js';
  * call it.
  */
 export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
-  // The SDK's own logger formats the entries.
-  const logger = new DefaultLogger(level, write);
   try {
-    Runtime.install({
-      logger: new DefaultLogger(level, ({ message, meta, level: severity, timestampNanos }) => {
-        const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
-        logger.log(severity, redactMessage(message), fields);
-      }),
+    installRuntimeOf({
+      // The SDK's own logger formats the entries.
+      logger: new DefaultLogger(level, write),
       telemetryOptions: {
         logging: {
           filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
@@ -33,4 +30,16 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
   } catch {
     // The process has a runtime already, which stays.
   }
+}
+
+/**
+ * Installs the SDK's runtime with these options; its logger gets no secrets. Throws the SDK's error if the
+ * process has a runtime already.
+ */
+export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
+  const redacting = new DefaultLogger('TRACE', ({ message, meta, level, timestampNanos }) => {
+    const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
+    logger.log(level, redactMessage(message), fields);
+  });
+  Runtime.install({ ...rest, logger: redacting });
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 export const WORKFLOW_MODULES = {
   /** Each export is a workflow type. */
   workflows: () => modulePath('../workflows/index'),
-  interceptors: () => modulePath('../workflows/keep-in-step'),
+  interceptors: () => modulePath('../workflows/interceptors'),
   payloadConverter: () => modulePath('../workflows/payload-converter'),
   /** Loads the engine once for all runs, and sets the stack depth of perdure's own workers. */
   preload: () => modulePath('../workflows/preload'),

@@ -168,15 +168,18 @@ export function modelActivity(
   }).callModel;
 }
 
-/** Time beyond the function's own timeout, to read the prompt and to offload the documents. */
-const RETRIEVE_MARGIN_MS = 60_000;
+/** Time beyond the function's own timeout, to read the prompt and to offload documents. */
+const FUNCTION_MARGIN_MS = 60_000;
 
-/** A call of the agent's `retrieve` function. */
-export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: RunConfig) {
-  const { timeoutMs } = definition.retrieve ?? { timeoutMs: 0 };
-  return proxyActivities<Pick<Activities, 'retrieveDocuments'>>({
-    summary: 'retrieve',
-    startToCloseTimeout: timeoutMs + RETRIEVE_MARGIN_MS,
+/** Calls of a function of the agent's author that is no tool. */
+export function functionActivities(
+  summary: 'retrieve' | 'remember',
+  { definition, heartbeatMs = HEARTBEAT_MS }: RunConfig,
+) {
+  const { timeoutMs } = definition[summary] ?? { timeoutMs: 0 };
+  return proxyActivities<Pick<Activities, 'retrieveDocuments' | 'rememberTurn'>>({
+    summary,
+    startToCloseTimeout: timeoutMs + FUNCTION_MARGIN_MS,
     heartbeatTimeout: heartbeatMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: {
@@ -185,7 +188,7 @@ export function retrieveActivity({ definition, heartbeatMs = HEARTBEAT_MS }: Run
       maximumInterval: 30_000,
       maximumAttempts: LOST_ATTEMPTS,
     },
-  }).retrieveDocuments;
+  });
 }
 
 /** A tool call. `anywhere`: this worker could not execute it, so eager dispatch back to it is off. */

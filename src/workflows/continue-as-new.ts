@@ -55,7 +55,7 @@ export async function continueAsNew(run: RunContext): Promise<void> {
  * that the run can do without are left out; null if even that is not enough.
  */
 function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
-  const { message: _, attachments: __, context, ...input } = run.input;
+  const { context, ...input } = withoutMessage(run.input);
   const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(hasContext && { context }) };
   const state = reduce(run.state, { type: 'segment-begun' });
@@ -64,6 +64,19 @@ function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
     if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
   }
   return null;
+}
+
+/** The input without what the first segment has taken. */
+function withoutMessage(input: RunInput): RunInput {
+  const {
+    message: _,
+    attachments: __,
+    messages: ___,
+    prompt: ____,
+    promptArgs: _____,
+    ...rest
+  } = input;
+  return rest;
 }
 
 /** The state without the outcomes of earlier turns, and with fewer message ids. */

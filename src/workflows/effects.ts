@@ -13,7 +13,7 @@ import { runCalls } from './calls/run-calls.js';
 import { continueAsNew } from './continue-as-new.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { reloadAgent } from './load-agent.js';
-import { callModel, retrieve } from './model-call.js';
+import { callModel, remember, retrieve } from './model-call.js';
 import { WORK } from '../core/work/work.js';
 import { checkProposal } from './check-decision.js';
 import { requestsChanged } from './requests.js';
@@ -43,6 +43,8 @@ function perform(run: RunContext, action: TimedAction): Promise<unknown> {
       return runCalls(run, action.calls);
     case 'retrieve':
       return retrieve(run, action.asked);
+    case 'remember':
+      return remember(run);
     case 'archive':
       return archiveForCompaction(run, action);
     case 'refresh-agent':

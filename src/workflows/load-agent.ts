@@ -43,7 +43,7 @@ export async function reloadAgent(run: RunContext): Promise<void> {
 
 /** Loads the agent on this worker in the first workflow task, else on any worker that has it. */
 async function loadAgent(run: RunContext): Promise<unknown> {
-  const request = loadInput(run.input);
+  const request = loadInput(run.input, isLoaded(run.state));
   let failure: unknown = null;
   if (findWork(run.state, WORK.agent) === undefined) {
     failure = await loadHere(run, request);
@@ -78,7 +78,10 @@ async function loadHere(run: RunContext, request: LoadAgentInput): Promise<unkno
   }
 }
 
-function loadInput({ agent, limits = {}, context, depth, budget, args }: RunInput): LoadAgentInput {
+function loadInput(
+  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs }: RunInput,
+  hasAgent: boolean,
+): LoadAgentInput {
   const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
   return {
     agent,
@@ -86,6 +89,8 @@ function loadInput({ agent, limits = {}, context, depth, budget, args }: RunInpu
     ...(depth !== undefined && { depth }),
     ...(budget !== undefined && { budget }),
     ...(args !== undefined && { args }),
+    ...(prompt !== undefined &&
+      !hasAgent && { prompt: { prompt, ...(promptArgs && { args: promptArgs }) } }),
     ...(large && { context, root: rootRun() }),
   };
 }

@@ -1,11 +1,15 @@
 import { MODEL_BLOCKS, TOOL_BLOCKS } from '../core/blocked.js';
-import type { CallModelInput, RetrieveInput } from '../core/contract.js';
+import type { CallModelInput } from '../core/contract.js';
+import type { RememberInput, RetrieveInput } from '../core/input/turn-inputs.js';
 import type { TimedAction } from '../core/next-action.js';
+import { askedMessages } from '../core/documents.js';
+import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
-import { askingNode } from '../core/graph/node-definition.js';
+import { currentAsking, definitionFor } from '../core/named-prompts/turn-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
-import { modelActivity, retrieveActivity } from './activities.js';
+import { functionActivities, modelActivity } from './activities.js';
+import { memoryKey } from './calls/call-key.js';
 import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
@@ -33,7 +37,11 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
 }
 
 function modelInput({ state, input }: RunContext, action: ModelAction): CallModelInput {
-  const { definition, contextBlob, window } = state.config;
+  const { contextBlob, window } = state.config;
+  const { node, prompt } = currentAsking(state);
+  const definition = definitionFor(state.config.definition, {
+    ...(prompt !== undefined && { prompt }),
+  });
   const { context, rules } = input;
   const { maxOutputTokens } = action;
   const reads =
@@ -41,7 +49,6 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     definition.output?.type === 'function' ||
     definition.tools.some(({ approval }) => approval);
   const size = window !== undefined && { window };
-  const node = askingNode(state);
   return {
     upTo: promptLength(state.transcript),
     head: state.transcript.head,
@@ -50,6 +57,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     step: state.turn.spent.steps + 1,
     ...(action.type === 'call-model' && action.closing && { closing: true as const }),
     ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
+    ...(action.type === 'call-model' && prompt !== undefined && { prompt }),
     ...(action.type === 'compact' && { compact: action.cut, ...size }),
     ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),
@@ -61,7 +69,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
 
 /** Retrieves documents: one activity, whose input does not grow with the conversation. */
 export function retrieve(run: RunContext, asked: number): Promise<unknown> {
-  const activity = retrieveActivity(run.state.config);
+  const { retrieveDocuments } = functionActivities('retrieve', run.state.config);
   const input = retrieveInput(run, asked);
   return tend(run, {
     name: WORK.retrieve,
@@ -69,7 +77,7 @@ export function retrieve(run: RunContext, asked: number): Promise<unknown> {
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.retrieve, step);
       const given = { ...input, ...blockedField(step, TOOL_BLOCKS) };
-      return startable('retrieveDocuments', given, activity);
+      return startable('retrieveDocuments', given, retrieveDocuments);
     },
   });
 }
@@ -85,4 +93,18 @@ function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInp
     asked,
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
+}
+
+/** Gives the turn that has ended to the agent's memory: one activity. */
+export async function remember(run: RunContext): Promise<void> {
+  const outcome = outcomeOf(run.state);
+  if (outcome === null) return;
+  const { rememberTurn } = functionActivities('remember', run.state.config);
+  const { asked: own, ...named } = retrieveInput(run, askedMessages(run.state));
+  const input: RememberInput = { ...named, own, outcome, key: memoryKey(run.input, run.state) };
+  await tend(run, {
+    name: WORK.remember,
+    doing: WORK.remember,
+    activity: () => startable('rememberTurn', input, rememberTurn),
+  });
 }

@@ -1,11 +1,33 @@
-import { condition, type ActivateInput } from '@temporalio/workflow';
+import { condition, type WorkflowInterceptors } from '@temporalio/workflow';
 
 /** Null if the workflow code was bundled without perdure's interceptors. */
 let hasUpdates: boolean | null = null;
 
-/** Notes whether an activation brings updates; see `updatesHandled`. */
-export function noteUpdates({ activation }: ActivateInput): void {
-  hasUpdates = activation.jobs?.some(({ doUpdate }) => doUpdate) ?? false;
+/**
+ * Notes whether an activation brings updates that the workflow accepts; see `updatesHandled`. A refused one
+ * leaves nothing in the history, so a replay would not know of it. The note is shared by all workflows of a V8
+ * context, so each of them has to write it, whatever its type.
+ */
+export function noteUpdates(): WorkflowInterceptors {
+  return {
+    internals: [
+      {
+        activate(input, next) {
+          hasUpdates = false;
+          return next(input);
+        },
+      },
+    ],
+    inbound: [
+      {
+        // Not async, because a promise more would change the order of commands.
+        handleUpdate(input, next) {
+          hasUpdates = true;
+          return next(input);
+        },
+      },
+    ],
+  };
 }
 
 /**

@@ -8,6 +8,7 @@ import { reply } from '../../src/testing/steps.js';
 import { commandLine } from '../support/command.js';
 import { createRig, type Rig } from '../support/rig.js';
 
+const INDEX = join(import.meta.dirname, '../../src/index.ts');
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const PDF = Buffer.from('%PDF-1.7\n%%EOF\n');
 const command = await commandLine();
@@ -30,7 +31,12 @@ beforeAll(async () => {
   await rig.worker(
     [
       defineAgent({ name: 'looker', instructions: 'look' }),
-      defineAgent({ name: 'speaker', instructions: asked }),
+      defineAgent({
+        name: 'speaker',
+        instructions: asked,
+        prompts: { report: { text: template('Report on {{topic}}.', { args: ['topic'] }) } },
+      }),
+      defineAgent({ name: 'reporter', instructions: 'x', prompts: { hello: { text: 'Hello' } } }),
     ],
     { env },
   );
@@ -137,6 +143,62 @@ describe('--arg', () => {
     [['--arg', 'a=1', '--arg', 'a=2'], 'The argument a is given twice.'],
   ])('refuses %j with exit code 2', async (given, why) => {
     const { code, stderr } = await perdure('run', 'speaker', 'x', ...given);
+    expect(stderr).toContain(why);
+    expect(code).toBe(2);
+  });
+});
+
+describe('--prompt', () => {
+  test('starts a run with a prompt, and sends one to it', async () => {
+    stub.script(reply.text('begun'), reply.text('reported'));
+    const ofInstructions = ['--arg', 'language=French', '--arg', 'times:=3'];
+    const prompt = ['--prompt', 'report', '--arg', 'topic=Rome'];
+    const id = `prompted-${rig.taskQueue}`;
+    // With the configuration, the command knows which arguments belong to the instructions.
+    const config = join(command.folder, 'prompts.config.ts');
+    await writeFile(
+      config,
+      `import { defineAgent, template } from ${JSON.stringify(INDEX)};
+      const text = template('Report on {{topic}}.', { args: ['topic'] });
+      const instructions = template('{{language}}{{times}}', { args: ['language', 'times'] });
+      export default { agents: [defineAgent({ name: 'speaker', instructions, prompts: { report: { text } } })] };`,
+    );
+    const run = await perdure(
+      'run',
+      'speaker',
+      ...prompt,
+      ...ofInstructions,
+      '--open',
+      '--id',
+      id,
+      '--config',
+      config,
+    );
+    expect(run).toMatchObject({ code: 0, stdout: 'begun\n' });
+    const [system] = stub.requests.at(-1)?.messages ?? [];
+    expect([system?.content, lastContent()]).toEqual([
+      'You speak French, 3 times.',
+      'Report on Rome.',
+    ]);
+    const sent = await perdure('send', id, '--prompt', 'report', '--arg', 'topic=Ulm');
+    expect(sent).toMatchObject({ code: 0, stdout: 'reported\n' });
+    expect(lastContent()).toBe('Report on Ulm.');
+    const wrong = await perdure('send', id, '--prompt', 'reprot', '--arg', 'topic=Ulm');
+    expect(wrong.stderr).toContain('--prompt: expected a prompt of agent "speaker", got "reprot"');
+    await perdure('close', id);
+  });
+
+  test('needs its arguments', async () => {
+    const { code, stderr } = await perdure('run', 'reporter', '--prompt', 'hello', '--arg', 'a=1');
+    expect(stderr).toContain('args.a: expected an argument of prompt "hello" (it has none)');
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    [['--prompt', 'a', 'text'], 'message: expected none beside "prompt"'],
+    [['--prompt', 'a b'], '--prompt: expected the name of a prompt'],
+  ])('refuses %j with exit code 2', async (given, why) => {
+    const { code, stderr } = await perdure('run', 'speaker', ...given);
     expect(stderr).toContain(why);
     expect(code).toBe(2);
   });

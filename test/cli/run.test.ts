@@ -71,6 +71,9 @@ describe('a run with a worker elsewhere', () => {
     expect(second.code).toBe(2);
     expect(second.stderr).toContain('attach run-twice --address');
     expect(json(second)).toEqual({ error: expect.stringContaining('--id: expected an unused id') });
+    stub.scriptFor('Say hello', reply.text('hello again'));
+    const third = await command.start([...again, '--reuse-id', ...ownPlace()]).ended;
+    expect(json(third)).toMatchObject({ id: 'run-twice', status: 'completed' });
   });
 
   test('ends with 1 when the provider filters the answer', async () => {

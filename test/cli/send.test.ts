@@ -151,7 +151,7 @@ describe('an open run without another worker', () => {
 
 describe('an invalid message', () => {
   test.each([
-    ['send x', "missing required argument 'message'"],
+    ['send x', 'message: expected text, got an empty string'],
     ['send x hello --message-id ', '--message-id: expected a string of 1–200 characters, got ""'],
     ['send x hello --pinned', 'Did you mean --pin'],
     [

@@ -77,10 +77,17 @@ describe('a task run', () => {
       'limits.steps: expected a positive whole number',
     );
     const id = newId();
-    await client.start('clerk', { message: 'one', id });
-    await expect(client.start('clerk', { message: 'one', id })).rejects.toThrow(
-      `a run "${id}" exists already`,
-    );
+    const open = { open: true, id };
+    const first = await client.start('clerk', open);
+    for (const again of [open, { ...open, reuseId: true }]) {
+      await expect(client.start('clerk', again)).rejects.toThrow(`a run "${id}" exists already`);
+    }
+    await client.close(first);
+    await client.result(first);
+    await expect(client.start('clerk', open)).rejects.toThrow('exists already');
+    const second = await client.start('clerk', { message: 'one', id, reuseId: true });
+    expect(second.id).toBe(id);
+    expect(await client.result(second)).toMatchObject({ reason: 'answer' });
     await expect(client.result(newId())).rejects.toThrow('there is no run');
   });
 });

@@ -1,6 +1,6 @@
 import type { ActivateInput } from '@temporalio/workflow';
 import { describe, expect, test } from 'vitest';
-import { keepInStep } from '../../src/workflows/keep-in-step.js';
+import { keepInStep } from '../../src/workflows/interceptors.js';
 
 type Activation = ActivateInput['activation'];
 type Job = NonNullable<Activation['jobs']>[number];

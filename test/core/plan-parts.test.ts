@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { actionResult } from '../../src/core/plan/action-result.js';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
 import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
 import { refsIn, resolve, type Referred } from '../../src/core/plan/references.js';
@@ -205,5 +206,18 @@ describe('the report to the model', () => {
     expect(text).toMatch(/- a1 add done: z+… \[cut: 9\d{3} characters\]/);
     expect(text).toContain('Not done: a2 add.');
     expect(text?.length).toBeLessThan(5_000);
+  });
+});
+
+describe('the result of an action', () => {
+  const call = { id: 'c1', executed: true, ok: true, text: 'a list', artifactName: 'rows' };
+  test('stands for the artifact that the tool has made', () => {
+    expect(actionResult(call)).toEqual({ ok: true, value: 'a list', artifact: 'rows' });
+  });
+  test('stands for itself if the tool could end a turn with it, though it is an artifact, too', () => {
+    expect(actionResult({ ...call, output: { total: 3 } })).toEqual({
+      ok: true,
+      value: { total: 3 },
+    });
   });
 });

@@ -67,9 +67,11 @@ function harmed(
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
 /**
  * By activity, of which none may be missing: nearly a result, but for one field deep inside. What
- * `checkBlob` and `notifyRequest` bring is not looked at.
+ * `checkBlob`, `notifyRequest`, and `rememberTurn` bring is not looked at.
  */
-const WRONG: Readonly<Record<Exclude<keyof Activities, 'checkBlob' | 'notifyRequest'>, unknown>> = {
+const WRONG: Readonly<
+  Record<Exclude<keyof Activities, 'checkBlob' | 'notifyRequest' | 'rememberTurn'>, unknown>
+> = {
   loadAgent: { ...config(), limits: { turn: { steps: 'x' }, run: {} } },
   callModel: { ...asks(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
   runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },

@@ -84,7 +84,8 @@ for (const [name, api, body] of APIS) {
     const bytes = await bytesOf(api, body, { lineEnd: '\r\n', comments: true });
     const whole = await read(api, [plain]);
     expect(whole.answer).toMatchObject({ text: 'Grüße 🙂', calls: CALLED, finish: 'calls' });
-    for (let at = 1; at < bytes.length; at += 1) {
+    // The events are alike, so each kind of place is among these; below, every byte is alone.
+    for (let at = 1; at < bytes.length; at += 7) {
       // Thousands at once would only fill the memory.
       // oxlint-disable-next-line no-await-in-loop
       expect(await read(api, [bytes.subarray(0, at), bytes.subarray(at)])).toEqual(whole);

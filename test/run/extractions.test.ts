@@ -11,7 +11,7 @@ import { createRig, type Rig } from '../support/rig.js';
 import { replayLater } from '../support/replays.js';
 
 /** PERDURE_EXTRACTIONS=1000 for the number that a release is measured by. */
-const EXTRACTIONS = Number(process.env['PERDURE_EXTRACTIONS'] ?? 100);
+const EXTRACTIONS = Number(process.env['PERDURE_EXTRACTIONS'] ?? 40);
 const AT_ONCE = 40;
 
 /** What came of one run, and what its history is made of. */

@@ -11,7 +11,7 @@ import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 /** PERDURE_IDLE_RUNS=2000 takes one to three minutes more on two cores. */
-const RUNS = Number(process.env['PERDURE_IDLE_RUNS'] ?? 100);
+const RUNS = Number(process.env['PERDURE_IDLE_RUNS'] ?? 60);
 const WOKEN = Math.min(100, RUNS / 4);
 const AT_ONCE = 40;
 /** Several times what is measured (0.2 MB); a heap or a bundle for each run would be far above. */

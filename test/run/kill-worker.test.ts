@@ -31,7 +31,7 @@ const killPoint: fc.Arbitrary<KillPoint> = fc
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
 /** PERDURE_KILLS=100 takes some minutes more on two cores. */
-const KILLS = Number(process.env['PERDURE_KILLS'] ?? 8);
+const KILLS = Number(process.env['PERDURE_KILLS'] ?? 5);
 const POINTS = fc.sample(killPoint, { numRuns: KILLS, seed: SEED });
 
 interface Told extends Ended {

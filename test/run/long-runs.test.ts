@@ -79,7 +79,7 @@ describe('a message sent while the run goes on in a new segment', () => {
 });
 
 /** PERDURE_LONG_TURNS=500 takes half a minute more on two cores. */
-const TURNS = Number(process.env['PERDURE_LONG_TURNS'] ?? 80);
+const TURNS = Number(process.env['PERDURE_LONG_TURNS'] ?? 50);
 const SEGMENT_STEPS = TURNS / 10;
 
 test(`${TURNS} turns in one open run: every message once, in order, in segments of bounded size`, async () => {
@@ -106,7 +106,7 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
 }, 240_000);
 
 /** PERDURE_LONG_STEPS=1000 takes two minutes more on two cores. */
-const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 150);
+const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 80);
 const KILLED_AT = [0.13, 0.48, 0.86].map((share) => Math.round(share * STEPS));
 
 /** Goes on from the step that the newest call names; what was summarized meanwhile does not matter. */

@@ -1,12 +1,20 @@
+import { WorkflowUpdateStage } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Limits } from '../../src/core/definition/definition.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import {
+  closeUpdate,
+  outcomeUpdate,
+  setLimitsUpdate,
+  statusQuery,
+} from '../../src/workflows/messages.js';
 import { ask } from '../support/conversation.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { segmentsOf } from '../support/segments.js';
+import { untilAdmitted } from '../support/until-admitted.js';
 
 // A worker that does not have the run in its cache gets a workflow task without commands together with the
 // next one. If that one accepts an update, a later replay gets them one by one.
@@ -53,4 +61,42 @@ test('a decision that reaches a new worker with the empty begin of a segment rep
   await handle.executeUpdate(closeUpdate, { args: [{}] });
   await handle.result();
   expect((await segmentsOf(desk.rig.client, handle.workflowId)).length).toBeGreaterThan(2);
+});
+
+// A refused update leaves nothing in the history, so a replay does not know that it came.
+test('an update that is refused beside the result that the loop waits for changes no order', async () => {
+  const { client } = desk.rig;
+  const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'script' });
+  desk.script(['hello']);
+  const untilEvents = async (
+    field: 'activityTaskScheduledEventAttributes' | 'activityTaskCompletedEventAttributes',
+    count: number,
+  ): Promise<void> => {
+    await vi.waitFor(async () => {
+      const { events } = await handle.fetchHistory();
+      expect(events?.filter((event) => event[field])).toHaveLength(count);
+    }, WITHIN);
+  };
+  await desk.work([], { activities: false });
+  const handle = await desk.rig.start({ agent: 'clerk', open: true, message: 'go' });
+  // The second is that which waits until a worker knows the agent.
+  await untilEvents('activityTaskScheduledEventAttributes', 2);
+  // It waits for the agent, and then starts a timer, beside the loop, which calls the model.
+  const limited = await handle.startUpdate<unknown, [Limits]>(setLimitsUpdate.name, {
+    args: [{ wallMs: 600_000 }],
+    waitForStage: WorkflowUpdateStage.ACCEPTED,
+  });
+  await desk.rig.stopWorkers();
+  await desk.work([agent], { workflows: false });
+  await untilEvents('activityTaskCompletedEventAttributes', 1);
+  await desk.rig.stopWorkers();
+  const refused = handle.executeUpdate(outcomeUpdate, { args: [{ turn: 99 }], updateId: 'wait' });
+  const problem = refused.catch((error: unknown) => error);
+  await untilAdmitted(client, handle, 'wait');
+  await desk.work([agent]);
+  expect(await problem).toMatchObject({ cause: { message: expect.stringContaining('got 99') } });
+  expect(await limited.result()).toMatchObject({ turn: { wallMs: 600_000 } });
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await handle.result();
+  await segmentsOf(client, handle.workflowId);
 });

@@ -9,6 +9,7 @@ import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
+import { untilAdmitted } from '../support/until-admitted.js';
 
 // A query that waits for a worker brings it the events since the last workflow task, without a task. The
 // commands that follow from them are sent with the next task, before the answer of its update, but a
@@ -36,17 +37,6 @@ async function untilUnanswered(handle: WorkflowHandle): Promise<void> {
       .catch(() => false);
     expect(answered).toBe(false);
   }, WITHIN);
-}
-
-/** Resolves when the server holds an update for the next workflow task. */
-async function untilAdmitted({ workflowId }: WorkflowHandle, updateId: string): Promise<void> {
-  const updateRef = { workflowExecution: { workflowId }, updateId };
-  const { namespace } = rig.client.options;
-  await vi.waitFor(
-    async () =>
-      await rig.client.workflowService.pollWorkflowExecutionUpdate({ namespace, updateRef }),
-    WITHIN,
-  );
 }
 
 test.each(ATTEMPTS)(
@@ -83,7 +73,7 @@ test.each(ATTEMPTS)(
     const updateId = `more ${attempt}`;
     const more = { message: 'more', id: 'more' };
     const asked = handle.executeUpdate(askUpdate, { args: [more], updateId });
-    await untilAdmitted(handle, updateId);
+    await untilAdmitted(rig.client, handle, updateId);
     await work();
     // The server may refuse an update that its worker could not take with the task; that changes nothing.
     await asked.catch(() => undefined);

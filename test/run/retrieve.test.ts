@@ -131,7 +131,8 @@ describe('documents that an agent retrieves', () => {
     expectPromptsMatch(requests(), messages);
     const steps: string[] = [];
     for await (const event of client.events(id)) {
-      if (event.type === 'message-said') steps.push(event.message.origin ?? 'person');
+      if (event.type !== 'message-said' || event.message.role !== 'user') continue;
+      steps.push(event.message.origin ?? 'person');
     }
     expect(steps).toEqual(['person', 'retrieved', 'retrieved', 'retrieved']);
   });

@@ -1,4 +1,5 @@
 import { asyncLocalStorage, type Context } from '@temporalio/activity';
+import { noopMetricMeter } from '@temporalio/common';
 import type { ActivityDependencies } from '../../src/activities/dependencies.js';
 import type { PinnedAgent } from '../../src/activities/definitions.js';
 import type { AgentDefinition, ToolDefinition } from '../../src/core/definition/definition.js';
@@ -26,8 +27,9 @@ export function activityContext({ attempt = 1, signal }: FakeInfo = {}): Context
     currentAttemptScheduledTimestampMs: Date.now(),
   };
   const cancellationSignal = signal ?? new AbortController().signal;
+  const rest = { cancellationSignal, metricMeter: noopMetricMeter, heartbeat: () => undefined };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that activities use
-  return { info, log, cancellationSignal, heartbeat: () => undefined } as unknown as Context;
+  return { info, log, ...rest } as unknown as Context;
 }
 
 /** Runs an activity without a server. */

@@ -12,13 +12,13 @@ import { wholeTranscript, type RunAnswer } from './run-answer.js';
 type Query = (name: string, args: readonly unknown[]) => Promise<unknown>;
 
 /** Called for each replayed workflow before it leaves the memory. Null while no answer is wanted. */
-let onEvicted: ((query: Query) => Promise<void>) | null = null;
+let onEvicted: ((runId: string, query: Query) => Promise<void>) | null = null;
 let isHooked = false;
 /** Replays follow each other: there is one hook. */
 let last: Promise<unknown> = Promise.resolve();
 
 /** What a run said after a history, or why it could not. */
-type ReplayedAnswer = RunAnswer | { readonly problem: string };
+export type ReplayedAnswer = RunAnswer | { readonly problem: string };
 
 /**
  * Replays a history with the workflow code of the sources, and returns what the run said after it.
@@ -34,22 +34,44 @@ export async function answerByReplay(
 }
 
 async function replay(history: History, workflowId: string): Promise<ReplayedAnswer> {
-  hookEvictions();
   const found: ReplayedAnswer[] = [];
-  onEvicted = async (query) => {
-    found.push(await ask(query).catch(toProblem));
-  };
+  const answered = (_runId: string, answer: ReplayedAnswer): void => void found.push(answer);
+  await replayAll([{ history, workflowId }], {
+    answered,
+    failed: (_index, message) => void found.unshift({ problem: `it does not replay: ${message}` }),
+  });
+  return found[0] ?? { problem: 'the replay began no workflow' };
+}
+
+/** What is told of histories that are replayed. */
+interface Replays {
+  /** What a run says after its history; `runId` is the id that the run began with. */
+  readonly answered?: (runId: string, answer: ReplayedAnswer) => void;
+  readonly failed: (index: number, message: string) => void;
+}
+
+/** Replays histories with the workflow code of the sources, in their order: one worker for all of them. */
+export async function replayAll(
+  histories: readonly { readonly history: History; readonly workflowId: string }[],
+  { answered, failed }: Replays,
+): Promise<void> {
+  hookEvictions();
+  if (answered) {
+    onEvicted = async (runId, query) => answered(runId, await ask(query).catch(toProblem));
+  }
+  const options = { workflowBundle: await sourceBundle() };
+  let index = 0;
   try {
-    const options = { workflowBundle: await sourceBundle() };
-    for await (const { error } of Worker.runReplayHistories(options, [{ history, workflowId }])) {
-      if (error) found.unshift({ problem: `it does not replay: ${error.message}` });
+    // The worker replays one history at a time, in their order.
+    for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
+      if (error) failed(index, error.message);
+      index += 1;
     }
   } finally {
     onEvicted = null;
-    // A replay worker hooks every promise of this process, and leaves that to the next tests.
+    // A replay worker hooks every promise of this process, and leaves that to the next test files.
     globalHandlers.uninstall();
   }
-  return found[0] ?? { problem: 'the replay began no workflow' };
 }
 
 function toProblem(error: unknown): ReplayedAnswer {
@@ -70,7 +92,7 @@ function hookEvictions(): void {
   // oxlint-disable-next-line typescript/unbound-method -- called with its `this` below
   const { dispose } = ReusableVMWorkflow.prototype;
   ReusableVMWorkflow.prototype.dispose = async function (this: ReusableVMWorkflow) {
-    await onEvicted?.(async (name, args) => await queryWorkflow(this, name, args));
+    await onEvicted?.(this.runId, async (name, args) => await queryWorkflow(this, name, args));
     await dispose.call(this);
   };
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client';
 import type { History } from '../../src/history/decode-event.js';
 import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
-import { answerByReplay } from './answer-by-replay.js';
+import { answerByReplay, type ReplayedAnswer } from './answer-by-replay.js';
 import {
   carriedDifferences,
   passedOnProblem,
@@ -13,6 +13,7 @@ import {
   readerBefore,
   readerBeforeEnd,
 } from './oracle.js';
+import { replayLater } from './replays.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 
 /** What came of comparing a run with a reader of its history. */
@@ -84,6 +85,49 @@ export async function compareWithReader(
       found.splice(0, found.length, ...presentDifferences(answer, history));
     }
   }
+  const earlier = await compareEarlier(handle, { history, isNew });
+  found.push(...earlier.differences);
+  unchecked.push(...earlier.unchecked);
+  return { differences: found, unchecked };
+}
+
+/**
+ * Compares a run that has ended with a reader of its history: its earlier segments now, and its end with
+ * all other replays at the end of the test file.
+ */
+export async function compareLater(
+  handle: WorkflowHandle,
+  { runId, compared, where }: Later,
+): Promise<Comparison> {
+  const { client, workflowId } = handle;
+  const history = await client.getHandle(workflowId, runId).fetchHistory();
+  const events = (history.events ?? []).slice(0, endOfLastTask(history));
+  // Before its first task, a run has no state.
+  if (events.length > 0) {
+    replayLater({ events }, workflowId, (answer) => {
+      const { differences, unchecked } = compareAnswer(answer, history);
+      const found = [...differences, ...unchecked];
+      return found.length === 0 ? [] : [`${where}${differenceMessage(workflowId, found)}`];
+    });
+  }
+  const isNew = (moment: string): boolean => !compared.has(moment) && compared.add(moment).size > 0;
+  return await compareEarlier(handle, { history, isNew });
+}
+
+interface Later {
+  readonly runId: string;
+  readonly compared: Set<string>;
+  /** The test in which the run has ended. */
+  readonly where: string;
+}
+
+/** Compares the states at the ends of the segments before this one. */
+async function compareEarlier(
+  { client, workflowId }: WorkflowHandle,
+  { history, isNew }: { readonly history: History; readonly isNew: (moment: string) => boolean },
+): Promise<Comparison> {
+  const found: string[] = [];
+  const unchecked: string[] = [];
   for (let id = previousRunId(history); id !== '' && isNew(id);) {
     const earlier = await client.getHandle(workflowId, id).fetchHistory().catch(unlessGone);
     if (earlier === null) {
@@ -111,7 +155,11 @@ async function compareReplayed(history: History, workflowId: string): Promise<Co
   const events = (history.events ?? []).slice(0, endOfLastTask(history));
   // Before its first task, a run has no state.
   if (events.length === 0) return { differences: [], unchecked: [] };
-  const answer = await answerByReplay({ events }, workflowId);
+  return compareAnswer(await answerByReplay({ events }, workflowId), history);
+}
+
+/** Compares a reader of a history with what the run says after a replay of it. */
+function compareAnswer(answer: ReplayedAnswer, history: History): Comparison {
   if (!('problem' in answer)) {
     return { differences: presentDifferences(answer, history), unchecked: [] };
   }

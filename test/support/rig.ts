@@ -55,7 +55,14 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
   const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
   const workers: RunningWorker[] = [];
   const hasWorker = (): boolean => workers.length > 0;
-  const runs = watchRuns({ client, taskQueue, started, hasWorker });
+  let isOfSources = true;
+  const runs = watchRuns({
+    client,
+    taskQueue,
+    started,
+    hasWorker,
+    isOfSources: () => isOfSources,
+  });
   const rig: Rig = {
     client,
     taskQueue,
@@ -72,6 +79,7 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
         ...rest,
       });
       workers.push(worker);
+      if (rest.workflowBundle !== undefined) isOfSources = false;
       return worker;
     },
     async start(input, id = `run-${randomUUID()}`) {

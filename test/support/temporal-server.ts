@@ -38,8 +38,8 @@ export async function testServer(settings: readonly string[] = []): Promise<Test
 }
 
 /**
- * Writes a program that becomes the CLI with a garbage collection at five times the live heap, not at
- * twice, since the memory is there. Returns its path.
+ * Writes a program that becomes the CLI, with garbage collections only from 1.5 GB on, not at each
+ * doubling of the live heap, since the memory is there. Returns its path.
  */
 async function wrapped(
   cli: string,
@@ -49,7 +49,7 @@ async function wrapped(
   const flags = settings.map((setting) => `--dynamic-config-value '${setting}'`).join(' ');
   const script = `#!/bin/sh
 [ "$1" = server ] && set -- "$@" ${flags}
-GOGC=400 exec '${cli}' "$@"
+GOGC=off GOMEMLIMIT=1500MiB exec '${cli}' "$@"
 `;
   await writeFile(path, script, { mode: 0o700 });
   return path;

@@ -1,6 +1,11 @@
 import type { Client, WorkflowClientInterceptor } from '@temporalio/client';
 import { expect } from 'vitest';
-import { compareWithReader, differenceMessage, type Comparison } from './reader-agrees.js';
+import {
+  compareLater,
+  compareWithReader,
+  differenceMessage,
+  type Comparison,
+} from './reader-agrees.js';
 
 /** The runs of one task queue, each to be compared with a reader of its history. */
 export interface WatchedRuns {
@@ -32,17 +37,29 @@ interface Watched {
   readonly started: ReadonlySet<string>;
   /** Whether the rig has a worker; one that the test runs elsewhere may answer too. */
   readonly hasWorker: () => boolean;
+  /** Whether all its workers run the workflow code of the sources. */
+  readonly isOfSources: () => boolean;
 }
 
 /** How long a worker that the rig does not know may take to answer, before the history is replayed. */
 const OTHER_WORKER_MS = 2_000;
 
+const NO_FAULT: Comparison = { differences: [], unchecked: [] };
+
 /** Watches the runs of a task queue. */
-export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): WatchedRuns {
+export function watchRuns({
+  client,
+  taskQueue,
+  started,
+  hasWorker,
+  isOfSources,
+}: Watched): WatchedRuns {
   /** Moments of runs that were compared. */
   const compared = new Set<string>();
   /** How long the histories of runs were when they were compared, by run id. */
   const lengths = new Map<string, number>();
+  /** Runs that had ended when they were compared. */
+  const ended = new Set<string>();
   /** Reasons why runs may be left uncompared, by workflow id; under '' that for all runs. */
   const exempted = new Map<string, string>();
 
@@ -65,8 +82,13 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
     const handle = client.workflow.getHandle(id);
     const description = await handle.describe();
     const { runId, historyLength } = description;
-    if (lengths.get(runId) === historyLength) return { differences: [], unchecked: [] };
+    if (lengths.get(runId) === historyLength) return NO_FAULT;
     const isOwn = hasWorker() && description.taskQueue === taskQueue;
+    if (description.status.name !== 'RUNNING' && isOfSources() && !exempted.has(id)) {
+      lengths.set(runId, historyLength);
+      ended.add(runId);
+      return await compareLater(handle, { runId, compared, where: where() });
+    }
     const comparison = await compareWithReader(handle, {
       compared,
       ...(!isOwn && { answerMs: OTHER_WORKER_MS }),
@@ -78,9 +100,16 @@ export function watchRuns({ client, taskQueue, started, hasWorker }: Watched): W
 
   async function ids(): Promise<ReadonlySet<string>> {
     const found = new Set(started);
+    const listed = new Set<string>();
     const query = `TaskQueue = "${taskQueue}" AND WorkflowType = "agent"`;
     try {
-      for await (const { workflowId } of client.workflow.list({ query })) found.add(workflowId);
+      for await (const { workflowId, runId } of client.workflow.list({ query })) {
+        // The newest run of an id comes first.
+        const isLatest = !listed.has(workflowId);
+        listed.add(workflowId);
+        if (isLatest && ended.has(runId)) found.delete(workflowId);
+        else if (isLatest) found.add(workflowId);
+      }
     } catch (error) {
       if (!exempted.has('')) throw error;
     }

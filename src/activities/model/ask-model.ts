@@ -11,6 +11,7 @@ import { redact, redactMessage } from '../../secrets/redact.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { runAttributed } from '../../tools/stray-errors.js';
 import type { ActivityDependencies } from '../dependencies.js';
+import { observeModelCall } from '../observe.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import { askForClass } from './classification.js';
 import type { Prompt } from './rebuild-prompt.js';
@@ -35,8 +36,10 @@ export async function askModel(
   context: Context,
   { prompt, input, request }: Question,
 ): Promise<ModelReply> {
-  const { model, name } = chooseModel(deps, prompt, input);
-  const { output, decide } = prompt.pinned.definition;
+  const { definition } = prompt.pinned;
+  const chosen = chooseModel(deps, prompt, input);
+  const { model, name } = chosen;
+  const { output, decide } = definition;
   const named = { ...request, model: name };
   const isStep = input.compact === undefined;
   // Summaries, and decisions as JSON, are not streamed: they are not meant for readers.
@@ -47,14 +50,22 @@ export async function askModel(
       : withStream(live, { info: context.info, input }, (stream) =>
           model.call(named, { signal, ...stream }),
         );
-  const reply = await runBoundedOrThrow(call, {
-    name: `model "${name}"`,
-    timeoutMs: LONGEST_CALL_MS,
-    cancelled: context.cancellationSignal,
-    timeoutError: () =>
-      new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, { kind: 'retry', type: 'timeout' }),
-  });
-  return redactReply(reply);
+  const { captureContent: content = false } = deps;
+  const about = { definition, model: chosen, input, request: named, content };
+  return await observeModelCall(context, about, async () =>
+    redactReply(
+      await runBoundedOrThrow(call, {
+        name: `model "${name}"`,
+        timeoutMs: LONGEST_CALL_MS,
+        cancelled: context.cancellationSignal,
+        timeoutError: () =>
+          new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, {
+            kind: 'retry',
+            type: 'timeout',
+          }),
+      }),
+    ),
+  );
 }
 
 /** Returns the agent's model, or its decide function as a model. A summary always needs the model. */
@@ -62,7 +73,7 @@ function chooseModel(
   deps: ActivityDependencies,
   { pinned, userContext: context }: Question['prompt'],
   input: CallModelInput,
-): Pick<ResolvedModel, 'model' | 'name'> {
+): Pick<ResolvedModel, 'model' | 'name' | 'provider' | 'price'> {
   const { definition, agent } = pinned;
   if (definition.decide !== 'function' || input.compact !== undefined) {
     return deps.models.resolve(definition.model);
@@ -74,7 +85,8 @@ function chooseModel(
     );
   }
   const closing = input.closing === true;
-  return { model: toModel(agent.decide, { closing, context }), name: definition.model };
+  const model = toModel(agent.decide, { closing, context });
+  return { model, name: definition.model, provider: 'function', price: null };
 }
 
 /** Makes a model call whose deltas go to the live hub; without a hub it just makes the call. */

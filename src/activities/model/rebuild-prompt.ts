@@ -26,11 +26,14 @@ export interface Prompt {
 export async function rebuildPrompt(
   deps: ActivityDependencies,
   context: Context,
-  input: Pick<CallModelInput, 'definition' | 'node' | 'upTo' | 'head' | 'context' | 'contextBlob'>,
+  input: Pick<
+    CallModelInput,
+    'definition' | 'node' | 'prompt' | 'upTo' | 'head' | 'context' | 'contextBlob'
+  >,
 ): Promise<Prompt> {
   const queries = queryWorkflow(context, deps);
   const found = await deps.definitions.find(input.definition, () => queries.definition());
-  const pinned = pinnedAt(found, input.node);
+  const pinned = pinnedAt(found, input);
   const name = { run: runKey(context.info), upTo: input.upTo, head: input.head };
   const messages = await deps.transcripts.prompt(name, (from, to) => queries.prompt(from, to));
   // It is read before the model is paid, so that it cannot be missing when the reply is read.

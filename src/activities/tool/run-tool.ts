@@ -11,6 +11,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { runKey } from '../model/rebuild-prompt.js';
 import { createJudge, judgeCall } from '../requests/judge-call.js';
+import { observeToolCall } from '../observe.js';
 import { readRunContext } from '../run-context.js';
 import { withStorageMapping } from '../storage-faults.js';
 import { executeCall, type Execution } from './execute-call.js';
@@ -36,7 +37,10 @@ export async function runTool(
     if (!prepared.ok) return prepared.result;
     const undecided = await judgeFirst(deps, context, prepared.execution);
     if (undecided !== null) return undecided;
-    const result = await executeCall(deps, context, prepared.execution);
+    const agent = prepared.execution.agent.definition.name;
+    const result = await observeToolCall(context, { agent, input }, async () =>
+      executeCall(deps, context, prepared.execution),
+    );
     cacheResult(deps, context, { ...prepared.execution, result });
     return result;
   });

@@ -16,7 +16,7 @@ import { followAndReport, type FollowOptions } from '../run-view/follow-and-repo
 import { noteServer } from '../hosting/note-server.js';
 import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
-import { ATTACH, ID, NO_WAIT, OPEN, UI } from '../input/shared-options.js';
+import { ARG, ATTACH, ID, NO_WAIT, OPEN, PROMPT, UI } from '../input/shared-options.js';
 import { checkAgent } from '../check-agent.js';
 import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
@@ -27,11 +27,14 @@ export interface RunOptions extends FollowOptions {
   /** The words of the message. */
   readonly message: readonly string[];
   readonly id?: string;
+  readonly reuseId?: boolean;
   readonly open?: boolean;
   readonly detach?: boolean;
   readonly maxSteps?: number;
   readonly context?: unknown;
-  /** Arguments of the agent's template. */
+  /** A named prompt of the agent, in place of a message. */
+  readonly prompt?: string;
+  /** Arguments of the agent's template, and of the prompt. */
   readonly arg?: JsonObject;
   /** For a graph: fields of its state. */
   readonly input?: unknown;
@@ -44,25 +47,23 @@ export const run: Command<RunOptions> = {
   declare: (entry) =>
     entry
       .argument('<agent>', 'name of the agent')
-      .argument('[message...]', 'the task; a graph may take --input instead')
+      .argument('[message...]', 'the task; or --prompt, or for a graph --input')
       .option(...ID)
+      .option('--reuse-id', 'take the id of a run that has ended again')
       .option(...OPEN)
       .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
       .option(...NO_WAIT)
       .option('--max-steps <n>', 'maximum number of model calls in a turn', parseNumber)
       .option('--context <json>', 'JSON for your tools; the model never sees it', parseJsonOption)
-      .option(
-        '--arg <name=value>',
-        "an argument of the agent's template, or name:=json; may be repeated",
-        collectArguments,
-      )
+      .option(...PROMPT)
+      .option(...ARG, collectArguments)
       .option('--input <json>', 'for a graph: fields of its state, as JSON', parseJsonOption)
       .option(...ATTACH)
       .option(...UI),
   async run(context, options) {
-    const input = inputOf(options, await attachedFiles(context, options.attach));
+    const input = await inputOf(context, options, await attachedFiles(context, options.attach));
     await checkAgent(context, input);
-    if (options.detach) return await startDetached(context, input, options.id);
+    if (options.detach) return await startDetached(context, input, options);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker.js').catch(() => undefined);
@@ -70,7 +71,7 @@ export const run: Command<RunOptions> = {
     const client = await context.client();
     const taskQueue = await context.taskQueue();
     return await withHostedWorker(context, taskQueue, async (host) => {
-      const started = await start(context, client, { input, taskQueue, id: options.id });
+      const started = await start(context, client, { input, taskQueue, place: options });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
       return await followAndReport(context, followed, options);
@@ -82,7 +83,7 @@ export const run: Command<RunOptions> = {
 async function startDetached(
   context: CliContext,
   input: RunInput,
-  requestedId: string | undefined,
+  place: Pick<RunOptions, 'id' | 'reuseId'>,
 ): Promise<ExitCode> {
   const taskQueue = await context.taskQueue();
   const server = await context.server({ start: false }).catch((error: unknown) => {
@@ -92,7 +93,7 @@ async function startDetached(
   });
   const client = await context.client();
   if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
-  const { id, runId } = await start(context, client, { input, taskQueue, id: requestedId });
+  const { id, runId } = await start(context, client, { input, taskQueue, place });
   const link = uiLink(server, id);
   context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
   context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
@@ -114,14 +115,15 @@ async function start(
   given: {
     readonly input: RunInput;
     readonly taskQueue: string;
-    readonly id: string | undefined;
+    readonly place: Pick<RunOptions, 'id' | 'reuseId'>;
   },
 ): Promise<StartedRun> {
   const { newRunId, startRun } = await import('../../updates/start.js');
-  const { taskQueue, id = newRunId(given.input.agent) } = given;
+  const { taskQueue, place } = given;
+  const { id = newRunId(given.input.agent), reuseId } = place;
   const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
   try {
-    return await startRun(client, input, { id, taskQueue });
+    return await startRun(client, input, { id, taskQueue, reuseId });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id, taskQueue }, error);
@@ -129,18 +131,21 @@ async function start(
 }
 
 /** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
-function inputOf(
-  { agent, message, id, open, maxSteps, context, arg, input: fields }: RunOptions,
+async function inputOf(
+  cli: CliContext,
+  { agent, message, id, open, maxSteps, context, arg, prompt, input: fields }: RunOptions,
   attachments: readonly Attachment[],
-): RunInput {
+): Promise<RunInput> {
+  const isEmpty = fields === undefined && prompt === undefined;
   const input = parseRunInput({
     agent,
-    ...((message.length > 0 || fields === undefined) && { message: message.join(' ') }),
+    ...((message.length > 0 || isEmpty) && { message: message.join(' ') }),
     by: osUser(),
     ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(context !== undefined && { context }),
-    ...(arg !== undefined && { args: arg }),
+    ...(prompt !== undefined && { prompt }),
+    ...(await argumentsOf(cli, { agent, prompt, arg })),
     ...(fields !== undefined && { input: fields }),
     ...(attachments.length > 0 && { attachments }),
   });
@@ -150,11 +155,37 @@ function inputOf(
   throw new UsageError(inFlags(input.problem));
 }
 
+/** With a prompt, the arguments are the prompt's, except for those that only the instructions declare. */
+async function argumentsOf(
+  context: CliContext,
+  {
+    agent,
+    prompt,
+    arg,
+  }: { agent: string; prompt: string | undefined; arg: JsonObject | undefined },
+): Promise<Pick<RunInput, 'args' | 'promptArgs'>> {
+  if (arg === undefined) return {};
+  if (prompt === undefined) return { args: arg };
+  const { agents } = await context.config();
+  const known = agents.find(({ name }) => name === agent);
+  const ofPrompt = Object.keys(known?.prompts?.get(prompt)?.args?.shape ?? {});
+  const ofTemplate = Object.keys(known?.template?.args.shape ?? {});
+  const pick = (takes: (name: string) => boolean): JsonObject =>
+    Object.fromEntries(Object.entries(arg).filter(([name]) => takes(name)));
+  const args = pick((name) => ofTemplate.includes(name));
+  const promptArgs = pick((name) => ofPrompt.includes(name) || !ofTemplate.includes(name));
+  return {
+    ...(Object.keys(args).length > 0 && { args }),
+    ...(Object.keys(promptArgs).length > 0 && { promptArgs }),
+  };
+}
+
 /** Replaces the field names of the input by flags. */
 function inFlags(problem: string): string {
   return problem
     .replace('limits.steps', '--max-steps')
     .replace(/^attachments/, '--attach')
     .replace(/^input/, '--input')
-    .replace(/^args/, '--arg');
+    .replace(/^prompt: /, '--prompt: ')
+    .replace(/^(args|promptArgs)/, '--arg');
 }

@@ -6,6 +6,7 @@ import { PerdureError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
+import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
@@ -14,7 +15,8 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { ATTACH } from '../input/shared-options.js';
+import { collectArguments } from '../input/option-parsers.js';
+import { ARG, ATTACH, PROMPT } from '../input/shared-options.js';
 import { openLivingRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
@@ -27,6 +29,10 @@ export interface SendOptions {
   readonly messageId?: string;
   readonly pin?: boolean;
   readonly refresh?: boolean;
+  /** A named prompt of the agent, in place of a message. */
+  readonly prompt?: string;
+  /** Arguments of the prompt. */
+  readonly arg?: JsonObject;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
   /** False for `--no-wait`. */
@@ -38,11 +44,13 @@ export const send: Command<SendOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
-      .argument('<message...>', 'the message')
+      .argument('[message...]', 'the message; or --prompt')
       .option('--steer', 'join the current turn, before its next model call')
       .option('--message-id <id>', 'makes the message idempotent: the same id is delivered once')
       .option('--pin', 'keep the message verbatim when older messages are summarized')
       .option('--refresh', "take the workers' current definition of the agent before the turn")
+      .option(...PROMPT)
+      .option(...ARG, collectArguments)
       .option(...ATTACH)
       .option('--no-wait', 'deliver or record the message, and exit'),
   async run(context, options) {
@@ -123,11 +131,13 @@ async function messageOf(
 
 /** Throws a `UsageError` before anything is opened if the run would refuse the message. */
 function askOf(
-  { message, messageId, steer, pin, refresh }: SendOptions,
+  { message, messageId, steer, pin, refresh, prompt, arg }: SendOptions,
   attachments: readonly Attachment[],
 ): Ask {
   const ask: Ask = {
-    message: message.join(' '),
+    ...((message.length > 0 || prompt === undefined) && { message: message.join(' ') }),
+    ...(prompt !== undefined && { prompt }),
+    ...(arg !== undefined && { args: arg }),
     ...(messageId !== undefined && { id: messageId }),
     ...(steer && { mode: 'steer' }),
     ...(pin && { pin }),
@@ -143,6 +153,8 @@ function askOf(
 function inFlags(text: string): string {
   return text
     .replace(/^refresh: /, '--refresh: ')
+    .replace(/^prompt: /, '--prompt: ')
+    .replace(/^args/, '--arg')
     .replace(/^attachments/, '--attach')
     .replaceAll('mode "steer"', '--steer')
     .replace('sent again with id', 'sent again with --message-id');

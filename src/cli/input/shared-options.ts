@@ -1,6 +1,17 @@
 import { parseNumber, collectValues } from './option-parsers.js';
 
 /** Options that several commands take, as arguments of commander's `option`. */
+/** Names a prompt of the agent. */
+export const PROMPT = [
+  '--prompt <name>',
+  'a named prompt of the agent, in place of a message',
+] as const;
+/** An argument of a template or of a prompt. */
+export const ARG = [
+  '--arg <name=value>',
+  "an argument of the agent's template or of --prompt, or name:=json; may be repeated",
+] as const;
+
 export const ID = [
   '--id <id>',
   'workflow id of the new run; default: the agent, the date, and a random suffix',

@@ -3,7 +3,7 @@ import { asksCatalog } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
 import type { ToolCalls } from '../definition/definition.js';
 import { computerHandler } from '../definition/native-tools.js';
-import { currentDefinition } from '../graph/node-definition.js';
+import { currentDefinition } from '../named-prompts/turn-definition.js';
 import { currentNode } from '../graph/node-tool.js';
 import { callsLeft } from '../limits.js';
 import type { RunState } from '../state.js';
@@ -146,7 +146,8 @@ function earlierCall({ turn }: RunState, call: ToolCall): string | null {
  */
 function listAnswer(state: RunState, call: ToolCall): (() => CallResult) | null {
   const { artifacts = [], config } = state;
-  if (asksCatalog(config.definition, call)) return () => catalogAnswer(config.definition, call);
+  if (asksCatalog(config.definition, call))
+    return () => catalogAnswer(currentDefinition(state), call);
   if (findTool(state, call.name)?.kind !== 'artifacts') return null;
   return () => ({ id: call.id, ok: true, text: artifactList(artifacts), executed: false });
 }

@@ -44,7 +44,12 @@ export interface ToolDefinition {
    */
   readonly kind?: ToolKind;
   /** The agent behind a tool of kind `agent`. */
-  readonly calls?: { readonly agent: string; readonly parentClose: ParentClose };
+  readonly calls?: {
+    readonly agent: string;
+    readonly parentClose: ParentClose;
+    /** The call is this prompt of the agent. */
+    readonly prompt?: string;
+  };
   /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
   readonly verify?: true;
   /** The tool has an `approval` check; a worker that cannot evaluate it asks. */
@@ -142,6 +147,22 @@ export type OutputDefinition =
   | { readonly type: 'classes'; readonly classes: readonly string[]; readonly samples?: number }
   | { readonly type: 'function' };
 
+/** A named prompt of an agent: the text of a message, and what its turn uses in place of the agent's own. */
+export interface PromptDefinition {
+  /** With `args`, a template; without, the text as it is. */
+  readonly text: string;
+  /** JSON schema of the arguments; absent: it takes none. */
+  readonly args?: JsonObject;
+  /** What the turn's answer has to be; null: any text; absent: the agent's output. */
+  readonly output?: OutputDefinition | null;
+  /** Number of answers that the turn may give; absent: as the agent. */
+  readonly attempts?: number;
+  /** Names of the tools that the model sees; none: it may call none; absent: all. */
+  readonly tools?: readonly string[];
+  /** Replace settings of the agent one by one. */
+  readonly settings?: ModelSettings;
+}
+
 /** The hash of a template, and the hash of the definition before the run's arguments were filled in. */
 export interface TemplateUsed {
   readonly hash: string;
@@ -198,6 +219,8 @@ export interface AgentDefinition {
   readonly onPlainText?: 'fail';
   /** A function on the worker retrieves documents for each turn, within this timeout in ms. */
   readonly retrieve?: { readonly timeoutMs: number };
+  /** A function on the worker remembers each turn that has ended, within this timeout in ms. */
+  readonly remember?: { readonly timeoutMs: number };
   /** Other agents whose messages a forked run of this agent may copy. */
   readonly forkFrom?: readonly string[];
   /** The MCP servers of the agent. */
@@ -206,6 +229,8 @@ export interface AgentDefinition {
   readonly rules?: readonly Rule[];
   /** The author's words for what perdure writes to the model; absent: perdure's. */
   readonly texts?: AgentTexts;
+  /** The prompts that a message may name; absent: none. */
+  readonly prompts?: Readonly<Record<string, PromptDefinition>>;
   /** The template of the instructions. */
   readonly template?: TemplateUsed;
   /** The graph that decides what the run does; absent for an agent, whose model decides. */

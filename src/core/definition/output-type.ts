@@ -5,6 +5,16 @@ export interface Typed<Output> {
   readonly [OUTPUT]?: Output;
 }
 
+declare const PROMPTS: unique symbol;
+
+/** Has a type and no value: the arguments and the output of each named prompt. */
+export interface TypedPrompts<Prompts> {
+  readonly [PROMPTS]?: Prompts;
+}
+
+/** The number of a turn that answers a named prompt, with the type of its output. */
+export type TurnOf<Output> = number & { readonly [OUTPUT]: Output };
+
 declare const INPUT: unique symbol;
 
 /** Has a type and no value: the type of the `input` with which a graph begins. */

@@ -58,7 +58,12 @@ export type NodeKind =
   | {
       readonly kind: 'agent';
       readonly agent: string;
+      /** Empty text with `prompt`. */
       readonly message: GraphValue;
+      /** The prompt of the agent that takes the place of the message. */
+      readonly prompt?: string;
+      /** The arguments of the prompt. */
+      readonly args?: GraphValue;
       readonly save?: string;
       /** Each visit continues the conversation of the visit before it in this run. */
       readonly continues?: true;
@@ -191,6 +196,8 @@ export type EachBody =
       readonly kind: 'agent';
       readonly agent: string;
       readonly message: GraphValue;
+      readonly prompt?: string;
+      readonly args?: GraphValue;
       readonly timeoutMs?: number;
     }
   | {

@@ -143,8 +143,13 @@ function toCall(
   switch (body.kind) {
     case 'run':
       return { name, arguments: { state: scope.state, item: scope.item ?? null } };
-    case 'agent':
-      return { name, arguments: { message: evaluateText(body.message, scope) } };
+    case 'agent': {
+      if (body.prompt === undefined) {
+        return { name, arguments: { message: evaluateText(body.message, scope) } };
+      }
+      const given = body.args !== undefined && { promptArgs: evaluate(body.args, scope) };
+      return { name, arguments: { ...given } };
+    }
     case 'graph':
       return { name, arguments: { input: evaluate(body.input, scope) } };
     case 'tool':

@@ -43,8 +43,3 @@ export function definitionAt(
       return definition;
   }
 }
-
-/** Returns the definition for the run's next model call. */
-export function currentDefinition(state: RunState): AgentDefinition {
-  return definitionAt(state.config.definition, askingNode(state));
-}

@@ -48,7 +48,15 @@ function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | un
     case 'route':
       return { ...base, timeoutMs: work.timeoutMs, attempts: work.attempts };
     case 'agent':
-      return { ...base, kind: 'agent', calls: { agent: work.agent, ...called } };
+      return {
+        ...base,
+        kind: 'agent',
+        calls: {
+          agent: work.agent,
+          ...called,
+          ...(work.prompt !== undefined && { prompt: work.prompt }),
+        },
+      };
     case 'graph':
       return { ...base, kind: 'agent', calls: { agent: work.graph, ...called } };
     case 'confirm': {

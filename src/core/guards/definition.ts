@@ -10,6 +10,7 @@ import type {
   McpUsed,
   OutputDefinition,
   ModelSettings,
+  PromptDefinition,
   Tag,
   TagSet,
   TemplateUsed,
@@ -71,6 +72,7 @@ const toolShape = fields<ToolDefinition>({
     fields<NonNullable<ToolDefinition['calls']>>({
       agent: text,
       parentClose: oneOf('terminate', 'request_cancel', 'abandon'),
+      prompt: optional(text),
     }),
   ),
   verify: optional(yes),
@@ -127,6 +129,15 @@ const anySettings = table(json);
 const settingsShape: Shape<ModelSettings> = (value, at) =>
   anySettings(value, at) ?? known(value, at);
 
+const promptShape = fields<PromptDefinition>({
+  text,
+  args: optional(jsonObject),
+  output: optional(nullable(outputShape)),
+  attempts: optional(count),
+  tools: optional(list(text)),
+  settings: optional(settingsShape),
+});
+
 export const definitionShape = fields<AgentDefinition>({
   name: text,
   instructions: text,
@@ -145,6 +156,7 @@ export const definitionShape = fields<AgentDefinition>({
   toolExposure: optional(oneOf('catalog')),
   onPlainText: optional(oneOf('fail')),
   retrieve: optional(fields<{ timeoutMs: number }>({ timeoutMs: amount })),
+  remember: optional(fields<{ timeoutMs: number }>({ timeoutMs: amount })),
   mcp: optional(mcpShape),
   forkFrom: optional(list(text)),
   rules: optional(rulesShape),
@@ -156,6 +168,7 @@ export const definitionShape = fields<AgentDefinition>({
       demandCall: optional(text),
     }),
   ),
+  prompts: optional(table(promptShape)),
   template: optional(fields<TemplateUsed>({ hash: text, unfilled: text })),
   hash: text,
 });

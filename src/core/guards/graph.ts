@@ -41,12 +41,19 @@ const node = {
   maxVisits: optional(count),
 };
 const worker = { timeoutMs: amount, attempts: count };
+const named = { prompt: optional(text), args: optional(json) };
 const timed = { timeoutMs: optional(amount) };
 const bounded = { ...timed, attempts: optional(count) };
 
 const body = tagged<EachBody, 'kind'>('kind', {
   run: fields<BodyOf<'run'>>({ kind: oneOf('run'), ...worker }),
-  agent: fields<BodyOf<'agent'>>({ kind: oneOf('agent'), agent: text, message: json, ...timed }),
+  agent: fields<BodyOf<'agent'>>({
+    kind: oneOf('agent'),
+    agent: text,
+    message: json,
+    ...named,
+    ...timed,
+  }),
   graph: fields<BodyOf<'graph'>>({ kind: oneOf('graph'), graph: text, input: json, ...timed }),
   tool: fields<BodyOf<'tool'>>({ kind: oneOf('tool'), tool: text, arguments: json, ...bounded }),
 });
@@ -64,6 +71,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     kind: oneOf('agent'),
     agent: text,
     message: json,
+    ...named,
     save: optional(text),
     continues: optional(yes),
     ...timed,

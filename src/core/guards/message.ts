@@ -104,6 +104,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     role: oneOf('assistant'),
     text,
     side: optional(yes),
+    given: optional(yes),
     blob: optional(blobShape),
     calls: optional(list(callShape)),
     provider: optional(providerShape),

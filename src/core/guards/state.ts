@@ -1,6 +1,7 @@
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
+import type { GivenMessage } from '../input/given-messages.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
 import { artifactShape, attachmentShape, blobShape, callShape, messageShape } from './message.js';
@@ -83,7 +84,9 @@ const turn = fields<Turn>({
   succeeded: list(text),
   sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   wokenBy: optional(count),
+  prompt: optional(text),
   retrieved: optional(yes),
+  remembered: optional(yes),
   refusedAnswers: optional(count),
   failedSteps: count,
   by: optional(list(text)),
@@ -151,6 +154,9 @@ const inbox = fields<Inbox>({
       refresh: optional(yes),
       by: optional(text),
       input: optional(jsonObject),
+      messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
+      prompt: optional(text),
+      args: optional(jsonObject),
     }),
   ),
   seen: list(seen),

@@ -14,6 +14,14 @@ export function checkInput(value: unknown): string | null {
   return checkObject('input', value, '{"text": "Hello"}');
 }
 
+/** Returns what is wrong with the context of a run, or null. */
+export function checkContext(value: unknown): string | null {
+  if (value === undefined) return null;
+  const text = jsonText(value);
+  if (text === undefined) return 'context: expected JSON; give what JSON.stringify can serialize';
+  return tooLong('context', text.length);
+}
+
 function checkObject(field: string, value: unknown, example: string): string | null {
   if (value === undefined) return null;
   if (!isObject(value) || Array.isArray(value)) {

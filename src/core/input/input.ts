@@ -7,10 +7,12 @@ import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
 import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
-import { checkArgs, checkInput, tooLong } from './check-object.js';
+import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
+import { givenProblem, type GivenMessage } from './given-messages.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
-import { jsonText, show } from '../text/format-value.js';
+import { startPromptProblem } from '../named-prompts/named-prompt.js';
+import { show } from '../text/format-value.js';
 
 export { show } from '../text/format-value.js';
 
@@ -38,6 +40,12 @@ export interface RunInput {
   readonly input?: JsonObject;
   /** Arguments of an agent whose instructions are a template. */
   readonly args?: JsonObject;
+  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  readonly messages?: readonly GivenMessage[];
+  /** In place of `message`: a prompt of the agent. */
+  readonly prompt?: string;
+  /** Arguments of the prompt. */
+  readonly promptArgs?: JsonObject;
   /** What a calling agent has left. Each value lowers the agent's limit if that is higher. */
   readonly budget?: LimitSet;
   /** The run begins with the messages of another run. */
@@ -69,7 +77,6 @@ export interface InputProblem {
 }
 
 const MAX_NAME_CHARACTERS = 1_000;
-
 const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
 
@@ -91,6 +98,9 @@ const FIELDS = [
   'depth',
   'budget',
   'args',
+  'messages',
+  'prompt',
+  'promptArgs',
   'input',
   'fork',
   'called',
@@ -123,7 +133,9 @@ export function parseRunInput(
     checkFlag('open', value['open']) ??
     checkMessage(
       value['message'],
-      continued || value['open'] === true || value['input'] !== undefined,
+      continued ||
+        value['open'] === true ||
+        [value['input'], value['prompt'], value['messages']].some((one) => one !== undefined),
     ) ??
     checkAttached(value) ??
     checkLimits(value['limits'], 'limits') ??
@@ -135,6 +147,8 @@ export function parseRunInput(
     checkLimits(value['budget'], 'budget') ??
     checkArgs(value['args']) ??
     checkInput(value['input']) ??
+    startPromptProblem(value) ??
+    givenProblem(value) ??
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??
     checkBy(value['by']) ??
@@ -164,8 +178,10 @@ function checkMessage(value: unknown, open: boolean): string | null {
   return 'message: expected a string, got none; give one, or give "open": true and send it later';
 }
 
-function checkAttached({ message, attachments }: Record<string, unknown>): string | null {
-  if (attachments === undefined || message !== undefined) return checkAttachments(attachments);
+function checkAttached(value: Record<string, unknown>): string | null {
+  const { message, prompt, messages, attachments } = value;
+  const said = [message, prompt, messages].some((one) => one !== undefined);
+  if (attachments === undefined || said) return checkAttachments(attachments);
   return 'attachments: expected a message that they belong to; give "message" too';
 }
 
@@ -221,13 +237,6 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
 function checkUnattended(value: unknown): string | null {
   if (value === undefined || value === 'deny') return null;
   return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
-}
-
-function checkContext(value: unknown): string | null {
-  if (value === undefined) return null;
-  const text = jsonText(value);
-  if (text === undefined) return 'context: expected JSON; give what JSON.stringify can serialize';
-  return tooLong('context', text.length);
 }
 
 function checkBlob(value: unknown): string | null {

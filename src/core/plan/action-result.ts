@@ -14,7 +14,9 @@ export function actionResult(result: CallResult, characters = Infinity): ActionR
     return { ok, error: { type, message: message.slice(0, MAX_ERROR) } };
   }
   const value = cutValue(output ?? text, characters);
-  return { ok, value, ...(artifactName !== undefined && { artifact: artifactName }) };
+  // The value of a tool that ends a turn stands for itself, though it has an artifact, too.
+  const isArtifact = output === undefined && artifactName !== undefined;
+  return { ok, value, ...(isArtifact && { artifact: artifactName }) };
 }
 
 /** Returns what a reference to the action leads to; null for an action that has failed. */

@@ -17,7 +17,9 @@ export interface Beginning {
 /** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
   const { open = false, attachments, contextBlob, fork, archive = open } = input;
-  const text = input.message ?? (input.input === undefined ? undefined : '');
+  const isEmpty =
+    input.input === undefined && input.prompt === undefined && input.messages === undefined;
+  const text = input.message ?? (isEmpty ? undefined : '');
   const config = unloadedConfig(input.agent);
   const context = contextBlob && { contextBlob: { ...contextBlob, root } };
   const state: RunState = {
@@ -36,6 +38,9 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(attachments && { attachments }),
     ...(by !== undefined && { by }),
     ...(input.input && { input: input.input }),
+    ...(input.messages && { messages: input.messages }),
+    ...(input.prompt !== undefined && { prompt: input.prompt }),
+    ...(input.promptArgs && { args: input.promptArgs }),
   };
   return reduce(state, { type: 'message-received', message });
 }

@@ -1,6 +1,9 @@
-import { appendMessage, dropRepairBranch, withTurn } from '../change.js';
+import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
+import type { GivenMessage } from '../input/given-messages.js';
+import { failed } from '../make-outcome.js';
+import { promptText, textProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
 import { freshTurn } from '../turn.js';
 
@@ -9,23 +12,36 @@ export function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   const { taken } = takeMessages(state.inbox, number);
   const begun = joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
+  const problem = textMisfit(state, taken);
+  if (problem !== null) return endTurn(begun, failed(begun, { reason: 'input', message: problem }));
   return beginPass(begun, { taken, at });
+}
+
+/** A message may come before the agent is loaded, or name a prompt that a newer definition no longer has. */
+function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
+  const problems = taken.map((message) => textProblem(config.definition, message));
+  return problems.find((problem) => problem !== null) ?? null;
 }
 
 /** Moves the messages for the turn under way into the transcript, in the order of their arrival. */
 export function joinMessages(state: RunState, at: number): RunState {
   const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
-  const { notes = [], ...before } = withRequesters(dropRepairBranch(state), taken);
+  const { notes = [], ...unnoted } = withRequesters(dropRepairBranch(state), taken);
   const noted = notes.reduce<RunState>(
     (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
-    before,
+    unnoted,
   );
   return taken.reduce<RunState>(
-    (next, { id, text, pinned, attachments, by, input }) => {
+    (next, message) => {
+      const { id, pinned, attachments, by, input, messages = [] } = message;
+      const before = messages
+        .slice(0, -1)
+        .reduce<RunState>((so, one) => appendGiven(so, at, one), next);
+      const text = messages.at(-1)?.text ?? textOf(state, message);
       // What a graph gets as data has no text for a model.
       if (text === '' && input !== undefined) return next;
-      return appendMessage(next, at, {
+      return appendMessage(before, at, {
         role: 'user',
         text,
         ...(attachments && { attachments }),
@@ -34,8 +50,24 @@ export function joinMessages(state: RunState, at: number): RunState {
         ...(by !== undefined && { by }),
       });
     },
-    { ...noted, inbox },
+    withPrompt({ ...noted, inbox }, taken),
   );
+}
+
+/** Of several messages that are sent as one, the last one has the id and the attachments. */
+function appendGiven(state: RunState, at: number, { role, text }: GivenMessage): RunState {
+  return appendMessage(state, at, role === 'user' ? { role, text } : { role, text, given: true });
+}
+
+function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
+  if (prompt === undefined) return text;
+  return promptText(config.definition, { prompt, ...(args && { args }) });
+}
+
+/** The turn uses what the newest prompt says; a message without a prompt changes nothing. */
+function withPrompt(state: RunState, taken: readonly Incoming[]): RunState {
+  const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
+  return prompt === undefined ? state : withTurn(state, { prompt });
 }
 
 /** Remembers who asks in this turn: rules may say that others have to decide. */

@@ -158,6 +158,8 @@ export interface AssistantMessage extends Placed {
   readonly role: 'assistant';
   /** The message is part of a side branch: a refused answer. */
   readonly side?: true;
+  /** The sender of a message has given it as a part of the conversation; no model has said it in this run. */
+  readonly given?: true;
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];

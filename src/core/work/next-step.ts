@@ -67,3 +67,8 @@ export function canBePassedOn(state: RunState, work: Work): boolean {
   if (work.unknown !== undefined || work.startAt !== undefined) return false;
   return work.phase === 'waiting' || isCancelable(state, work);
 }
+
+/** Whether a new segment can continue all work that is under way. */
+export function allPassedOn(state: RunState): boolean {
+  return state.work.every((work) => canBePassedOn(state, work));
+}

@@ -47,6 +47,7 @@ export const WORK = {
   fork: 'fork',
   model: 'model',
   retrieve: 'retrieve',
+  remember: 'remember',
   limit: 'limit',
 } as const;
 

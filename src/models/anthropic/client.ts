@@ -42,7 +42,14 @@ export function createConnect(
 ): () => Promise<OpenAiClient> {
   const key = checkKey(apiKey, apiKeyEnv);
   let client: Promise<OpenAiClient> | undefined;
-  return () => (client ??= loadClient(baseUrl, { apiKey: key, timeoutMs }));
+  return () => {
+    client ??= loadClient(baseUrl, { apiKey: key, timeoutMs }).catch((error: unknown) => {
+      // The next call loads it again.
+      client = undefined;
+      throw error;
+    });
+    return client;
+  };
 }
 
 async function loadClient(

@@ -58,8 +58,41 @@ export function isOwnedByAnthropic(
   environment: Readonly<Record<string, string | undefined>>,
 ): boolean {
   const isSet = (variable: string): boolean => (environment[variable]?.trim() ?? '') !== '';
-  const isNamed = /^(?:anthropic\/|claude-)/.test(name);
-  return isNamed && (isSet('ANTHROPIC_API_KEY') || !isSet('OPENAI_BASE_URL'));
+  return isNamedAsAnthropic(name) && (isSet('ANTHROPIC_API_KEY') || !isSet('OPENAI_BASE_URL'));
+}
+
+/** How an entry of a config names a model; see `ModelOptions`. */
+interface NamedModel {
+  readonly model?: string;
+  readonly api?: string;
+  readonly baseUrl?: string;
+  readonly apiKeyEnv?: string;
+}
+
+/**
+ * Whether an entry without an `api` means Anthropic's. Throws an `Error` if its name does not decide whose key its
+ * variable has: a guess could send the key of one provider to another.
+ */
+export function isForAnthropic(
+  entryName: string,
+  { model = entryName, api, baseUrl, apiKeyEnv }: NamedModel,
+  environment: Readonly<Record<string, string | undefined>>,
+): boolean {
+  if (api !== undefined || baseUrl !== undefined) return false;
+  const isOpenAiSet = (environment['OPENAI_BASE_URL']?.trim() ?? '') !== '';
+  if (apiKeyEnv !== undefined && isOpenAiSet && isNamedAsAnthropic(model)) {
+    throw new Error(
+      `models.${entryName}.api: expected "anthropic", "chat", or "responses", got nothing; the model ` +
+        `"${model}" may be at Anthropic or at OPENAI_BASE_URL, and the key in ${apiKeyEnv} must not be sent ` +
+        'to the wrong one',
+    );
+  }
+  return isOwnedByAnthropic(model, environment);
+}
+
+/** Returns true for a name such as `claude-…` or `anthropic/claude-…`. */
+function isNamedAsAnthropic(name: string): boolean {
+  return /^(?:anthropic\/|claude-)/.test(name);
 }
 
 /** Returns the name at the provider, without `anthropic/`. */

@@ -145,9 +145,18 @@ function finishBlock({ type, begin, text, signature }: OpenBlock): AnyObject {
   }
 }
 
+/** What is read of a usage. A hostile stream could add fields of its own to each event. */
+const COUNTS = [
+  'input_tokens',
+  'output_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+  'output_tokens_details',
+];
+
 /** Later counts replace earlier ones: those of `message_delta` are totals, and may lack some. */
 function mergeUsage(usage: AnyObject | undefined, later: unknown): AnyObject | undefined {
   if (!isObject(later)) return usage;
-  const known = Object.entries(later).filter(([, count]) => count !== null && count !== undefined);
-  return { ...usage, ...Object.fromEntries(known) };
+  const known = COUNTS.map((field) => [field, later[field] ?? usage?.[field]] as const);
+  return Object.fromEntries(known.filter(([, count]) => count !== undefined));
 }

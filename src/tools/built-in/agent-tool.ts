@@ -23,6 +23,8 @@ export interface AgentToolOptions {
   readonly input?: z.ZodObject;
   /** Of an agent whose instructions are a template: its arguments. */
   readonly args?: z.ZodObject;
+  /** A prompt of the agent, which takes the place of the message; its arguments are `promptArgs`. */
+  readonly prompt?: { readonly name: string; readonly args?: z.ZodObject };
 }
 
 /**
@@ -30,14 +32,14 @@ export interface AgentToolOptions {
  * caller has left. The workflow starts it; the caller's worker executes nothing.
  */
 export function agentTool(options: AgentToolOptions): Tool {
-  const { agent, as, description, parentClose } = options;
+  const { agent, as, description, parentClose, prompt } = options;
   const tool = defineTool({
-    name: as ?? agent.replaceAll('.', '_'),
+    name: as ?? (prompt === undefined ? agent : `${agent}_${prompt.name}`).replaceAll('.', '_'),
     description,
     effect: 'keyed',
     input: schemaOf(options),
-    describe: ({ message: text, input, args }) =>
-      [`${agent}:`, text, input && JSON.stringify(input), args && JSON.stringify(args)]
+    describe: ({ message: text, ...rest }) =>
+      [`${agent}:`, prompt?.name, text, ...Object.values(rest).map((part) => JSON.stringify(part))]
         .filter((part) => typeof part === 'string')
         .join(' '),
     execute: () => {
@@ -47,11 +49,21 @@ export function agentTool(options: AgentToolOptions): Tool {
       );
     },
   });
-  const calls = { agent, parentClose: parentClose ?? 'request_cancel' } as const;
+  const calls = {
+    agent,
+    parentClose: parentClose ?? 'request_cancel',
+    ...(prompt && { prompt: prompt.name }),
+  } as const;
   return Object.freeze({ ...tool, kind: 'agent' as const, calls });
 }
 
-function schemaOf({ input, args }: AgentToolOptions): z.ZodObject {
+function schemaOf({ input, args, prompt }: AgentToolOptions): z.ZodObject {
+  if (prompt !== undefined) {
+    return z.object({
+      ...(prompt.args && { promptArgs: prompt.args }),
+      ...(args && { args }),
+    });
+  }
   if (input !== undefined) return z.object({ input });
   return args === undefined ? z.object({ message }) : z.object({ message, args });
 }

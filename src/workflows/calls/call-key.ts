@@ -1,20 +1,28 @@
 import { workflowInfo } from '@temporalio/workflow';
-import { idempotencyKey, keyOrigin } from '../../core/calls/idempotency.js';
+import { idempotencyKey, keyOrigin, type KeyOrigin } from '../../core/calls/idempotency.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { RunState } from '../../core/state.js';
 import { batchOf } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
+import { WORK } from '../../core/work/work.js';
 
 /** Returns the idempotency key of one call of the open batch. */
 export function callKey({ called }: RunInput, state: RunState, call: ToolCall): string {
   const batch = batchOf(state);
   const { turn } = state;
-  const { namespace, workflowId, firstExecutionRunId: firstRunId, parent } = workflowInfo();
-  const origin = keyOrigin(
-    { namespace, workflowId, firstRunId, parentId: parent?.workflowId },
-    called,
-  );
+  const origin = originOf(called);
   const step = batch?.step ?? turn.spent.steps;
   const index = batch?.calls.findIndex(({ id }) => id === call.id) ?? 0;
   return idempotencyKey({ ...origin, turn: turn.number, step, index }, call);
+}
+
+/** Returns the idempotency key of what is remembered of the turn that has ended. */
+export function memoryKey({ called }: RunInput, { turn }: RunState): string {
+  const place = { ...originOf(called), turn: turn.number, step: turn.spent.steps, index: 0 };
+  return idempotencyKey(place, { name: WORK.remember, digest: '' });
+}
+
+function originOf(called: RunInput['called']): KeyOrigin {
+  const { namespace, workflowId, firstExecutionRunId: firstRunId, parent } = workflowInfo();
+  return keyOrigin({ namespace, workflowId, firstRunId, parentId: parent?.workflowId }, called);
 }

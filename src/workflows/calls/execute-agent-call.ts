@@ -67,7 +67,7 @@ function childInput(
   const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
-    ...messageOrInput(given),
+    ...messageOrInput(given, tool.calls?.prompt),
     ...conversationOf(state),
     depth: depth + 1,
     budget: childBudget(state, Date.now()),
@@ -86,12 +86,19 @@ function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   return run === undefined ? {} : { fork: { run } };
 }
 
-/** A graph is called with an input, an agent with a message and with the arguments of its template. */
-function messageOrInput(given: unknown): Pick<RunInput, 'message' | 'input' | 'args'> {
+/** A graph is called with an input, an agent with a message or a prompt, and with the arguments of its template. */
+function messageOrInput(
+  given: unknown,
+  prompt: string | undefined,
+): Pick<RunInput, 'message' | 'input' | 'args' | 'prompt' | 'promptArgs'> {
   if (!isObject(given)) return { message: '' };
   const input = jsonField(given, 'input');
   if (input !== null) return { input };
   const args = jsonField(given, 'args');
+  if (prompt !== undefined) {
+    const promptArgs = jsonField(given, 'promptArgs');
+    return { prompt, ...(promptArgs && { promptArgs }), ...(args && { args }) };
+  }
   return { message: textField(given, 'message'), ...(args && { args }) };
 }
 

@@ -236,6 +236,34 @@ test.each<[string, Record<string, ModelEntry>, Record<string, string>, string]>(
   expect(own).not.toContain('anthropic/');
 });
 
+test.each([
+  ['anthropic/claude-sonnet-4-6', { ANTHROPIC_API_KEY: KEY }],
+  ['claude-sonnet-4-6', {}],
+])('an entry for %s with a key of its own states its API if there are two (%j)', (model, keys) => {
+  const environment = { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', TEAM_KEY: KEY, ...keys };
+  const entry: ModelEntry = { model, apiKeyEnv: 'TEAM_KEY' };
+  expect(() => createModelCatalog({ team: entry }, environment)).toThrow(
+    'models.team.api: expected "anthropic", "chat", or "responses", got nothing',
+  );
+  for (const api of ['anthropic', 'chat'] as const) {
+    expect(
+      createModelCatalog({ team: { ...entry, api } }, environment).resolve('team'),
+    ).toBeDefined();
+  }
+});
+
+test.each([
+  ['a key', { ANTHROPIC_API_KEY: 'no key' }, /correct ANTHROPIC_API_KEY/],
+  ['an address', { ANTHROPIC_BASE_URL: 'nowhere' }, /ANTHROPIC_BASE_URL/],
+])('%s that cannot be used is refused when the worker starts', (_, environment, problem) => {
+  expect(() => createModelCatalog({}, environment)).toThrow(problem);
+});
+
+test('models without an entry share one adapter', () => {
+  const catalog = createModelCatalog({}, { ANTHROPIC_API_KEY: KEY });
+  expect(catalog.resolve('claude-a').model).toBe(catalog.resolve('claude-b').model);
+});
+
 test('without a key, the error names the variable', async () => {
   const { model, price, capabilities } = createModelCatalog({}, {}).resolve(
     'claude-haiku-4-5-20251001',

@@ -4,6 +4,7 @@ import {
   type WorkflowInternalsInterceptor,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
+import { TRACE_HEADER } from '../core/input/trace-header.js';
 import { noteUpdates } from './updates-handled.js';
 
 /**
@@ -17,7 +18,13 @@ import { noteUpdates } from './updates-handled.js';
  * replay, and the server gives it the task again.
  */
 export function interceptors(): WorkflowInterceptors {
-  return workflowInfo().workflowType === 'agent' ? { internals: [keepInStep()] } : {};
+  const isAgent = workflowInfo().workflowType === 'agent';
+  const all = [isAgent ? { internals: [keepInStep()] } : {}, noteUpdates(), passTrace()];
+  return {
+    internals: all.flatMap(({ internals = [] }) => internals),
+    inbound: all.flatMap(({ inbound = [] }) => inbound),
+    outbound: all.flatMap(({ outbound = [] }) => outbound),
+  };
 }
 
 /** Fails the task that follows when a query has brought the run ahead; see `interceptors`. */
@@ -26,7 +33,6 @@ export function keepInStep(): WorkflowInternalsInterceptor {
   let isAhead = false;
   return {
     activate(input, next) {
-      noteUpdates(input);
       const { jobs, isReplaying } = input.activation;
       // Queries come alone.
       if (!jobs || jobs.length === 0 || jobs[0]?.queryWorkflow) return next(input);
@@ -67,3 +73,51 @@ function isBetweenTasks(last: Place, { length, size, time }: Place): boolean {
 /** The error of a task that is failed on purpose. */
 export const AHEAD =
   'a query has brought this run ahead of its workflow tasks; it is replayed, and the task is given again';
+
+type Headers = Parameters<
+  NonNullable<NonNullable<WorkflowInterceptors['inbound']>[number]['execute']>
+>[0]['headers'];
+type WithHeaders = { readonly headers: Headers };
+
+/**
+ * Passes the trace of whoever has started the run, or has sent the newest message, to its activities and to
+ * the runs that it starts. It costs nothing in a run without one. OpenTelemetry itself is not needed in
+ * workflow code, where it would be the larger part of the bundle.
+ */
+function passTrace(): WorkflowInterceptors {
+  let trace: Headers[string] | undefined;
+  const note = ({ headers }: WithHeaders): void => {
+    trace = headers[TRACE_HEADER] ?? trace;
+  };
+  const traced = <Input extends WithHeaders>(input: Input): Input =>
+    trace === undefined || input.headers[TRACE_HEADER] !== undefined
+      ? input
+      : { ...input, headers: { ...input.headers, [TRACE_HEADER]: trace } };
+  // None is async, because a promise more would change the order of commands.
+  return {
+    inbound: [
+      {
+        execute(input, next) {
+          note(input);
+          return next(input);
+        },
+        handleUpdate(input, next) {
+          note(input);
+          return next(input);
+        },
+        handleSignal(input, next) {
+          note(input);
+          return next(input);
+        },
+      },
+    ],
+    outbound: [
+      {
+        scheduleActivity: (input, next) => next(traced(input)),
+        scheduleLocalActivity: (input, next) => next(traced(input)),
+        startChildWorkflowExecution: (input, next) => next(traced(input)),
+        continueAsNew: (input, next) => next(traced(input)),
+      },
+    ],
+  };
+}

@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest';
+import { acceptMessage, askProblem, askRefusal } from '../../src/core/ask.js';
+import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+import { stateShape } from '../../src/core/guards/state.js';
+import type { Ask } from '../../src/core/inbox.js';
+import { parseRunInput } from '../../src/core/input/input.js';
+import { composeAnswer } from '../../src/core/compose.js';
+import { reduce } from '../../src/core/reduce.js';
+import { firstState } from '../../src/core/segments/begin.js';
+import { initialState } from '../../src/core/state.js';
+import { inTurn, outcomeOf } from '../../src/core/turn.js';
+import { config } from '../support/scripts.js';
+import { mail } from './graph/fixture.js';
+
+const messages = [
+  { role: 'user', text: 'Is 7 prime?' },
+  { role: 'assistant', text: 'Yes.' },
+  { role: 'user', text: 'And 9?' },
+] as const;
+
+describe('several messages in one', () => {
+  test.each(['start', 'ask'])('by %s join the turn as a conversation', (how) => {
+    const place = { at: 1, root: 'r', firstRunId: 'f' };
+    const ask: Ask = { messages, id: 'm', by: 'ann', pin: true };
+    const open = initialState(unloadedConfig('a'), { open: true });
+    const { event } = acceptMessage(open, ask, 'm');
+    const received =
+      how === 'start' || event === null
+        ? firstState({ input: { agent: 'a', messages, by: 'ann' }, ...place })
+        : reduce(open, event);
+    expect(stateShape(received, 'state')).toBeNull();
+    const state = reduce(received, { type: 'turn-begun', at: 2 });
+    expect(stateShape(state, 'state')).toBeNull();
+    expect(inTurn(state)).toBe(true);
+    expect(state.transcript.messages).toMatchObject([
+      { role: 'user', text: 'Is 7 prime?', n: 0 },
+      { role: 'assistant', text: 'Yes.', given: true, n: 1 },
+      { role: 'user', text: 'And 9?', by: 'ann', n: 2 },
+    ]);
+    // What the sender gave is not an answer of this turn.
+    expect(composeAnswer(state, 'steps')).not.toContain('Yes.');
+  });
+
+  test('are refused by a graph, whether it is loaded or not', () => {
+    const loaded = initialState(config({ graph: mail }), { open: true });
+    const problem = 'is a graph, which takes one message; send "message" or "input"';
+    expect(askRefusal(loaded, { messages }, 'm')).toContain(problem);
+    const { event } = acceptMessage(loaded, { messages }, 'm');
+    const begun = event && reduce(reduce(loaded, event), { type: 'turn-begun', at: 1 });
+    expect(begun && outcomeOf(begun)?.error).toContain(problem);
+  });
+
+  test.each<[unknown, string]>([
+    [[], 'messages: expected a list of 1–100 messages, got 0'],
+    ['x', 'messages: expected a list of 1–100 messages, got "x"'],
+    [[{ role: 'system', text: 'x' }], 'messages[0].role: expected "user" or "assistant"'],
+    [[{ role: 'user', text: ' ' }], 'messages[0].text: expected a text, got " "'],
+    [[{ role: 'user', text: 'x', name: 1 }], 'messages[0].name: expected one of role, text'],
+    [[messages[1], messages[0]], 'messages[0].role: expected "user" for the first and the last'],
+    [[messages[0], messages[1]], 'messages[1].role: expected "user" for the first and the last'],
+    [[{ role: 'user', text: 'x'.repeat(270_000) }], 'messages: expected at most 262144 characters'],
+  ])('%j', (given, problem) => {
+    expect(askProblem({ messages: given })).toContain(problem);
+    expect(parseRunInput({ agent: 'a', messages: given })).toMatchObject({
+      problem: expect.stringContaining(problem),
+    });
+  });
+
+  test.each(['message', 'prompt', 'input'])('go without %s', (field) => {
+    const given = { messages, [field]: field === 'input' ? {} : 'x' };
+    expect(askProblem(given)).toContain(`${field}: expected none beside "messages"`);
+    expect(parseRunInput({ agent: 'a', ...given })).toMatchObject({
+      problem: expect.stringContaining(`${field}: expected none beside "messages"`),
+    });
+  });
+});

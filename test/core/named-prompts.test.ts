@@ -1,0 +1,224 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { createAgentCatalog } from '../../src/agents/catalog.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { PromptTable } from '../../src/agents/prompts.js';
+import { acceptMessage, askProblem, askRefusal } from '../../src/core/ask.js';
+import type { AgentDefinition } from '../../src/core/definition/definition.js';
+import type { Ask } from '../../src/core/inbox.js';
+import { parseRunInput } from '../../src/core/input/input.js';
+import { stateShape } from '../../src/core/guards/state.js';
+import { promptProblem, promptText } from '../../src/core/named-prompts/named-prompt.js';
+import { currentDefinition, definitionFor } from '../../src/core/named-prompts/turn-definition.js';
+import { reduce } from '../../src/core/reduce.js';
+import { initialState, type RunState } from '../../src/core/state.js';
+import { outcomeOf } from '../../src/core/turn.js';
+import { template } from '../../src/prompts/template.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+
+const tool = (name: string) =>
+  defineTool({
+    name,
+    description: name,
+    input: z.object({}),
+    effect: 'read',
+    execute: () => name,
+  });
+
+function definitionWith(prompts: PromptTable): AgentDefinition {
+  const agent = defineAgent({
+    name: 'a',
+    instructions: 'x',
+    model: 'm',
+    output: z.object({ reply: z.string() }),
+    attempts: 7,
+    settings: { temperature: 1, seed: 3 },
+    tools: [tool('read'), tool('list')],
+    prompts,
+  });
+  const found = createAgentCatalog([agent], { defaultModel: '', builtIn: [tool('built_in')] });
+  const loaded = found.named('a');
+  if (loaded === undefined) throw new Error('the agent is not there');
+  return loaded.definition;
+}
+
+const definition = definitionWith({
+  plan: {
+    text: template('{{who}} goes to {{city}} for {{days}} days.', {
+      args: z.object({
+        who: z.enum(['Ann', 'Bob']),
+        city: z.string().max(9),
+        days: z.int().min(1).default(2),
+      }),
+    }),
+    output: z.object({ steps: z.array(z.string()) }),
+    attempts: 2,
+    tools: ['list'],
+    settings: { temperature: 0 },
+  },
+  talk: { text: 'Say {{it}}.', output: null, tools: [] },
+  again: { text: 'Again.' },
+});
+
+const loaded = (open = true): RunState =>
+  initialState({ ...unloadedConfig('a'), definition }, { open });
+
+/** Returns the state in the turn of this message. */
+function turnOf(state: RunState, ask: Ask): RunState {
+  const { event } = acceptMessage(state, ask, 'm');
+  if (event === null) throw new Error('the message was there before');
+  return reduce(reduce(state, event), { type: 'turn-begun', at: 1 });
+}
+
+describe('what a turn uses', () => {
+  test('is what its prompt says, and what the agent says where the prompt is silent', () => {
+    const plan = definitionFor(definition, { prompt: 'plan' });
+    expect(plan.tools.map(({ name }) => name)).toEqual(['built_in', 'list']);
+    expect(plan).toMatchObject({ attempts: 2, settings: { temperature: 0, seed: 3 } });
+    expect(JSON.stringify(plan.output)).toContain('steps');
+    expect(plan.instructions).toBe(definition.instructions);
+    const talk = definitionFor(definition, { prompt: 'talk' });
+    expect(talk).toMatchObject({ toolChoice: 'none', tools: definition.tools });
+    expect([talk.output, talk.attempts]).toEqual([undefined, undefined]);
+    expect(definitionFor(definition, { prompt: 'again' })).toEqual(definition);
+    expect(definitionFor(definition, {})).toEqual(definition);
+  });
+
+  test('lasts for the turn, until another message of the turn names another prompt', () => {
+    const first = turnOf(loaded(), { prompt: 'plan', args: { who: 'Ann', city: 'Rome' } });
+    expect(first.transcript.messages.at(-1)?.text).toBe('Ann goes to Rome for 2 days.');
+    expect(stateShape(first, 'state')).toBeNull();
+    expect(currentDefinition(first).attempts).toBe(2);
+    const joined = (ask: Ask): RunState => {
+      const { event } = acceptMessage(first, { ...ask, mode: 'steer' }, 'n');
+      return event === null
+        ? first
+        : reduce(reduce(first, event), { type: 'messages-joined', at: 2 });
+    };
+    expect(currentDefinition(joined({ message: 'Soon.' })).attempts).toBe(2);
+    expect(currentDefinition(joined({ prompt: 'talk' })).toolChoice).toBe('none');
+    expect(currentDefinition(turnOf(loaded(), { message: 'Hello' }))).toEqual(definition);
+  });
+});
+
+test('a turn without tools may answer in text, even if text of the agent is a failure otherwise', () => {
+  const strict = { ...definition, onPlainText: 'fail' } as const;
+  const ended = (ask: Ask) => {
+    const { output: _, ...noOutput } = strict;
+    const state = initialState({ ...unloadedConfig('a'), definition: noOutput }, { open: true });
+    const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+    const reply = { text: 'Hi', finish: 'stop', usage } as const;
+    return outcomeOf(reduce(turnOf(state, ask), { type: 'model-replied', reply, at: 2 }));
+  };
+  expect(ended({ message: 'Hello' })).toMatchObject({ reason: 'invalid_output' });
+  expect(ended({ prompt: 'talk' })).toMatchObject({ status: 'completed', answer: 'Hi' });
+});
+
+test('the message has the name and the arguments only; the text is in the pinned definition', () => {
+  const { event } = acceptMessage(loaded(), { prompt: 'again', id: 'm' }, 'm');
+  expect(event).toEqual({
+    type: 'message-received',
+    message: { id: 'm', text: '', turn: 1, prompt: 'again' },
+  });
+});
+
+describe('a prompt is filled in once', () => {
+  test.each([
+    ['talk', {}, 'Say {{it}}.'],
+    ['plan', { who: 'Bob', city: '{{who}}', days: 3 }, 'Bob goes to {{who}} for 3 days.'],
+  ])('%s with %j', (prompt, args, text) => {
+    expect(promptText(definition, { prompt, args })).toBe(text);
+  });
+});
+
+describe('a prompt is refused with the field, the value, and the fix', () => {
+  const good = { who: 'Ann', city: 'Rome' };
+  test.each<[Ask, string]>([
+    [{ prompt: 'plna', args: good }, 'got "plna" (nearest: plan, talk, again)'],
+    [{ prompt: 'plan', args: { who: 'Ann' } }, 'args.city: expected a value, got none'],
+    [{ prompt: 'plan', args: { ...good, town: 1 } }, 'args.town: expected an argument of prompt'],
+    [{ prompt: 'plan', args: { ...good, who: 'Eve' } }, 'args.who: expected one of "Ann", "Bob"'],
+    [
+      { prompt: 'plan', args: { ...good, days: 1.5 } },
+      'args.days: expected a whole number, got 1.5',
+    ],
+    [{ prompt: 'plan', args: { ...good, days: 0 } }, 'args.days: expected at least 1, got 0'],
+    [{ prompt: 'plan', args: { ...good, city: 'Samarkand!' } }, 'expected at most 9 characters'],
+    [
+      { prompt: 'again', args: { a: 1 } },
+      'args.a: expected an argument of prompt "again" (it has none)',
+    ],
+    [{ prompt: '__proto__' }, 'got "__proto__"'],
+  ])('%j', (ask, problem) => {
+    expect(askRefusal(loaded(), ask, 'm')).toContain(problem);
+    // The run may get the message before it has an agent: then its turn ends with the same words.
+    const early = acceptMessage(initialState(unloadedConfig('a'), { open: true }), ask, 'm').event;
+    const state = early === null ? loaded() : reduce(loaded(), early);
+    const outcome = outcomeOf(reduce(state, { type: 'turn-begun', at: 1 }));
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(outcome?.error).toContain(problem);
+  });
+
+  test.each([
+    [{ prompt: 7 }, 'prompt: expected the name of a prompt of the agent, got 7'],
+    [{ prompt: 'a', message: 'b' }, 'message: expected none beside "prompt"'],
+    [{ prompt: 'a', input: {} }, 'input: expected none beside "prompt"'],
+    [{ message: 'b', args: {} }, 'args: expected a prompt that takes them'],
+    [{ prompt: 'a', args: [] }, 'args: expected an object'],
+    [{ prompt: 'a', args: { a: 'x'.repeat(300_000) } }, 'args: expected at most'],
+  ])('in a message, %j', (ask, problem) => {
+    expect(askProblem(ask)).toContain(problem);
+  });
+
+  test('in the input of a run', () => {
+    const problem = (given: object) => parseRunInput({ agent: 'a', ...given });
+    expect(problem({ prompt: 'plan', promptArgs: {} })).not.toHaveProperty('problem');
+    expect(problem({ promptArgs: {}, message: 'x' })).toHaveProperty(
+      'problem',
+      'promptArgs: expected a prompt; give "prompt" too',
+    );
+    expect(problem({ prompt: 'plan', message: 'x' })).toHaveProperty('problem');
+  });
+
+  test('when its filled-in text is too long', () => {
+    const long = definitionWith({ p: { text: template('{{a}}'.repeat(9), { args: ['a'] }) } });
+    const args = { a: 'x'.repeat(30_000) };
+    expect(promptProblem(long, { prompt: 'p', args })).toContain('got 270000');
+    const state = initialState({ ...unloadedConfig('a'), definition: long }, { open: true });
+    const pinned = { prompt: 'p', args: { a: 'x'.repeat(2_000) }, pin: true };
+    expect(askRefusal(state, pinned, 'm')).toContain('pin: expected a prompt of at most 16384');
+  });
+});
+
+describe('a definition with a prompt that cannot work is refused', () => {
+  test.each<[PromptTable[string], string]>([
+    [
+      { text: 'x', tools: ['raed'] },
+      'prompts.p.tools: expected names of the agent\'s tools, got "raed" (nearest: read, list)',
+    ],
+    [{ text: 'x', output: null, attempts: 3 }, 'prompts.p.attempts: expected an output'],
+    [{ text: ' ' }, 'prompts.p.text: expected a text or a template'],
+    [{ text: 'x', settings: { model: 'y' } }, 'prompts.p.settings.model: expected no such setting'],
+    [{ text: 'x', settings: { nativeTools: [] } }, 'expected no `nativeTools`'],
+    [
+      { text: template('{{a}}', { args: z.object({ a: z.email() }) }) },
+      'prompts.p.text: expected arguments that a run can check, got one with "format"',
+    ],
+  ])('%j', (prompt, problem) => {
+    expect(() => definitionWith({ p: prompt })).toThrow(problem);
+  });
+
+  test('also one that a calling agent or a graph misspells', () => {
+    const callee = defineAgent({
+      name: 'b',
+      description: 'b',
+      instructions: 'x',
+      prompts: { plan: { text: 'x' } },
+    });
+    const agents = [{ agent: callee, prompt: 'plam' }];
+    expect(() => defineAgent({ name: 'c', instructions: 'x', agents })).toThrow(
+      'agent "c": agents: expected a prompt of agent "b", got "plam" (nearest: plan)',
+    );
+  });
+});

@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { childScript, NO_THREAD } from '../support/child-script.js';
+import { portOf } from '../support/port-of.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await createRig();
+});
+afterAll(async () => await rig.close());
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = portOf(server);
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+test('a worker with a runtime of its own has its metrics scraped, and its logs written by pino', async () => {
+  const queue = `observed-${randomUUID()}`;
+  const address = `127.0.0.1:${await freePort()}`;
+  const script = childScript(new URL('../support/observed-worker.ts', import.meta.url));
+  const child = spawn(process.execPath, script, {
+    env: {
+      ...process.env,
+      ...NO_THREAD,
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: queue,
+      METRICS: address,
+      MY_KEY: 'canary-of-the-metrics',
+      PERDURE_HOME: rig.home,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines: string[] = [];
+  const reader = createInterface(child.stdout);
+  const ready = new Promise<void>((resolve) => {
+    reader.on('line', (line) => {
+      if (line === 'ready') resolve();
+      else lines.push(line);
+    });
+  });
+  await ready;
+  const handle = await rig.client.workflow.start('agent', {
+    taskQueue: queue,
+    workflowId: queue,
+    args: [{ agent: 'scout', message: 'go' }],
+  });
+  expect(await handle.result()).toMatchObject({ answer: 'a mountain' });
+  const text = await (await fetch(`http://${address}/metrics`)).text();
+  const value = (name: string, ...labels: readonly string[]): number => {
+    const found = text
+      .split('\n')
+      .filter((line) => line.includes(`${name}{`) && labels.every((label) => line.includes(label)));
+    return Number(found[0]?.split(' ').at(-1));
+  };
+  expect(value('perdure_model_calls', 'agent="scout"', 'model="m"', 'outcome="stop"')).toBe(1);
+  expect(value('perdure_tokens', 'type="input"')).toBe(200);
+  expect(value('perdure_tokens', 'type="output"')).toBe(40);
+  expect(value('perdure_cost_microdollars', 'agent="scout"')).toBe(240);
+  expect(value('perdure_tool_calls', 'tool="look"', 'outcome="ok"')).toBe(1);
+  expect(text).toContain('temporal_activity_execution_latency');
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  const logs = lines.map((line) => JSON.parse(line) as { msg?: string; level?: number });
+  expect(logs).toContainEqual(
+    expect.objectContaining({ level: 30, msg: expect.stringMatching(/^looked with (?!canary)/) }),
+  );
+  expect(lines.join('\n') + text).not.toContain('canary');
+});

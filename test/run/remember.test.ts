@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { EndedTurn, RememberContext } from '../../src/agents/memory.js';
+import { closeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import { ask, outcomeOf } from '../support/conversation.js';
+import { gate } from '../support/gate.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+type Save = (ended: EndedTurn, context: RememberContext) => unknown;
+
+let desk: Desk;
+/** What the agents of this file do to remember; each test says it. */
+let save: Save = () => undefined;
+let saved: { readonly ended: EndedTurn; readonly key: string }[] = [];
+const held = gate();
+
+const remember: Save = (ended, context) => {
+  saved.push({ ended, key: context.idempotencyKey });
+  return save(ended, context);
+};
+
+beforeAll(async () => {
+  desk = await createDesk();
+  const agent = { instructions: 'x', model: 'script' };
+  await desk.work(
+    [
+      defineAgent({ ...agent, name: 'keeper', remember }),
+      defineAgent({ ...agent, name: 'hasty', remember: { save: remember, timeout: 50 } }),
+      defineAgent({ ...agent, name: 'plain' }),
+    ],
+    { segment: { steps: 2, bytes: 2_000_000 } },
+  );
+});
+beforeEach(() => {
+  saved = [];
+  save = () => undefined;
+});
+afterAll(async () => await desk.close());
+
+describe('a turn that has ended is remembered', () => {
+  test('once, with its own messages and its outcome, by one activity', async () => {
+    desk.script(['hello', 'bye']);
+    const [kept, plain] = [
+      await desk.run({ agent: 'keeper', message: 'hi', context: { of: 'ann' } }),
+      await desk.run({ agent: 'plain', message: 'hi' }),
+    ];
+    expect(saved).toMatchObject([
+      {
+        ended: {
+          turn: 1,
+          messages: [
+            { role: 'user', text: 'hi' },
+            { role: 'assistant', text: 'hello' },
+          ],
+          outcome: { status: 'completed', reason: 'answer', answer: 'hello', steps: 1 },
+        },
+        key: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
+    ]);
+    expect(kept.outcome).toMatchObject({ answer: 'hello' });
+    // The activity has three events, and its end another workflow task with three.
+    const cost = (kept.history.events?.length ?? 0) - (plain.history.events?.length ?? 0);
+    expect(cost).toBeLessThanOrEqual(6);
+  });
+
+  test('each time in a conversation over several segments, under another key', async () => {
+    desk.script(['one', 'two', 'three', 'four']);
+    const handle = await desk.rig.start({ agent: 'keeper', open: true, message: 'm1' });
+    for (const turn of [2, 3, 4]) await ask(handle, `m${turn}`);
+    await outcomeOf(handle, 4);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    await desk.end(handle);
+    const texts = saved.map(({ ended: { messages } }) => messages.map(({ text }) => text));
+    expect(texts).toEqual([
+      ['m1', 'one'],
+      ['m2', 'two'],
+      ['m3', 'three'],
+      ['m4', 'four'],
+    ]);
+    expect(new Set(saved.map(({ key }) => key)).size).toBe(4);
+  });
+
+  test('before the next turn begins, though the outcome is there at once', async () => {
+    desk.script(['one', 'two']);
+    save = async () => await held.wait();
+    const handle = await desk.rig.start({ agent: 'keeper', open: true, message: 'm1' });
+    expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'one' });
+    await held.reached;
+    await ask(handle, 'm2');
+    expect(await handle.query(statusQuery)).toMatchObject({ turn: 1, queued: 1 });
+    save = () => undefined;
+    held.release();
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'two' });
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    await desk.end(handle);
+  });
+
+  test('also if it was stopped at a limit', async () => {
+    desk.script([]);
+    await desk.run({ agent: 'keeper', message: 'hi', limits: { tokens: 1 } });
+    expect(saved).toMatchObject([{ ended: { outcome: { status: 'stopped', reason: 'tokens' } } }]);
+  });
+});
+
+describe('a memory that fails', () => {
+  test('is tried again under the same key', async () => {
+    desk.script(['hello']);
+    save = () => {
+      if (saved.length === 1) throw new Error('the disk is full');
+    };
+    const { outcome } = await desk.run({ agent: 'keeper', message: 'hi' });
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'hello' });
+    expect(saved).toHaveLength(2);
+    expect(new Set(saved.map(({ key }) => key)).size).toBe(1);
+  });
+
+  test.each([
+    ['throws', 'keeper', () => Promise.reject(new Error('no such table')), 'no such table'],
+    ['hangs', 'hasty', () => new Promise(() => undefined), 'it did not end within 50 ms'],
+  ])('and %s three times is reported, and the run goes on', async (_, agent, fails, why) => {
+    desk.script(['one', 'two']);
+    save = fails;
+    const handle = await desk.rig.start({ agent, open: true, message: 'm1' });
+    const status = await desk.statusWhere(handle, ({ reports }) => (reports ?? []).length > 0);
+    expect(status.reports).toMatchObject([
+      { type: 'remember_failed', attempt: 3, message: expect.stringContaining(why) },
+    ]);
+    expect(saved).toHaveLength(3);
+    save = () => undefined;
+    await ask(handle, 'm2');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'two' });
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    await desk.end(handle);
+  });
+});
+
+test('a cancel of the run does not wait for its memory', async () => {
+  desk.script(['one']);
+  const entered = gate();
+  save = async (_, { signal }) => {
+    void entered.wait();
+    await new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('aborted')));
+    });
+  };
+  const handle = await desk.rig.start({ agent: 'keeper', open: true, message: 'm1' });
+  await entered.reached;
+  await handle.cancel();
+  await desk.end(handle);
+  await vi.waitFor(async () =>
+    expect(await handle.describe()).toMatchObject({ status: { name: 'CANCELLED' } }),
+  );
+});

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { context, propagation, SpanStatusCode, trace } from '@opentelemetry/api';
+import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { TRACE_HEADER } from '../../src/core/input/trace-header.js';
+import { createClient } from '../../src/index.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+const exporter = new InMemorySpanExporter();
+const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
+
+let desk: Desk;
+let client: PerdureClient;
+beforeAll(async () => {
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  desk = await createDesk();
+  const look = defineTool({
+    name: 'look',
+    description: 'looks',
+    effect: 'read',
+    input: z.object({ fails: z.boolean() }),
+    execute: async ({ fails }) => {
+      if (fails) throw new Error('nothing is there');
+      return 'a canary-free sight';
+    },
+  });
+  const scout = defineAgent({
+    name: 'scout',
+    description: 'scouts',
+    instructions: 'x',
+    model: 'script',
+    tools: [look],
+  });
+  const head = defineAgent({ name: 'head', instructions: 'x', model: 'script', agents: [scout] });
+  await desk.work([scout, head]);
+  client = await createClient({
+    address: inject('temporalAddress'),
+    taskQueue: desk.rig.taskQueue,
+    home: desk.rig.home,
+  });
+});
+beforeEach(() => exporter.reset());
+afterAll(async () => {
+  trace.disable();
+  context.disable();
+  propagation.disable();
+  await client.disconnect();
+  await desk.close();
+});
+
+const spans = () =>
+  exporter.getFinishedSpans().map((span) => ({
+    name: span.name,
+    attributes: span.attributes,
+    status: span.status,
+    parent: span.parentSpanContext?.spanId,
+    id: span.spanContext().spanId,
+    traceId: span.spanContext().traceId,
+  }));
+const named = (name: string) => spans().filter((span) => span.name === name);
+
+describe('the spans of a run', () => {
+  test('are in the trace of the client that has started it, its calls and called agents included', async () => {
+    desk.script([
+      { scout: { message: 'look around' } },
+      { look: { fails: false } },
+      'seen',
+      'done',
+    ]);
+    const run = await client.start('head', { message: 'go' });
+    expect(await client.result(run)).toMatchObject({ answer: 'done' });
+    const [started] = named('invoke_agent head');
+    expect(new Set(spans().map(({ traceId }) => traceId))).toEqual(new Set([started?.traceId]));
+    expect(
+      spans()
+        .map(({ name }) => name)
+        .toSorted(),
+    ).toEqual([
+      'chat script',
+      'chat script',
+      'chat script',
+      'chat script',
+      'execute_tool look',
+      'invoke_agent head',
+    ]);
+    for (const { parent } of [...named('chat script'), ...named('execute_tool look')]) {
+      expect(parent).toBe(started?.id);
+    }
+    expect(named('chat script')[0]?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'custom',
+      'gen_ai.request.model': 'script',
+      'gen_ai.agent.name': 'head',
+      'gen_ai.conversation.id': run.id,
+      'gen_ai.response.finish_reasons': ['calls'],
+      temporalWorkflowId: run.id,
+      'perdure.turn': 1,
+      'perdure.step': 1,
+    });
+    expect(named('execute_tool look')[0]?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'look',
+      'gen_ai.agent.name': 'scout',
+    });
+    expect(JSON.stringify(spans())).not.toContain('sight');
+  });
+
+  test('of each message are in the trace of who has sent it', async () => {
+    desk.script(['one', 'two']);
+    const run = await client.start('scout', { message: 'go', open: true });
+    await client.result(run, { turn: 1 });
+    exporter.reset();
+    await client.ask(run, 'and now?');
+    await client.result(run, { turn: 2 });
+    await client.close(run);
+    const [asked] = named('invoke_agent');
+    expect(named('chat script')).toMatchObject([{ parent: asked?.id, traceId: asked?.traceId }]);
+    await desk.end(desk.rig.client.workflow.getHandle(run.id));
+  });
+
+  test('say what has failed', async () => {
+    desk.script([{ look: { fails: true } }, 'done']);
+    await client.result(await client.start('scout', { message: 'go' }));
+    const failed = named('execute_tool look');
+    expect(failed.map(({ attributes }) => attributes['perdure.attempt'])).toEqual([1, 2, 3]);
+    // The last attempt returns the error, as a result for the model; it may be confidential.
+    expect(failed.map(({ status }) => status)).toEqual([
+      { code: SpanStatusCode.ERROR, message: expect.stringContaining('nothing is there') },
+      { code: SpanStatusCode.ERROR, message: expect.stringContaining('nothing is there') },
+      { code: SpanStatusCode.ERROR, message: 'error' },
+    ]);
+    expect(failed[2]?.attributes).toMatchObject({ 'error.type': 'error' });
+  });
+
+  test.each([
+    ['text', defaultPayloadConverter.toPayload('rubbish')],
+    ['another trace', defaultPayloadConverter.toPayload({ traceparent: 'x'.repeat(9_000) })],
+    ['bytes', { metadata: { encoding: Buffer.from('none') }, data: Buffer.from([0, 255]) }],
+  ])('begin a trace if the header of a run is rubbish: %s', async (_, payload) => {
+    desk.script(['fine']);
+    const { connection, options } = desk.rig.client;
+    const rude: WorkflowClientInterceptor = {
+      startWithDetails: async (input, next) =>
+        await next({ ...input, headers: { ...input.headers, [TRACE_HEADER]: payload } }),
+    };
+    const interceptors = { workflow: [rude] };
+    const other = new Client({ connection, namespace: options.namespace, interceptors });
+    const handle = await other.workflow.start('agent', {
+      taskQueue: desk.rig.taskQueue,
+      workflowId: `rude-${randomUUID()}`,
+      args: [{ agent: 'scout', message: 'go' }],
+    });
+    expect(await handle.result()).toMatchObject({ answer: 'fine' });
+    expect(named('chat script')).toMatchObject([{ parent: undefined }]);
+  });
+});
