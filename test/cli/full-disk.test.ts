@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import { run } from '../../src/cli/commands/run.js';
 import { status } from '../../src/cli/commands/status.js';
@@ -60,12 +60,18 @@ afterAll(async () => {
 
 describe.runIf(mounted)('on a full disk', () => {
   test('status reports it, whether the server answers or not', async () => {
-    const said = await runInProcess(status, { id: 'waiting' }, place).then(
-      ({ stderr }) => stderr,
-      (error: Error) => `${error.name}: ${error.message}`,
-    );
-    expect(said).toMatch(
-      /^(?:NoServerError: )?(?:The server does not answer\. )?(?:The disk of|PERDURE_HOME) .* is full/,
+    const say = async (): Promise<string> =>
+      await runInProcess(status, { id: 'waiting' }, place).then(
+        ({ stderr }) => stderr,
+        (error: Error) => `${error.name}: ${error.message}`,
+      );
+    // The server may end at any moment, so also while it is asked.
+    await vi.waitFor(
+      async () =>
+        expect(await say()).toMatch(
+          /^(?:NoServerError: )?(?:The server does not answer\. )?(?:The disk of|PERDURE_HOME) .* is full/,
+        ),
+      { timeout: 40_000, interval: 500 },
     );
   });
 

@@ -143,7 +143,7 @@ async function untilBlocked(handle: WorkflowHandle, message: RegExp): Promise<vo
   };
   await vi.waitFor(
     async () => expect(await handle.query<RunStatus>('status')).toMatchObject(blocked),
-    { timeout: 20_000, interval: 50 },
+    { timeout: 45_000, interval: 50 },
   );
   // Whoever has no worker to ask reads the same.
   expect(toRunStatus(await readRun(rig.client, handle.workflowId), Date.now())).toMatchObject(
