@@ -130,6 +130,8 @@ export type {
   StartOptions,
 } from './client/client-types.js';
 export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
+export type { ControlMethods } from './client/control-methods.js';
+export type { ReadMethods } from './client/read-methods.js';
 export type * from './client/named-prompts.js';
 export type { RunHandle, RunLike } from './client/run-handle.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';

@@ -1,18 +1,12 @@
-// oxlint-disable max-lines -- each method of the client has an example
 import type { Client } from '@temporalio/client';
 import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
-import type { Limits } from '../core/definition/definition.js';
 import type { TurnOf } from '../core/definition/output-type.js';
 import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { CallPair } from '../core/transcript/call-pairs.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
-import type { EffectiveLimits } from '../core/state.js';
-import type { StreamOptions } from '../live/run-streams.js';
-import type { StreamEvent } from '../live/stream-events.js';
 import type { AttachOptions } from './attach.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
 import type {
@@ -23,21 +17,15 @@ import type {
   StartPrompt,
 } from './named-prompts.js';
 import type { DecisionOptions } from '../updates/control.js';
-import type { EventsOptions } from '../history/follow-events.js';
 import type { ForkOptions } from './fork-run.js';
+import type { ControlMethods } from './control-methods.js';
 import type { DecisionMethods } from './decision-methods.js';
 import type { KnownAgent } from './known-agents.js';
-import type { ListFilter } from './list-filter.js';
-import type { RunList } from './list.js';
 import type { ResultOptions } from './result.js';
+import type { ReadMethods } from './read-methods.js';
 import type { RunHandle, RunLike } from './run-handle.js';
-import type { ReadStatus } from './status-below.js';
-import type { DurableEvent } from '../history/durable-events.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
-import type { RunTranscript } from '../history/run-transcript.js';
 import type { Schedules } from './schedule/schedule.js';
-import type { MessageRange, TranscriptRange } from '../history/transcript.js';
-import type { TurnLog } from '../history/turn-log.js';
 
 export interface ClientOptions extends ConnectionSettings {
   /** The task queue of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
@@ -93,7 +81,7 @@ export interface AskOptions extends DecisionOptions {
  * `NotDeliveredError` if no answer comes. For an unknown run, methods reject with a `NoRunError` or a
  * `RefusedError`; for invalid input, with an `InputError`.
  */
-export interface PerdureClient extends DecisionMethods {
+export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMethods {
   /**
    * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without
    * `reuseId`, existed.
@@ -184,190 +172,6 @@ export interface PerdureClient extends DecisionMethods {
     run: RunLike<Output>,
     options?: ResultOptions & { readonly turn?: number | TurnOf<OfTurn> },
   ): Promise<Outcome<[OfTurn] extends [never] ? Output : OfTurn>>;
-  /**
-   * Returns a run's status. Needs no worker. Of a run that the server has deleted, it is the status that the
-   * archive has, with `archived`. While a called agent works for the run, `below` has the
-   * requests of the runs below it.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const { status, pending } = await client.status('desk-1');
-   * console.log(status, pending);
-   * ```
-   */
-  status(run: RunLike<unknown>): Promise<ReadStatus>;
-  /**
-   * Returns a run's messages, through all its segments. What the server has deleted comes from the archive,
-   * as far as it has it. Needs no worker.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const { messages } = await client.transcript('desk-1', { from: 10 });
-   * for (const { role, text } of messages) console.log(role, text);
-   * ```
-   */
-  transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
-  /**
-   * Returns the calls that a run's messages request, each with its result. It reads what `transcript` reads.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * for (const { call, result } of await client.calls('desk-1')) {
-   *   console.log(call.name, call.arguments, result?.text ?? 'no result');
-   * }
-   * ```
-   */
-  calls(run: RunLike<unknown>, range?: MessageRange): Promise<readonly CallPair[]>;
-  /**
-   * Returns the turns of a run that have ended: agent, definition, model, settings, outcome with usage, and
-   * failed attempts. It reads what `transcript` reads.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const { turns } = await client.turns('desk-1');
-   * for (const { turn, model, outcome } of turns) console.log(turn, model, outcome.usage.costUsd);
-   * ```
-   */
-  turns(run: RunLike<unknown>): Promise<TurnLog>;
-  /**
-   * Yields durable events, past and future. Ends with the run.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * for await (const event of client.events('desk-1')) {
-   *   console.log(event.type, event.offset);
-   * }
-   * ```
-   */
-  events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
-  /**
-   * Yields durable events, and in between the deltas of replies in progress, from workers that serve live
-   * streams and share PERDURE_HOME with this client. All readers of a run share one stream.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * for await (const event of client.stream('desk-1')) {
-   *   if (event.type === 'delta') process.stdout.write(event.text);
-   * }
-   * ```
-   */
-  stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
-  /**
-   * Returns a page of the runs that match, by default at most 50. Filters can be combined. The `cursor` of
-   * the page returns the next one.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const filter = { agent: 'desk', status: 'blocked', tag: 'billing', since: '3d' } as const;
-   * const { rows, cursor } = await client.list(filter);
-   * for (const { id, reason } of rows) console.log(id, reason);
-   * if (cursor !== null) console.log((await client.list({ ...filter, cursor })).rows.length);
-   * ```
-   */
-  list(filter?: Partial<ListFilter>): Promise<RunList>;
-  /**
-   * Pauses a run: work in flight finishes, and nothing more is started.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * await client.pause('desk-1', { by: 'ops: ann' });
-   * ```
-   */
-  pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /**
-   * Lets a blocked or paused run continue at once.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * await client.resume('desk-1', { by: 'ops: ann' });
-   * ```
-   */
-  resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /**
-   * Requests that Temporal cancel the run. Has no effect on a run that has ended.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * await client.cancel('desk-1');
-   * console.log((await client.result('desk-1')).status);
-   * ```
-   */
-  cancel(run: RunLike<unknown>): Promise<void>;
-  /**
-   * Cancels the current turn and returns its number.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const turn = await client.cancelTurn('desk-1');
-   * console.log(`turn ${turn} was canceled`);
-   * ```
-   */
-  cancelTurn(
-    run: RunLike<unknown>,
-    options?: DecisionOptions & { readonly turn?: number },
-  ): Promise<number>;
-  /**
-   * Closes an open run: it takes no more messages, and ends after those that it has.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * await client.close('desk-1');
-   * ```
-   */
-  close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
-  /**
-   * Replaces the given limits and returns all limits as they are now.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * const { run } = await client.setLimits('desk-1', { run: { costUsd: 5 } });
-   * console.log(run.costUsd);
-   * ```
-   */
-  setLimits(
-    run: RunLike<unknown>,
-    limits: Limits,
-    options?: DecisionOptions,
-  ): Promise<EffectiveLimits>;
   /**
    * Creates and manages schedules.
    *

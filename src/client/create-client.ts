@@ -5,7 +5,6 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
-import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { Ask } from '../core/inbox.js';
 import { createRunStreams } from '../live/run-streams.js';
@@ -29,24 +28,19 @@ import {
   resumeRun,
 } from '../updates/control.js';
 import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
-import { followEvents } from '../history/follow-events.js';
 import { forkRun } from './fork-run.js';
 import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
-import { listRuns } from './list.js';
 import { pauseAllRuns } from './pause-all.js';
+import { readMethods } from './read-methods.js';
 import { readRequest } from './read-request.js';
 import { listRequests } from './requests.js';
-import { describeRun, readRun } from '../history/read-run.js';
-import { readCalls, readTranscript } from '../history/run-transcript.js';
-import { readTurns } from '../history/turn-log.js';
+import { describeRun } from '../history/read-run.js';
 import { waitForResult } from './result.js';
 import { agentName, createRunInput } from '../updates/run-input.js';
 import { createSchedules } from './schedule/schedule.js';
-import { readStatus } from './status-below.js';
 import { newRunId, startRun } from '../updates/start.js';
 
-const ROWS = 50;
 /** A reachable server answers in a fraction of this time. */
 const CONNECT_MS = 5_000;
 
@@ -94,14 +88,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return (await waitForResult(client, idOf(run), options)) as never;
     },
-    ...readMethods(client, archive),
-    events: (run, options = {}) => ({
-      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
-    }),
-    stream: (run, options = {}) => ({
-      [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
-    }),
-    list: (filter = {}) => listRuns(client, { limit: ROWS, ...filter }),
+    ...readMethods(client, { archive, streams }),
     pause: (run, options) => pauseRun(client, idOf(run), withBy(options)),
     resume: (run, options) => resumeRun(client, idOf(run), withBy(options)),
     cancel: (run) => cancel(client, idOf(run)),
@@ -127,22 +114,6 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     disconnect,
     [Symbol.asyncDispose]: disconnect,
-  };
-}
-
-/** The methods that read a run, also one that the server has deleted and the archive has. */
-function readMethods(
-  client: Client,
-  archive: Archive,
-): Pick<PerdureClient, 'status' | 'transcript' | 'calls' | 'turns'> {
-  const read = (run: RunLike<unknown>) => readRun(client, idOf(run), { archive });
-  return {
-    status: async (run) => await readStatus(client, await read(run), Date.now()),
-    transcript: async (run, range = {}) =>
-      await readTranscript(client, await read(run), { ...range, archive }),
-    calls: async (run, range = {}) =>
-      await readCalls(client, await read(run), { ...range, archive }),
-    turns: async (run) => await readTurns(client, await read(run), archive),
   };
 }
 

@@ -87,6 +87,8 @@ test('every function of an entry point and every method of the client has an exa
   const members = [
     ...membersOf(join(client, 'client-types.d.ts'), 'PerdureClient'),
     ...membersOf(join(client, 'decision-methods.d.ts'), 'DecisionMethods'),
+    ...membersOf(join(client, 'control-methods.d.ts'), 'ControlMethods'),
+    ...membersOf(join(client, 'read-methods.d.ts'), 'ReadMethods'),
   ];
   const lacking = [...values, ...members].filter(({ comment }) => !comment.includes('@example'));
   expect(lacking.map(({ name }) => name)).toEqual([]);

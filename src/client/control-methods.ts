@@ -1,0 +1,90 @@
+import type { Limits } from '../core/definition/definition.js';
+import type { EffectiveLimits } from '../core/state.js';
+import type { DecisionOptions } from '../updates/control.js';
+import type { RunLike } from './run-handle.js';
+
+/** The part of a client that steers runs. */
+export interface ControlMethods {
+  /**
+   * Pauses a run: work in flight finishes, and nothing more is started.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.pause('desk-1', { by: 'ops: ann' });
+   * ```
+   */
+  pause(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
+  /**
+   * Lets a blocked or paused run continue at once.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.resume('desk-1', { by: 'ops: ann' });
+   * ```
+   */
+  resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
+  /**
+   * Requests that Temporal cancel the run. Has no effect on a run that has ended.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.cancel('desk-1');
+   * console.log((await client.result('desk-1')).status);
+   * ```
+   */
+  cancel(run: RunLike<unknown>): Promise<void>;
+  /**
+   * Cancels the current turn and returns its number.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const turn = await client.cancelTurn('desk-1');
+   * console.log(`turn ${turn} was canceled`);
+   * ```
+   */
+  cancelTurn(
+    run: RunLike<unknown>,
+    options?: DecisionOptions & { readonly turn?: number },
+  ): Promise<number>;
+  /**
+   * Closes an open run: it takes no more messages, and ends after those that it has.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * await client.close('desk-1');
+   * ```
+   */
+  close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
+  /**
+   * Replaces the given limits and returns all limits as they are now.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { run } = await client.setLimits('desk-1', { run: { costUsd: 5 } });
+   * console.log(run.costUsd);
+   * ```
+   */
+  setLimits(
+    run: RunLike<unknown>,
+    limits: Limits,
+    options?: DecisionOptions,
+  ): Promise<EffectiveLimits>;
+}

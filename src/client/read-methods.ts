@@ -1,0 +1,151 @@
+import type { Client } from '@temporalio/client';
+import type { Archive } from '../storage/archive.js';
+import type { CallPair } from '../core/transcript/call-pairs.js';
+import type { StreamEvent } from '../live/stream-events.js';
+import type { ListFilter } from './list-filter.js';
+import type { RunLike } from './run-handle.js';
+import type { DurableEvent } from '../history/durable-events.js';
+import type { MessageRange, TranscriptRange } from '../history/transcript.js';
+import { followEvents, type EventsOptions } from '../history/follow-events.js';
+import { readRun } from '../history/read-run.js';
+import { readCalls, readTranscript, type RunTranscript } from '../history/run-transcript.js';
+import { readTurns, type TurnLog } from '../history/turn-log.js';
+import type { StreamOptions, createRunStreams } from '../live/run-streams.js';
+import { listRuns, type RunList } from './list.js';
+import { idOf } from './run-handle.js';
+import { readStatus, type ReadStatus } from './status-below.js';
+
+/** The part of a client that reads runs. None of it needs a worker, but for the live part of `stream`. */
+export interface ReadMethods {
+  /**
+   * Returns a run's status. Needs no worker. Of a run that the server has deleted, it is the status that the
+   * archive has, with `archived`. While a called agent works for the run, `below` has the
+   * requests of the runs below it.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { status, pending } = await client.status('desk-1');
+   * console.log(status, pending);
+   * ```
+   */
+  status(run: RunLike<unknown>): Promise<ReadStatus>;
+  /**
+   * Returns a run's messages, through all its segments. What the server has deleted comes from the archive,
+   * as far as it has it. Needs no worker.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { messages } = await client.transcript('desk-1', { from: 10 });
+   * for (const { role, text } of messages) console.log(role, text);
+   * ```
+   */
+  transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
+  /**
+   * Returns the calls that a run's messages request, each with its result. It reads what `transcript` reads.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for (const { call, result } of await client.calls('desk-1')) {
+   *   console.log(call.name, call.arguments, result?.text ?? 'no result');
+   * }
+   * ```
+   */
+  calls(run: RunLike<unknown>, range?: MessageRange): Promise<readonly CallPair[]>;
+  /**
+   * Returns the turns of a run that have ended: agent, definition, model, settings, outcome with usage, and
+   * failed attempts. It reads what `transcript` reads.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { turns } = await client.turns('desk-1');
+   * for (const { turn, model, outcome } of turns) console.log(turn, model, outcome.usage.costUsd);
+   * ```
+   */
+  turns(run: RunLike<unknown>): Promise<TurnLog>;
+  /**
+   * Yields durable events, past and future. Ends with the run.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for await (const event of client.events('desk-1')) {
+   *   console.log(event.type, event.offset);
+   * }
+   * ```
+   */
+  events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
+  /**
+   * Yields durable events, and in between the deltas of replies in progress, from workers that serve live
+   * streams and share PERDURE_HOME with this client. All readers of a run share one stream.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * for await (const event of client.stream('desk-1')) {
+   *   if (event.type === 'delta') process.stdout.write(event.text);
+   * }
+   * ```
+   */
+  stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
+  /**
+   * Returns a page of the runs that match, by default at most 50. Filters can be combined. The `cursor` of
+   * the page returns the next one.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const filter = { agent: 'desk', status: 'blocked', tag: 'billing', since: '3d' } as const;
+   * const { rows, cursor } = await client.list(filter);
+   * for (const { id, reason } of rows) console.log(id, reason);
+   * if (cursor !== null) console.log((await client.list({ ...filter, cursor })).rows.length);
+   * ```
+   */
+  list(filter?: Partial<ListFilter>): Promise<RunList>;
+}
+
+const ROWS = 50;
+
+/** Where runs are read beside the server. */
+interface Sources {
+  /** Has what the server has deleted. */
+  readonly archive: Archive;
+  readonly streams: ReturnType<typeof createRunStreams>;
+}
+
+/** Returns the methods that read runs. */
+export function readMethods(client: Client, { archive, streams }: Sources): ReadMethods {
+  const read = (run: RunLike<unknown>) => readRun(client, idOf(run), { archive });
+  return {
+    status: async (run) => await readStatus(client, await read(run), Date.now()),
+    transcript: async (run, range = {}) =>
+      await readTranscript(client, await read(run), { ...range, archive }),
+    calls: async (run, range = {}) =>
+      await readCalls(client, await read(run), { ...range, archive }),
+    turns: async (run) => await readTurns(client, await read(run), archive),
+    events: (run, options = {}) => ({
+      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
+    }),
+    stream: (run, options = {}) => ({
+      [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
+    }),
+    list: (filter = {}) => listRuns(client, { limit: ROWS, ...filter }),
+  };
+}
