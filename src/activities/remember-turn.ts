@@ -6,11 +6,7 @@ import type { ActivityDependencies } from './dependencies.js';
 import { problemFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt } from './model/rebuild-prompt.js';
-import { runBoundedOrThrow } from './run-bounded.js';
-import { createLog, toRunIds } from './tool/user-function.js';
-
-/** After this many attempts that failed, the run goes on without its memory of the turn. */
-const ATTEMPTS = 3;
+import { callTurnFunction, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
 
 /** Calls the agent's `remember` for a turn that has ended. The input names the prompt by its digest. */
 export async function rememberTurn(
@@ -33,8 +29,8 @@ async function remember(
   context: Context,
   input: RememberInput,
 ): Promise<void> {
-  const { pinned, messages, userContext } = await rebuildPrompt(deps, context, input);
-  const { agent, definition } = pinned;
+  const prompt = await rebuildPrompt(deps, context, input);
+  const { agent, definition } = prompt.pinned;
   const memory = agent?.remember;
   if (!memory) {
     throw new Error(
@@ -42,21 +38,13 @@ async function remember(
     );
   }
   const { turn, outcome, own, key } = input;
-  const timeoutMs = definition.remember?.timeoutMs ?? memory.timeoutMs;
   // The function gets copies, because it may change them.
-  const ended = structuredClone({ turn, outcome, messages: messages.slice(-own) });
-  const given = {
-    idempotencyKey: key,
-    context: userContext,
-    run: { ...toRunIds(context.info), turn },
-    log: createLog(context),
-  };
-  await runBoundedOrThrow(async (signal) => await memory.save(ended, { ...given, signal }), {
-    name: `remember of agent "${definition.name}"`,
-    timeoutMs,
-    cancelled: context.cancellationSignal,
-    timeoutError: () => new Error(`it did not end within ${timeoutMs} ms`),
-  });
+  const ended = structuredClone({ turn, outcome, messages: prompt.messages.slice(-own) });
+  const { save, timeoutMs } = memory;
+  const called = { name: 'remember', prompt, turn, timeoutMs } as const;
+  await callTurnFunction(context, called, (given) =>
+    save(ended, { ...given, idempotencyKey: key }),
+  );
 }
 
 /** Temporal retries the first failures; the last one carries a report for operators. */
@@ -65,7 +53,7 @@ function failureOf({ info, log }: Context, thrown: unknown): ApplicationFailure 
   const message = `remember: ${normalizeError(thrown).message}`;
   log.warn('remember failed', { attempt, message });
   const type = 'RememberFailed';
-  if (attempt < ATTEMPTS) return ApplicationFailure.create({ type, message });
+  if (attempt < TURN_FUNCTION_ATTEMPTS) return ApplicationFailure.create({ type, message });
   const report = {
     type: 'remember_failed',
     attempt,

@@ -12,12 +12,9 @@ import { blockedToolFailure, problemFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
 import { MAX_DOCUMENTS, recordDocuments, selectDocuments } from './record-documents.js';
-import { runBoundedOrThrow } from './run-bounded.js';
 import { withStorageMapping } from './storage-faults.js';
-import { createLog, toRunIds } from './tool/user-function.js';
+import { callTurnFunction, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
 
-/** The turn fails after this many attempts that threw, or that returned something other than documents. */
-const ATTEMPTS = 3;
 /** The tool by which a model reads the rest of a document. */
 const READ_ON = 'read_result';
 
@@ -32,7 +29,11 @@ export async function retrieveDocuments(
     const { definition } = prompt.pinned;
     const retriever = findRetriever(context, prompt, input);
     const found = await withFailureMapping(context, definition.name, async () => {
-      const returned = await callRetriever(context, retriever, { prompt, input });
+      const { turn, asked } = input;
+      const { find, timeoutMs } = retriever;
+      const called = { name: 'retrieve', prompt, turn, timeoutMs } as const;
+      const query = createQuery(prompt.messages, asked);
+      const returned = await callTurnFunction(context, called, (given) => find(query, given));
       return selectDocuments(returned, prompt.messages);
     });
     const readable = definition.tools.some((tool) => tool.name === READ_ON);
@@ -51,32 +52,6 @@ function findRetriever(
   if (agent?.retrieve) return agent.retrieve;
   const message = `agent "${definition.name}" has no retrieve function on this worker; deploy it again, or cancel the run`;
   throw blockedToolFailure(context, input, { reason: 'tool_missing', message });
-}
-
-/** Calls `retrieve` under its time limit and the activity's cancellation. */
-async function callRetriever(
-  context: Context,
-  retriever: Retriever,
-  { prompt, input }: { readonly prompt: Prompt; readonly input: RetrieveInput },
-): Promise<unknown> {
-  const { pinned, messages, userContext } = prompt;
-  const { name, retrieve } = pinned.definition;
-  const timeoutMs = retrieve?.timeoutMs ?? retriever.timeoutMs;
-  const query = createQuery(messages, input.asked);
-  const given = {
-    context: userContext,
-    run: { ...toRunIds(context.info), turn: input.turn },
-    log: createLog(context),
-  };
-  return await runBoundedOrThrow(
-    async (signal) => await retriever.find(query, { ...given, signal }),
-    {
-      name: `retrieve of agent "${name}"`,
-      timeoutMs,
-      cancelled: context.cancellationSignal,
-      timeoutError: () => new Error(`it did not end within ${timeoutMs} ms`),
-    },
-  );
 }
 
 function createQuery(messages: readonly PromptMessage[], asked: number): RetrieveQuery {
@@ -102,7 +77,7 @@ async function withFailureMapping<T>(
     const message = `retrieve of agent "${agent}": ${normalizeError(thrown).message}`;
     log.warn('retrieve failed', { attempt, message });
     const type = 'RetrieveFailed';
-    if (attempt < ATTEMPTS) throw ApplicationFailure.create({ type, message });
+    if (attempt < TURN_FUNCTION_ATTEMPTS) throw ApplicationFailure.create({ type, message });
     throw problemFailure({ type: 'failed', reason: 'error', message }, { type });
   }
 }

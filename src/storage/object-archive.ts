@@ -13,7 +13,7 @@ export interface ObjectStore {
   readonly place: string;
   /** Resolves when the whole object is stored. Rejects with an error that names the fix. */
   put(name: string, bytes: Buffer): Promise<void>;
-  /** Returns null if there is no such object. Rejects if the store cannot be read. */
+  /** Returns null if the object does not exist. Rejects if the store cannot be read. */
   get(name: string): Promise<Buffer | null>;
   /** Returns the last parts of the names that begin with `folder/`. */
   list(folder: string): Promise<readonly string[]>;

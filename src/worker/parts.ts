@@ -55,7 +55,7 @@ export interface WorkerParts {
   readonly close: () => Promise<void>;
 }
 
-/** The variable by which OpenTelemetry's instrumentations of models are told to record what is said. */
+/** The standard variable that turns on message content in OpenTelemetry spans of model calls. */
 const CAPTURE_CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 

@@ -171,7 +171,7 @@ export function modelActivity(
 /** Time beyond the function's own timeout, to read the prompt and to offload documents. */
 const FUNCTION_MARGIN_MS = 60_000;
 
-/** Calls of a function of the agent's author that is no tool. */
+/** The activities that call the agent's own `retrieve` and `remember` functions. */
 export function functionActivities(
   summary: 'retrieve' | 'remember',
   { definition, heartbeatMs = HEARTBEAT_MS }: RunConfig,

@@ -1,0 +1,37 @@
+import type { Context } from '@temporalio/activity';
+import type { RetrieveContext } from '../agents/retriever.js';
+import type { Prompt } from './model/rebuild-prompt.js';
+import { runBoundedOrThrow } from './run-bounded.js';
+import { createLog, toRunIds } from './tool/user-function.js';
+
+/** A turn fails, or is not remembered, after this many attempts that threw. */
+export const TURN_FUNCTION_ATTEMPTS = 3;
+
+interface TurnFunction {
+  readonly name: 'retrieve' | 'remember';
+  readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;
+  readonly turn: number;
+  /** The default of this worker; what the run has pinned comes first. */
+  readonly timeoutMs: number;
+}
+
+/** Calls a function that an agent has for each turn, under its time limit and the activity's cancellation. */
+export async function callTurnFunction<T>(
+  context: Context,
+  { name, prompt, turn, timeoutMs: ownMs }: TurnFunction,
+  call: (given: RetrieveContext) => T | Promise<T>,
+): Promise<T> {
+  const { pinned, userContext } = prompt;
+  const timeoutMs = pinned.definition[name]?.timeoutMs ?? ownMs;
+  const given = {
+    context: userContext,
+    run: { ...toRunIds(context.info), turn },
+    log: createLog(context),
+  };
+  return await runBoundedOrThrow(async (signal) => await call({ ...given, signal }), {
+    name: `${name} of agent "${pinned.definition.name}"`,
+    timeoutMs,
+    cancelled: context.cancellationSignal,
+    timeoutError: () => new Error(`it did not end within ${timeoutMs} ms`),
+  });
+}
