@@ -3,9 +3,10 @@ import {
   propagation,
   SpanStatusCode,
   trace,
-  type Attributes,
-  type Span,
   SpanKind,
+  type Attributes,
+  type Context,
+  type Span,
 } from '@opentelemetry/api';
 import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import { TRACE_HEADER } from '../core/input/trace-header.js';
@@ -23,8 +24,8 @@ export interface SpanOptions {
 }
 
 /**
- * Does work in a span, a child of the one under way. It costs nothing in a process without an
- * OpenTelemetry SDK. An exception is noted without secrets, and passed on.
+ * Does work in a span, a child of the one under way. Without an OpenTelemetry SDK in the process,
+ * there is no span. An exception is noted without secrets, and passed on.
  */
 export async function inSpan<T>(
   name: string,
@@ -68,16 +69,16 @@ export function withTrace(headers: Headers): Headers {
 export async function inTraceOf<T>(headers: Headers, work: () => Promise<T>): Promise<T> {
   const payload = headers[TRACE_HEADER];
   if (payload === undefined || trace.getActiveSpan() !== undefined) return await work();
-  const carrier: unknown = readCarrier(payload);
-  if (!isObject(carrier)) return await work();
-  return await context.with(propagation.extract(context.active(), carrier), work);
+  return await context.with(contextIn(payload), work);
 }
 
-/** Whoever starts a run writes its headers, so they may hold anything. */
-function readCarrier(payload: Headers[string]): unknown {
+/** Whoever starts a run writes its headers, so they may hold anything: rubbish must not fail an activity. */
+function contextIn(payload: Headers[string]): Context {
+  const active = context.active();
   try {
-    return defaultPayloadConverter.fromPayload(payload);
+    const carrier: unknown = defaultPayloadConverter.fromPayload(payload);
+    return isObject(carrier) ? propagation.extract(active, carrier) : active;
   } catch {
-    return null;
+    return active;
   }
 }

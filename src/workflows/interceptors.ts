@@ -79,6 +79,9 @@ type Headers = Parameters<
 >[0]['headers'];
 type WithHeaders = { readonly headers: Headers };
 
+/** A larger header is dropped: the history would have it again with each activity. */
+const MAX_TRACE_BYTES = 2_048;
+
 /**
  * Passes the trace of whoever has started the run, or has sent the newest message, to its activities and to
  * the runs that it starts. It costs nothing in a run without one. OpenTelemetry itself is not needed in
@@ -87,7 +90,8 @@ type WithHeaders = { readonly headers: Headers };
 function passTrace(): WorkflowInterceptors {
   let trace: Headers[string] | undefined;
   const note = ({ headers }: WithHeaders): void => {
-    trace = headers[TRACE_HEADER] ?? trace;
+    const given = headers[TRACE_HEADER];
+    if (given !== undefined && (given.data?.length ?? 0) <= MAX_TRACE_BYTES) trace = given;
   };
   const traced = <Input extends WithHeaders>(input: Input): Input =>
     trace === undefined || input.headers[TRACE_HEADER] !== undefined

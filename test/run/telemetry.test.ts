@@ -3,7 +3,11 @@ import { context, propagation, SpanStatusCode, trace } from '@opentelemetry/api'
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  CompositePropagator,
+  W3CBaggagePropagator,
+  W3CTraceContextPropagator,
+} from '@opentelemetry/core';
 import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
@@ -26,7 +30,11 @@ let client: PerdureClient;
 beforeAll(async () => {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  propagation.setGlobalPropagator(
+    new CompositePropagator({
+      propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator()],
+    }),
+  );
   desk = await createDesk();
   const look = defineTool({
     name: 'look',
@@ -149,6 +157,7 @@ describe('the spans of a run', () => {
   test.each([
     ['text', defaultPayloadConverter.toPayload('rubbish')],
     ['another trace', defaultPayloadConverter.toPayload({ traceparent: 'x'.repeat(9_000) })],
+    ['a number', defaultPayloadConverter.toPayload({ baggage: 5 })],
     ['bytes', { metadata: { encoding: Buffer.from('none') }, data: Buffer.from([0, 255]) }],
   ])('begin a trace if the header of a run is rubbish: %s', async (_, payload) => {
     desk.script(['fine']);
@@ -165,6 +174,12 @@ describe('the spans of a run', () => {
       args: [{ agent: 'scout', message: 'go' }],
     });
     expect(await handle.result()).toMatchObject({ answer: 'fine' });
+    const { events = [] } = await handle.fetchHistory();
+    const passed = events?.map((event) => {
+      const { header } = event.activityTaskScheduledEventAttributes ?? {};
+      return header?.fields?.[TRACE_HEADER]?.data?.length ?? 0;
+    });
+    expect(Math.max(...(passed ?? []))).toBeLessThan(2_049);
     expect(named('chat script')).toMatchObject([{ parent: undefined }]);
   });
 });
