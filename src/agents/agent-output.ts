@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { OutputDefinition, TagSet } from '../core/definition/definition.js';
 import type { Typed } from '../core/definition/output-type.js';
+import { isObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
 import { outputSchema } from '../output/output-schema.js';
 import type { Classes } from '../output/classes/classify.js';
 import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
@@ -27,6 +29,8 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
   if (typeof output === 'function') {
     return { definition: { type: 'function' }, parser: { type: 'function', parse: output } };
   }
+  const given: unknown = output;
+  if (!isObject(given)) throw notAnOutput(agent, given);
   if (isZod(output)) {
     const { schema } = outputSchema(output);
     const definition = { type: 'json', name: 'answer', schema } as const;
@@ -37,11 +41,16 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
     const tags = { xml, fences, signals };
     return { definition: { type: 'tags', tags }, parser: { type: 'tags', tags } };
   }
-  if ('classes' in output) {
+  if ('classes' in output && Array.isArray(output.classes)) {
     return { definition: { type: 'classes', ...output }, parser: null };
   }
-  throw new Error(
-    `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${typeof output}`,
+  throw notAnOutput(agent, output);
+}
+
+function notAnOutput(agent: string, given: unknown): Error {
+  return new Error(
+    `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${show(given)}; ` +
+      'for any JSON, give z.json()',
   );
 }
 

@@ -60,7 +60,10 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   readonly output?: AgentOutput<Output>;
   /** How many answers a turn may give in all until one fits `output`; default 10. */
   readonly attempts?: number;
-  /** How a turn ends if no answer fits: without output (default), or with the last answer unchanged. */
+  /**
+   * How a turn ends if no answer fits: as `failed` without output (default), or with the last object that
+   * could be read, with `issues`.
+   */
   readonly onInvalid?: OnInvalid;
   /**
    * How the next step is decided: by native tool calls (default), by JSON under a schema (for models

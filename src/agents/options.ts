@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkLimits } from '../core/input/input.js';
+import { checkLimits } from '../core/input/check-limits.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
 import { textProblem, type AgentTexts } from '../core/text/author-texts.js';

@@ -85,6 +85,8 @@ export interface CallModelInput {
   readonly contextBlob?: ContextRef;
   /** The rules of the run's own input; present only if it has some. */
   readonly rules?: readonly Rule[];
+  /** How many failed attempts the call may have; absent: the run waits until the model answers. */
+  readonly attempts?: number;
   /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
   readonly blocked?: ModelBlock;
   /** The reply that an earlier call of this step has paid for and could not check (a `PaidReply`). */

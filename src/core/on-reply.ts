@@ -14,7 +14,7 @@ import { currentNode } from './graph/node-tool.js';
 import { completeBatch } from './calls/complete-batch.js';
 import { addReply } from './spend.js';
 import type { RunState } from './state.js';
-import type { StopReason } from './outcome.js';
+import type { Outcome, StopReason } from './outcome.js';
 import { closingReason, isRepairing, type Turn } from './turn.js';
 import { repairText } from './text/repair-text.js';
 
@@ -136,7 +136,7 @@ export function onClosingReply(
   const { text, blob } = event.reply;
   const next = appendMessage(counted, event.at, toAssistantMessage(event.reply));
   const { parsed } = event.reply;
-  const output = parsed?.ok ? { output: parsed.output } : {};
+  const output = parsed?.ok ? { output: parsed.output } : bestEffort(noteEffort(next, parsed));
   return endTurn(next, { ...stopped(next, reason, text), ...(blob && { blob }), ...output });
 }
 
@@ -153,7 +153,7 @@ function validateAnswer(
 ): RunState {
   const { attempts = DEFAULT_ATTEMPTS, texts } = currentDefinition(state);
   const refused = (state.turn.refusedAnswers ?? 0) + (parsed.ok ? 0 : 1);
-  const counted = withTurn(state, { refusedAnswers: refused });
+  const counted = withTurn(noteEffort(state, parsed), { refusedAnswers: refused });
   if (parsed.ok || refused >= attempts) return accept(counted, { reply, parsed, at });
   const opened = openBranch(counted);
   const answered = appendMessage(opened, at, { ...toAssistantMessage(reply), side: true });
@@ -181,10 +181,27 @@ function accept(
   if (inGraph(next)) return followOutput(withTurn(next, { refusedAnswers: 0 }), { parsed, at });
   const answer = { reason: 'answer', answer: text, blob } as const;
   if (parsed.ok) return endTurn(next, completed(next, { ...answer, output: parsed.output }));
-  if (state.config.definition.onInvalid === 'best_effort') {
-    const outcome = completed(next, { ...answer, output: parsed.output });
-    return endTurn(next, { ...outcome, issues: [parsed.problem] });
+  if (keepsEffort(state)) {
+    const effort = bestEffort(next) ?? { issues: [parsed.problem] };
+    return endTurn(next, { ...completed(next, answer), ...effort });
   }
   const message = `no answer fits the agent's output: ${parsed.problem}`;
   return endTurn(next, failed(next, { reason: 'invalid_output', message, answer: text }));
+}
+
+function keepsEffort({ config }: RunState): boolean {
+  return config.definition.onInvalid === 'best_effort';
+}
+
+/** Notes the part of a refused answer that could be read, in case that no answer fits. */
+function noteEffort(state: RunState, parsed: ParsedAnswer | undefined): RunState {
+  if (parsed === undefined || parsed.ok || parsed.output === undefined) return state;
+  if (!keepsEffort(state)) return state;
+  return withTurn(state, { bestEffort: { output: parsed.output, issue: parsed.problem } });
+}
+
+/** Returns the newest answer that could be read in part, as fields of an outcome; null if there is none. */
+function bestEffort({ turn }: RunState): Pick<Outcome, 'output' | 'issues'> | null {
+  const { bestEffort: effort } = turn;
+  return effort === undefined ? null : { output: effort.output, issues: [effort.issue] };
 }

@@ -1,6 +1,7 @@
 import type { CallResult } from './calls/call-result.js';
 import type { ModelPrice } from './definition/definition.js';
 import type { TurnInterruption } from './events.js';
+import type { Json } from './json.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { ToolCall } from './transcript/messages.js';
@@ -38,6 +39,12 @@ export interface SideBranch {
   readonly head: string;
   readonly tokens: number;
   readonly promptTokens: number;
+}
+
+/** An answer that does not fit the agent's output. `issue` says what is wrong with it. */
+export interface BestEffort {
+  readonly output: Json;
+  readonly issue: string;
 }
 
 /** Where a turn stands. */
@@ -84,6 +91,8 @@ export interface Turn {
   readonly remembered?: true;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
+  /** With `best_effort`: the newest refused answer that could be read in part; absent if there was none. */
+  readonly bestEffort?: BestEffort;
   /** Who has sent messages for the turn, as claimed; absent if nobody gave a name. */
   readonly by?: readonly string[];
   /** The calls that were denied, as short signatures: the same call again is not asked for again. */

@@ -112,18 +112,12 @@ export function createModelCatalog(
       const entry = named.get(name);
       if (entry !== undefined) return entry;
       if (name === 'demo') {
-        return {
-          model: demo,
-          name,
-          provider: 'demo',
-          price: FREE,
-          window: null,
-          capabilities: DEMO,
-        };
+        const facts = { price: FREE, window: null, capabilities: DEMO };
+        return { model: demo, name, provider: 'demo', ...facts };
       }
       if (isOwnedByAnthropic(name, environment))
         return { model: anthropic, ...anthropicFacts(name, {}) };
-      return { model: standard, provider: 'openai', ...resolveFacts(name, {}) };
+      return { model: standard, provider: 'openai', ...resolveFacts(name, {}, NO_NATIVE_TOOLS) };
     },
   };
 }
@@ -160,7 +154,7 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
   const { apiKeyEnv = DEFAULT_KEY_ENV } = options;
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['OPENAI_BASE_URL']?.trim() ?? '';
-  const facts = resolveFacts(model, entry);
+  const facts = resolveFacts(model, entry, api === 'responses' ? {} : NO_NATIVE_TOOLS);
   if (apiKey === '' && baseUrl === '') {
     const without = openAiModelFromEnvironment({}, { apiKeyEnv });
     return { model: without, provider: 'openai', ...facts };
@@ -197,12 +191,19 @@ function anthropicFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'm
   return { ...resolveFacts(own, given), provider: 'anthropic', capabilities };
 }
 
-function resolveFacts(name: string, given: ModelFacts): Omit<ResolvedModel, 'model' | 'provider'> {
+/** Only the Responses API has tools that the provider executes. */
+const NO_NATIVE_TOOLS = { nativeTools: false, computerUse: false };
+
+function resolveFacts(
+  name: string,
+  given: ModelFacts,
+  without: Partial<ModelCapabilities> = {},
+): Omit<ResolvedModel, 'model' | 'provider'> {
   return {
     name,
     price: given.price ?? findPrice(name),
     window: given.window ?? findWindow(name),
-    capabilities: getCapabilities(name, given.capabilities),
+    capabilities: getCapabilities(name, { ...given.capabilities, ...without }),
   };
 }
 

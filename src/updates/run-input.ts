@@ -29,6 +29,11 @@ export interface RunSettings {
   readonly rules?: readonly Rule[];
   /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
   readonly unattended?: 'deny';
+  /**
+   * How many failed attempts a model call may have, 1 to 10; then the turn fails, and it fails at once where
+   * the run would be blocked, as by a refused key. Default: the run waits until the model answers.
+   */
+  readonly modelAttempts?: number;
 }
 
 export function agentName(agent: AgentLike<unknown>): string {

@@ -16,7 +16,9 @@ import { perdureHome } from '../storage/home.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/sessions.js';
-import { createModelCatalog } from '../models/model-catalog.js';
+import { createModelCatalog, type ModelCatalog } from '../models/model-catalog.js';
+import { isObject } from '../core/json.js';
+import type { Agent } from '../agents/agent.js';
 import { mergeRequestOptions, openRequests } from './requests.js';
 import { collectSecretNames } from './secret-names.js';
 import { assertSecretNames } from '../secrets/names.js';
@@ -59,7 +61,7 @@ export interface WorkerParts {
 const CAPTURE_CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Creates the activities of one worker, with their caches and sessions. Throws if a model's options are invalid. */
+/** Creates the activities of one worker, with their caches and sessions. Throws if options of a model are invalid, or if an agent needs what its model lacks. */
 export function createWorkerParts(
   config: Pick<Config, 'agents' | 'models' | 'secrets' | keyof RequestOptions>,
   { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
@@ -82,12 +84,14 @@ export function createWorkerParts(
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
   });
+  const modelCatalog = createModelCatalog(models, env);
+  assertNativeTools(definitions, modelCatalog, env['PERDURE_MODEL'] ?? '');
   const mcp = createSessions(env);
   const activities = createActivities({
     agents,
     blobs,
     archive: options.archive ?? stores.archive,
-    models: createModelCatalog(models, env),
+    models: modelCatalog,
     transcripts: createTranscriptCache({
       maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,
     }),
@@ -107,6 +111,31 @@ export function createWorkerParts(
     stopping: stopping.signal,
   });
   return { activities, stop: () => stopping.abort(), close: () => mcp.close() };
+}
+
+/**
+ * Throws an `Error` if an agent has tools for its provider to execute, such as a web search, and its model
+ * is known to have none: each of its turns would fail.
+ */
+function assertNativeTools(
+  agents: readonly Pick<Agent, 'name' | 'model' | 'settings'>[],
+  models: ModelCatalog,
+  defaultModel: string,
+): void {
+  for (const { name, model: own, settings } of agents) {
+    const model = own ?? defaultModel;
+    const { nativeTools } = settings;
+    if (!Array.isArray(nativeTools) || model === '') continue;
+    const { capabilities } = models.resolve(model);
+    const tool = nativeTools
+      .filter(isObject)
+      .find((one) => !capabilities['handler' in one ? 'computerUse' : 'nativeTools']);
+    if (tool === undefined) continue;
+    throw new Error(
+      `agent "${name}": settings.nativeTools: model "${model}" does not have ${JSON.stringify(tool['type'])}; ` +
+        "name a model that has it, at an entry in `models` of the config with api: 'responses'",
+    );
+  }
 }
 
 function checkedSegment(segment: SegmentSize): SegmentSize {

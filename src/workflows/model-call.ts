@@ -42,7 +42,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
   const definition = definitionFor(state.config.definition, {
     ...(prompt !== undefined && { prompt }),
   });
-  const { context, rules } = input;
+  const { context, rules, modelAttempts } = input;
   const { maxOutputTokens } = action;
   const reads =
     definition.decide === 'function' ||
@@ -64,6 +64,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     ...(reads && (contextBlob ? { contextBlob } : context !== undefined && { context })),
     ...(rules && { rules }),
     ...(maxOutputTokens !== null && { maxOutputTokens }),
+    ...(modelAttempts !== undefined && { attempts: modelAttempts }),
   };
 }
 

@@ -39,6 +39,12 @@ describe('defineAgent', () => {
   });
 
   test.each([
+    [
+      { output: 'json' },
+      'output: expected a zod type, tags({…}), classify([…]), or a function, got "json"; for any JSON, give z.json()',
+    ],
+    [{ output: null }, 'got null'],
+    [{ output: { classes: 3 } }, 'got {"classes":3}'],
     [{ name: 'a b' }, 'agent "a b": name: expected 1 to 64 letters, digits, "_", "-" or "."'],
     [{ instructions: 7 }, 'agent "a": instructions: expected a text or a template, got 7'],
     [{ instruction: 'x' }, '"instruction" is not an option; did you mean instructions?'],

@@ -55,6 +55,17 @@ test('blocks after two minutes of retryable errors, but not before the third att
   expect(decide({}, { attempt: 2, elapsedMs: 900_000 }).type).toBe('retry');
 });
 
+test('bounds the attempts of a run that does not wait for its model, and never blocks it', () => {
+  const failed = { type: 'failed', reason: 'error' };
+  expect(decide({}, { attempt: 2, left: 1 }).type).toBe('retry');
+  expect(decide({}, { attempt: 3, left: 0 })).toEqual(failed);
+  expect(decide({ kind: 'empty' }, { emptyReplies: 1, left: 0 })).toEqual(failed);
+  expect(decide({ kind: 'credentials' }, { left: 2 })).toEqual(failed);
+  expect(decide({ retryAfterMs: 600_000 }, { left: 2 })).toEqual(failed);
+  const tooLong = { type: 'failed', reason: 'context_too_long' };
+  expect(decide({ kind: 'context_too_long' }, { left: 0 })).toEqual(tooLong);
+});
+
 test('blocks at once for a wait of more than two minutes, and keeps the wait, capped', () => {
   expect(decide({ retryAfterMs: 120_000 })).toEqual({ type: 'retry', delayMs: 120_000 });
   expect(decide({ retryAfterMs: 120_001 })).toEqual({

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json, JsonObject } from '../../src/core/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { createModelCatalog } from '../../src/models/model-catalog.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
 import { reply } from '../../src/testing/steps.js';
+import { createWorkerParts } from '../../src/worker/parts.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 const { signal } = new AbortController();
@@ -105,4 +106,36 @@ test.each<[Json, string]>([
     });
   expect(define).toThrow('agent "a": settings.nativeTools');
   expect(define).toThrow(words);
+});
+
+test.each<[string, string, ModelEntry | undefined]>([
+  ['of a server that is only known by its name', 'gpt-4o', undefined],
+  ['of the chat API', 'm', { model: 'gpt-4o', baseUrl: 'http://127.0.0.1:1/v1' }],
+  [
+    'that is too old',
+    'm',
+    { model: 'gpt-3.5-turbo', api: 'responses', baseUrl: 'http://127.0.0.1:1/v1' },
+  ],
+  ['of Anthropic', 'claude-sonnet-4-5', undefined],
+  ['for demonstrations', 'demo', undefined],
+])('a worker refuses an agent that searches the web with a model %s', (_what, model, entry) => {
+  const agents = [
+    defineAgent({ name: 'a', instructions: 'x', model, settings: { nativeTools: [search] } }),
+  ];
+  const models = entry === undefined ? {} : { [model]: entry };
+  const start = () => createWorkerParts({ agents, models }, { env: {} });
+  expect(start).toThrow(
+    `agent "a": settings.nativeTools: model "${model}" does not have "web_search"`,
+  );
+  expect(start).toThrow("api: 'responses'");
+});
+
+test('a worker takes an agent that searches the web with a model that can', async () => {
+  const agents = [
+    defineAgent({ name: 'a', instructions: 'x', model: 'm', settings: { nativeTools: [search] } }),
+  ];
+  const models = { m: { model: 'gpt-4o', api: 'responses' } } as const;
+  const { activities, close } = createWorkerParts({ agents, models }, { env: {} });
+  expect(activities).toHaveProperty('callModel');
+  await close();
 });

@@ -97,6 +97,26 @@ describe('an answer under contract', () => {
     expect(best.outcome.issues?.[0]).toContain('age');
   });
 
+  test('is as a best effort the last one that could be read', async () => {
+    const partly = '{"name": "Ann", "age": -1}';
+    const bestEffort = { output: person, onInvalid: 'best_effort' } as const;
+    const kept = { output: { name: 'Ann', age: -1 }, issues: [expect.stringContaining('age')] };
+    const used = await run({ ...bestEffort, attempts: 2 }, [
+      replyText(partly),
+      replyText('I give up.'),
+    ]);
+    expect(used.outcome).toMatchObject({ status: 'completed', answer: 'I give up.', ...kept });
+    const capped = await run({ ...bestEffort, limits: { steps: 1 }, tools: [lookUp] }, [
+      replyText(partly),
+      replyCall('look_up', { what: 'age' }),
+      replyText('Time is up.'),
+    ]);
+    expect(capped.outcome).toMatchObject({ status: 'stopped', reason: 'steps', ...kept });
+    const none = await run({ ...bestEffort, attempts: 1 }, [replyText('No idea.')]);
+    expect(none.outcome).toMatchObject({ status: 'completed', output: null });
+    expect(none.outcome.issues).toHaveLength(1);
+  });
+
   test('may be repaired by way of a tool, whose result stays in the transcript', async () => {
     const { outcome, projection } = await run({ output: person, tools: [lookUp] }, [
       replyText('no idea'),

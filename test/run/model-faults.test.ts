@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits } from '../../src/core/definition/definition.js';
+import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { reply, type Step } from '../../src/testing/steps.js';
@@ -36,17 +37,25 @@ let serial = 0;
 async function start(
   steps: readonly Step[],
   limits?: Limits,
+  settings: Partial<Pick<RunInput, 'modelAttempts'>> = {},
 ): Promise<{ handle: WorkflowHandle; marker: string }> {
   const marker = `conversation-${(serial += 1)}-`;
   stub.scriptFor(marker, ...steps);
   return {
-    handle: await rig.start({ agent: 'a', message: marker, ...(limits && { limits }) }),
+    handle: await rig.start({
+      agent: 'a',
+      message: marker,
+      ...(limits && { limits }),
+      ...settings,
+    }),
     marker,
   };
 }
 
-async function run(steps: readonly Step[], limits?: Limits): Promise<Ended & { requests: number }> {
-  const { handle, marker } = await start(steps, limits);
+async function run(
+  ...given: Parameters<typeof start>
+): Promise<Ended & { readonly requests: number }> {
+  const { handle, marker } = await start(...given);
   const ended = await rig.end(handle);
   return { ...ended, requests: stub.requests.filter(({ text }) => text.includes(marker)).length };
 }
@@ -95,6 +104,27 @@ describe('a model that', () => {
     const { outcome, requests } = await run([nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(requests).toBe(3);
+  });
+
+  test('is down fails the turn of a run that asks for three tries, then fail', async () => {
+    const down = reply.error(503, { message: 'overloaded', ...soon });
+    const { outcome, requests, history } = await run([down, down, down], undefined, {
+      modelAttempts: 3,
+    });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(outcome.error).toMatch(/overloaded/);
+    expect(requests).toBe(3);
+    const calls = (history.events ?? []).flatMap(
+      ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name ?? [],
+    );
+    expect(calls).toEqual(['callModel']);
+  });
+
+  test('refuses its key fails the turn at once where the run does not wait', async () => {
+    const refused = reply.error(401, { message: 'bad key' });
+    const { outcome, requests } = await run([refused], undefined, { modelAttempts: 3 });
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(requests).toBe(1);
   });
 
   test.each([

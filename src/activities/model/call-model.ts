@@ -101,6 +101,9 @@ async function withFailureMapping<T>(
       attempt,
       elapsedMs: at - scheduledTimestampMs,
       ...(input.blocked !== undefined && { blocked: input.blocked }),
+      ...(input.attempts !== undefined && {
+        left: input.attempts - reports.length - 1,
+      }),
       emptyReplies: reports.filter(({ type }) => type === EMPTY_REPLY).length + 1,
       random: Math.random,
     });

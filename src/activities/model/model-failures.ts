@@ -38,6 +38,8 @@ export interface FailedAttempt {
   readonly elapsedMs: number;
   /** Why the run is already blocked, if this attempt is a probe. */
   readonly blocked?: ModelBlock;
+  /** How many failed attempts may follow this one; absent: the run waits until the model answers. */
+  readonly left?: number;
   /** The number of empty replies, including this one; absent: all attempts count. */
   readonly emptyReplies?: number;
   /** Returns a number from 0 up to 1, for the jitter. */
@@ -97,10 +99,17 @@ function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDeci
  */
 export function decideFailure(error: ModelError, attempt: FailedAttempt): FailureDecision {
   const decision = decideUnblocked(error, attempt);
+  if (attempt.left !== undefined) return decideBounded(decision, attempt.left);
   if (attempt.blocked === undefined || decision.type === 'failed') return decision;
   if (decision.type === 'blocked' && decision.reason !== attempt.blocked) return decision;
   const delayMs = backoffMs(attempt, FIRST_PROBE_MS, LONGEST_PROBE_MS);
   return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
+}
+
+/** Decides for a run that does not wait for its model: what would block it ends the turn. */
+function decideBounded(decision: FailureDecision, left: number): FailureDecision {
+  const goesOn = decision.type === 'failed' || (decision.type === 'retry' && left > 0);
+  return goesOn ? decision : { type: 'failed', reason: 'error' };
 }
 
 /** Returns the milliseconds before the next attempt; 0 if none follows, or if the time is not known. */

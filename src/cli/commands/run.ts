@@ -16,7 +16,16 @@ import { followAndReport, type FollowOptions } from '../run-view/follow-and-repo
 import { noteServer } from '../hosting/note-server.js';
 import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
-import { ARG, ATTACH, ID, NO_WAIT, OPEN, PROMPT, UI } from '../input/shared-options.js';
+import {
+  ARG,
+  ATTACH,
+  ID,
+  MODEL_ATTEMPTS,
+  NO_WAIT,
+  OPEN,
+  PROMPT,
+  UI,
+} from '../input/shared-options.js';
 import { checkAgent } from '../check-agent.js';
 import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
@@ -31,6 +40,7 @@ export interface RunOptions extends FollowOptions {
   readonly open?: boolean;
   readonly detach?: boolean;
   readonly maxSteps?: number;
+  readonly modelAttempts?: number;
   readonly context?: unknown;
   /** A named prompt of the agent, in place of a message. */
   readonly prompt?: string;
@@ -54,6 +64,7 @@ export const run: Command<RunOptions> = {
       .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
       .option(...NO_WAIT)
       .option('--max-steps <n>', 'maximum number of model calls in a turn', parseNumber)
+      .option(...MODEL_ATTEMPTS)
       .option('--context <json>', 'JSON for your tools; the model never sees it', parseJsonOption)
       .option(...PROMPT)
       .option(...ARG, collectArguments)
@@ -133,7 +144,18 @@ async function start(
 /** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
 async function inputOf(
   cli: CliContext,
-  { agent, message, id, open, maxSteps, context, arg, prompt, input: fields }: RunOptions,
+  {
+    agent,
+    message,
+    id,
+    open,
+    maxSteps,
+    modelAttempts,
+    context,
+    arg,
+    prompt,
+    input: fields,
+  }: RunOptions,
   attachments: readonly Attachment[],
 ): Promise<RunInput> {
   const isEmpty = fields === undefined && prompt === undefined;
@@ -143,6 +165,7 @@ async function inputOf(
     by: osUser(),
     ...(open && { open }),
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
+    ...(modelAttempts !== undefined && { modelAttempts }),
     ...(context !== undefined && { context }),
     ...(prompt !== undefined && { prompt }),
     ...(await argumentsOf(cli, { agent, prompt, arg })),
@@ -184,6 +207,7 @@ async function argumentsOf(
 function inFlags(problem: string): string {
   return problem
     .replace('limits.steps', '--max-steps')
+    .replace(/^modelAttempts/, '--model-attempts')
     .replace(/^attachments/, '--attach')
     .replace(/^input/, '--input')
     .replace(/^prompt: /, '--prompt: ')

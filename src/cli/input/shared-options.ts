@@ -21,6 +21,11 @@ export const NO_WAIT = [
   '--no-wait',
   'exit when the run waits for a person (exit code 3) or is blocked (4)',
 ] as const;
+export const MODEL_ATTEMPTS = [
+  '--model-attempts <n>',
+  'failed attempts of a model call, 1 to 10, after which the turn fails; default: wait for the model',
+  parseNumber,
+] as const;
 export const UI = [
   '--ui',
   'on a terminal: keep the Temporal UI up until a key is pressed',

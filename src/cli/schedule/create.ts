@@ -2,6 +2,7 @@ import type { ScheduleOptions } from '../../client/schedule/options.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
+import { MODEL_ATTEMPTS } from '../input/shared-options.js';
 import { noteSchedule } from './note-schedule.js';
 import {
   checkNamedAgent,
@@ -15,6 +16,7 @@ export interface ScheduleCreateOptions extends ScheduleCommandOptions {
   readonly paused?: boolean;
   /** Approvals of its runs are denied, because no person is there. */
   readonly unattended?: boolean;
+  readonly modelAttempts?: number;
 }
 
 /** `schedule create ID MESSAGE…`: runs an agent on a cron expression or an interval. */
@@ -22,9 +24,10 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
   declare: (entry) =>
     declareSchedule(entry)
       .option('--paused', 'create it paused; see schedule resume')
-      .option('--unattended', 'deny every approval of its runs: no person is there to decide'),
+      .option('--unattended', 'deny every approval of its runs: no person is there to decide')
+      .option(...MODEL_ATTEMPTS),
   async run(context, options) {
-    const { id, paused, unattended } = options;
+    const { id, paused, unattended, modelAttempts } = options;
     await checkNamedAgent(context, options);
     const given = {
       message: '',
@@ -32,6 +35,7 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
       id,
       ...(paused && { paused }),
       ...(unattended && { unattended: 'deny' }),
+      ...(modelAttempts !== undefined && { modelAttempts }),
     };
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `create` checks it
     const schedule = given as ScheduleOptions;

@@ -66,7 +66,8 @@ function settingsOf({
   by,
   rules,
   unattended,
+  modelAttempts,
 }: RunSettings): RunSettings {
-  const given = { limits, context, args, tags, archive, by, rules, unattended };
+  const given = { limits, context, args, tags, archive, by, rules, unattended, modelAttempts };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

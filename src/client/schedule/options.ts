@@ -85,6 +85,7 @@ const scheduleOptions = z
     by: checkedLater,
     rules: checkedLater,
     unattended: checkedLater,
+    modelAttempts: checkedLater,
   } satisfies OptionSchemas<ScheduleOptions>)
   .refine(
     ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),

@@ -16,6 +16,7 @@ import {
   fields,
   flag,
   hex,
+  json,
   jsonObject,
   list,
   nullable,
@@ -38,7 +39,7 @@ import type {
   RunState,
   SegmentSize,
 } from '../state.js';
-import type { Batch, SameRead, SideBranch, Spent, Turn, TurnPhase } from '../turn.js';
+import type { Batch, BestEffort, SameRead, SideBranch, Spent, Turn, TurnPhase } from '../turn.js';
 import { workShape } from './work.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
 
@@ -88,6 +89,7 @@ const turn = fields<Turn>({
   retrieved: optional(yes),
   remembered: optional(yes),
   refusedAnswers: optional(count),
+  bestEffort: optional(fields<BestEffort>({ output: json, issue: text })),
   failedSteps: count,
   by: optional(list(text)),
   denied: optional(list(text)),

@@ -1,12 +1,12 @@
 import { checkCalled, type CallOrigin } from '../calls/idempotency.js';
-import type { LimitName, LimitSet, Limits } from '../definition/definition.js';
+import type { LimitSet, Limits } from '../definition/definition.js';
 import type { Attachment, BlobRef } from '../transcript/messages.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
-import { LIMIT_NAMES } from '../limits.js';
 import { checkAttachments } from './attachments.js';
 import { blobShape } from '../guards/message.js';
 import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
+import { checkLimits } from './check-limits.js';
 import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
 import { givenProblem, type GivenMessage } from './given-messages.js';
 import { checkFork } from './check-fork.js';
@@ -58,6 +58,11 @@ export interface RunInput {
   readonly rules?: readonly Rule[];
   /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
   readonly unattended?: 'deny';
+  /**
+   * How many failed attempts a model call may have, 1 to 10; then its turn fails, as it does where the run
+   * would be blocked. Default: the run waits until the model answers.
+   */
+  readonly modelAttempts?: number;
 }
 
 /** The run whose messages a new run begins with. */
@@ -76,6 +81,8 @@ export interface InputProblem {
   readonly problem: string;
 }
 
+/** A model call remembers the reports of so many failed attempts. */
+const MAX_MODEL_ATTEMPTS = 10;
 const MAX_NAME_CHARACTERS = 1_000;
 const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
@@ -107,6 +114,7 @@ const FIELDS = [
   'by',
   'rules',
   'unattended',
+  'modelAttempts',
 ];
 
 /**
@@ -153,7 +161,8 @@ export function parseRunInput(
     checkCalled(value['called']) ??
     checkBy(value['by']) ??
     rulesProblem(value['rules']) ??
-    checkUnattended(value['unattended']);
+    checkUnattended(value['unattended']) ??
+    checkModelAttempts(value['modelAttempts']);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -203,40 +212,16 @@ function checkDepth(value: unknown): string | null {
   return `depth: expected a whole number from 0, got ${show(value)}; leave it out`;
 }
 
-/** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
-export function checkLimits(value: unknown, path: string): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `${path}: expected an object, got ${show(value)}; give for example {"steps": 10}`;
-  }
-  for (const [name, limit] of Object.entries(value)) {
-    const at = `${path}.${name}`;
-    if (name === 'run' && path === 'limits') {
-      const inner = checkLimits(limit, at);
-      if (inner !== null) return inner;
-    } else if (!isLimitName(name)) {
-      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
-    } else if (!isLimit(name, limit)) {
-      const kind = name === 'costUsd' ? 'number' : 'whole number';
-      return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
-    }
-  }
-  return null;
-}
-
-function isLimitName(name: string): name is LimitName {
-  return (LIMIT_NAMES as readonly string[]).includes(name);
-}
-
-function isLimit(name: keyof LimitSet, value: unknown): boolean {
-  if (value === null) return true;
-  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
-  return name === 'costUsd' || Number.isInteger(value);
-}
-
 function checkUnattended(value: unknown): string | null {
   if (value === undefined || value === 'deny') return null;
   return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
+}
+
+function checkModelAttempts(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_MODEL_ATTEMPTS)
+    return null;
+  return `modelAttempts: expected a whole number from 1 to ${MAX_MODEL_ATTEMPTS}, got ${show(value)}; leave it out to wait for the model`;
 }
 
 function checkBlob(value: unknown): string | null {

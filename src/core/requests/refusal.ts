@@ -2,7 +2,7 @@ import { decidedBefore } from '../decisions.js';
 import { decisionShape } from '../guards/requests.js';
 import { guard } from '../guards/shape.js';
 import { isObject } from '../json.js';
-import { checkLimits } from '../input/input.js';
+import { checkLimits } from '../input/check-limits.js';
 import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
 import { deciderProblem } from './deciders.js';

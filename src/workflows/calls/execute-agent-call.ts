@@ -63,7 +63,7 @@ function childInput(
 ): RunInput {
   const given = parseJson(call.arguments);
   const { contextBlob, depth = 0 } = state.config;
-  const { context, rules, unattended } = input;
+  const { context, rules, unattended, modelAttempts } = input;
   const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
@@ -73,6 +73,7 @@ function childInput(
     budget: childBudget(state, Date.now()),
     ...(rules && { rules }),
     ...(unattended && { unattended }),
+    ...(modelAttempts !== undefined && { modelAttempts }),
     ...(by !== undefined && { by }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };

@@ -1,0 +1,35 @@
+import type { LimitName, LimitSet } from '../definition/definition.js';
+import { isObject } from '../json.js';
+import { LIMIT_NAMES } from '../limits.js';
+import { show } from '../text/format-value.js';
+
+/** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
+export function checkLimits(value: unknown, path: string): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) {
+    return `${path}: expected an object, got ${show(value)}; give for example {"steps": 10}`;
+  }
+  for (const [name, limit] of Object.entries(value)) {
+    const at = `${path}.${name}`;
+    if (name === 'run' && path === 'limits') {
+      const inner = checkLimits(limit, at);
+      if (inner !== null) return inner;
+    } else if (!isLimitName(name)) {
+      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
+    } else if (!isLimit(name, limit)) {
+      const kind = name === 'costUsd' ? 'number' : 'whole number';
+      return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
+    }
+  }
+  return null;
+}
+
+function isLimitName(name: string): name is LimitName {
+  return (LIMIT_NAMES as readonly string[]).includes(name);
+}
+
+function isLimit(name: keyof LimitSet, value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
+  return name === 'costUsd' || Number.isInteger(value);
+}
