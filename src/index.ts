@@ -9,7 +9,15 @@ export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { NamedPrompt, PromptOptions, PromptTable, PromptTypes } from './agents/prompts.js';
-export type { DecideFunction, DecideInput, ModelDecision } from './agents/decide-function.js';
+export type {
+  ArtifactInfo,
+  DecideArtifacts,
+  DecideFunction,
+  DecideInput,
+  DecideModel,
+  DecideRequest,
+  ModelDecision,
+} from './agents/decide-function.js';
 export type * from './agents/memory.js';
 export type * from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';

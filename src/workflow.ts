@@ -3,6 +3,7 @@ export { runAgent } from './workflows/run-agent.js';
 export { probe } from './workflows/probe.js';
 export { send, type SendInput } from './workflows/send.js';
 export {
+  artifactsQuery,
   askUpdate,
   cancelTurnUpdate,
   closeUpdate,

@@ -41,10 +41,12 @@ export async function observeModelCall(
     try {
       const reply = await call();
       calls.add(1, { ...labels, outcome: reply.finish });
-      const { inputTokens = 0, outputTokens = 0, cachedTokens = 0 } = reply.usage ?? {};
+      // The calls of a decision function have spans and counts of their own.
+      const usage = model.provider === 'function' ? undefined : reply.usage;
+      const { inputTokens = 0, outputTokens = 0, cachedTokens = 0 } = usage ?? {};
       span.setAttributes({
         'gen_ai.response.finish_reasons': [reply.finish],
-        ...(reply.usage && {
+        ...(usage && {
           'gen_ai.usage.input_tokens': inputTokens,
           'gen_ai.usage.output_tokens': outputTokens,
           'gen_ai.usage.cache_read.input_tokens': cachedTokens,
@@ -57,7 +59,7 @@ export async function observeModelCall(
       const tokens = meter.createCounter('perdure_tokens', '', 'Tokens of model calls');
       tokens.add(inputTokens, { ...labels, type: 'input' });
       tokens.add(outputTokens, { ...labels, type: 'output' });
-      const cost = reply.usage === undefined ? null : costOf(reply.usage, model.price);
+      const cost = usage === undefined ? null : costOf(usage, model.price);
       if (cost !== null) {
         const spent = meter.createCounter('perdure_cost_microdollars', '', 'Cost of model calls');
         spent.add(Math.round(cost * MICROS), labels);

@@ -10,7 +10,7 @@ import type { DecisionRecord } from './decisions.js';
 import type { Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
-import type { RecordedReply } from './reply.js';
+import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
 import type { Ending, LimitsAsked, RunConfig } from './state.js';
 import type { Proposal, Work } from './work/work.js';
@@ -47,6 +47,8 @@ export type TurnEvent =
       readonly type: 'model-failed';
       readonly reason: FailReason;
       readonly message: string;
+      /** What was used in vain. */
+      readonly used?: ReplyUsage;
       readonly at: number;
     }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */

@@ -1,7 +1,8 @@
 import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
 import type { Json } from './json.js';
 import { FAIL_REASONS, type FailReason } from './outcome.js';
-import { reportShape } from './guards/outcome.js';
+import { replyUsageShape, reportShape } from './guards/outcome.js';
+import type { ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
 import {
   amount,
@@ -39,6 +40,8 @@ export type ActivityProblem =
       readonly type: 'failed';
       readonly reason: FailReason;
       readonly message: string;
+      /** What was used in vain: by the model calls of a decision function that failed. */
+      readonly used?: ReplyUsage;
       readonly reports?: readonly AttemptReport[];
     };
 
@@ -69,6 +72,7 @@ const isActivityProblem = guard(
       type: oneOf('failed'),
       reason: oneOf(...FAIL_REASONS),
       message: text,
+      used: optional(replyUsageShape),
       reports: optional(list(reportShape)),
     }),
   }),

@@ -19,7 +19,8 @@ import { interruptionOf, stronger } from './work/interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
-import { addReports, addSpent, countCalls } from './spend.js';
+import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
+import type { ReplyUsage } from './reply.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
@@ -128,9 +129,10 @@ function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
 }
 
 function modelFailed(
-  state: RunState,
-  event: { reason: FailReason; message: string; at: number },
+  before: RunState,
+  event: { reason: FailReason; message: string; used?: ReplyUsage; at: number },
 ): RunState {
+  const state = event.used === undefined ? before : addTokensUsed(before, event.used);
   const closing = closingReason(state);
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));

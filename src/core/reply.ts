@@ -32,6 +32,12 @@ export interface RecordedReply {
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;
+  /** The model calls of a decision function, which `usage` is the sum of; absent if it made none. */
+  readonly decided?: {
+    readonly modelCalls: number;
+    /** The tokens of the longest prompt. */
+    readonly promptTokens: number;
+  };
   /** Parameters that the server refused in this call; the next calls leave them out. */
   readonly dropped?: readonly string[];
   /** The failed attempts before this one; absent if there were none. */

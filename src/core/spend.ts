@@ -29,9 +29,9 @@ export function addReply(
     },
     add,
   );
-  return call.reply.usage.estimated
-    ? next
-    : { ...next, compaction: counted(next, call.reply.usage) };
+  const { usage, decided } = call.reply;
+  if (usage.estimated) return next;
+  return { ...next, compaction: counted(next, decided?.promptTokens ?? usage.inputTokens) };
 }
 
 /** Adds reports of failed attempts to those of the turn. */
@@ -41,8 +41,13 @@ export function addReports(state: RunState, added: readonly AttemptReport[]): Ru
 }
 
 /** The provider has counted the prompt. The tokens of the reply are added with its message. */
-function counted({ compaction }: RunState, usage: ReplyUsage): RunState['compaction'] {
-  return { ...compaction, promptTokens: usage.inputTokens };
+function counted({ compaction }: RunState, promptTokens: number): RunState['compaction'] {
+  return { ...compaction, promptTokens };
+}
+
+/** Adds what model calls without a reply have used to what turn and run have used. */
+export function addTokensUsed(state: RunState, used: ReplyUsage): RunState {
+  return addSpent(state, { usage: toUsage(used, state.config.price) });
 }
 
 /** Adds executed tool calls to what turn and run have used. */
@@ -70,15 +75,19 @@ export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
 }
 
-function addUsage(sum: Usage, call: { used: ReplyUsage; cost: number | null }): Usage {
-  const { used, cost } = call;
+function addUsage(sum: Usage, { used, cost }: { used: ReplyUsage; cost: number | null }): Usage {
+  const costUsd = sum.costUsd === null || cost === null ? null : sum.costUsd + cost;
+  return { ...addTokens(sum, used), costUsd };
+}
+
+/** Returns the tokens of several model calls together. */
+export function addTokens(sum: ReplyUsage, used: ReplyUsage): ReplyUsage {
   const cacheWriteTokens = (sum.cacheWriteTokens ?? 0) + (used.cacheWriteTokens ?? 0);
   const reasoningTokens = (sum.reasoningTokens ?? 0) + (used.reasoningTokens ?? 0);
   return {
     inputTokens: sum.inputTokens + used.inputTokens,
     outputTokens: sum.outputTokens + used.outputTokens,
     cachedTokens: sum.cachedTokens + used.cachedTokens,
-    costUsd: sum.costUsd === null || cost === null ? null : sum.costUsd + cost,
     ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
     ...(reasoningTokens > 0 && { reasoningTokens }),
     ...((sum.estimated || used.estimated) && { estimated: true as const }),

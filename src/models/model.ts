@@ -63,6 +63,8 @@ export interface ModelUsage {
   readonly cacheWriteTokens?: number;
   /** Absent if the provider did not report it. */
   readonly reasoningTokens?: number;
+  /** The counts, or a part of them, are estimated from the texts. */
+  readonly estimated?: true;
 }
 
 /** A token and the natural logarithm of its probability, at most 0. */

@@ -5,6 +5,7 @@ import type { Ask, AskReceipt } from '../core/inbox.js';
 import type { Outcome } from '../core/outcome.js';
 import type { Request } from '../core/requests/request.js';
 import type { EffectiveLimits } from '../core/state.js';
+import type { Artifact } from '../core/transcript/messages.js';
 import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
 /** A range of messages by number. */
@@ -74,6 +75,19 @@ export const pendingQuery = defineQuery<readonly Request[]>('pending');
  * ```
  */
 export const definitionQuery = defineQuery<AgentDefinition>('definition');
+/**
+ * Returns the artifacts of the run without their values, oldest first.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { artifactsQuery } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * for (const { name, kind } of await handle.query(artifactsQuery)) console.log(name, kind);
+ * ```
+ */
+export const artifactsQuery = defineQuery<readonly Artifact[]>('artifacts');
 /**
  * Returns the graph that the run has pinned, and where the run stands in it; null for a run of an agent
  * without a graph.

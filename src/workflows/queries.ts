@@ -6,6 +6,7 @@ import { openRequests } from '../core/requests/open-requests.js';
 import { blocks } from '../core/work/work.js';
 import { promptPage, rangeProblem, transcriptPage } from '../core/transcript/pages.js';
 import {
+  artifactsQuery,
   definitionQuery,
   graphQuery,
   pendingQuery,
@@ -28,6 +29,7 @@ export function handleQueries(run: RunContext): void {
     return promptPage(run.state.transcript, range);
   });
   setHandler(pendingQuery, () => openRequests(run.state, workflowInfo().workflowId));
+  setHandler(artifactsQuery, () => run.state.artifacts ?? []);
   setHandler(definitionQuery, () => run.state.config.definition);
   setHandler(graphQuery, () => graphView(run.state));
 }

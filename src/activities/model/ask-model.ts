@@ -1,19 +1,17 @@
 import type { Context, Info } from '@temporalio/activity';
-import type { DecideFunction } from '../../agents/decide-function.js';
 import type { CallModelInput } from '../../core/contract.js';
-import { isObject, type Json } from '../../core/json.js';
 import type { LiveHub } from '../../live/hub.js';
 import type { ResolvedModel } from '../../models/model-catalog.js';
-import { isModelError, ModelError } from '../../models/model-error.js';
-import type { Model, ModelContext, ModelReply, ModelRequest } from '../../models/model.js';
+import { ModelError } from '../../models/model-error.js';
+import type { ModelContext, ModelReply, ModelRequest } from '../../models/model.js';
 import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import { runAttributed } from '../../tools/stray-errors.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { observeModelCall } from '../observe.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
+import type { AttemptMemory } from './attempt-memory.js';
 import { askForClass } from './classification.js';
+import { toDecidingModel } from './decide-model.js';
 import type { Prompt } from './rebuild-prompt.js';
 import { createDeltaRedactor } from './redact-deltas.js';
 
@@ -24,6 +22,7 @@ interface Question {
   readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;
   readonly input: CallModelInput;
   readonly request: ModelRequest;
+  readonly memory: AttemptMemory;
 }
 
 /**
@@ -34,10 +33,11 @@ interface Question {
 export async function askModel(
   deps: ActivityDependencies,
   context: Context,
-  { prompt, input, request }: Question,
+  question: Question,
 ): Promise<ModelReply> {
+  const { prompt, input, request } = question;
   const { definition } = prompt.pinned;
-  const chosen = chooseModel(deps, prompt, input);
+  const chosen = chooseModel(deps, context, question);
   const { model, name } = chosen;
   const { output, decide } = definition;
   const named = { ...request, model: name };
@@ -71,8 +71,8 @@ export async function askModel(
 /** Returns the agent's model, or its decide function as a model. A summary always needs the model. */
 function chooseModel(
   deps: ActivityDependencies,
-  { pinned, userContext: context }: Question['prompt'],
-  input: CallModelInput,
+  context: Context,
+  { prompt: { pinned, userContext }, input, memory }: Question,
 ): Pick<ResolvedModel, 'model' | 'name' | 'provider' | 'price'> {
   const { definition, agent } = pinned;
   if (definition.decide !== 'function' || input.compact !== undefined) {
@@ -84,9 +84,17 @@ function chooseModel(
       { kind: 'model', type: 'decide_missing' },
     );
   }
+  const { decide } = agent;
+  const own = deps.models.resolve(definition.model);
+  const call = async (request: ModelRequest, signal: AbortSignal): Promise<ModelReply> => {
+    const about = { definition, model: own, input, request, content: deps.captureContent === true };
+    return await observeModelCall(context, about, async () =>
+      redactReply(await own.model.call(request, { signal })),
+    );
+  };
   const closing = input.closing === true;
-  const model = toModel(agent.decide, { closing, context });
-  return { model, name: definition.model, provider: 'function', price: null };
+  const model = toDecidingModel(deps, context, { decide, call, memory, closing, userContext });
+  return { model, name: own.name, provider: 'function', price: null };
 }
 
 /** Makes a model call whose deltas go to the live hub; without a hub it just makes the call. */
@@ -127,48 +135,4 @@ function redactReply(reply: ModelReply): ModelReply {
     ...(provider !== undefined && { provider: redactJson(provider) }),
     ...(requestId !== undefined && { requestId: redactMessage(requestId) }),
   };
-}
-
-/** Wraps an agent's decide function as a model that uses no tokens. */
-function toModel(
-  decide: DecideFunction,
-  { closing, context }: { closing: boolean; context: Json },
-): Model {
-  return {
-    async call({ instructions, messages, tools }, { signal }) {
-      try {
-        const input = { instructions, messages, tools, closing, context, signal };
-        return toReply(await runAttributed('the decide function', () => decide(input)));
-      } catch (error) {
-        if (isModelError(error)) throw error;
-        signal.throwIfAborted();
-        const message = `the agent's decide function threw: ${normalizeError(error).message}`;
-        throw new ModelError(message, { kind: 'request', type: 'decide' });
-      }
-    },
-  };
-}
-
-const NO_USAGE = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
-
-function toReply(decision: unknown): ModelReply {
-  if (isObject(decision) && typeof decision['answer'] === 'string') {
-    return { text: decision['answer'], calls: [], finish: 'stop', usage: NO_USAGE };
-  }
-  const asked = isObject(decision) ? decision['calls'] : undefined;
-  if (!Array.isArray(asked) || asked.length === 0 || !asked.every(isCall)) {
-    throw new ModelError(
-      'the agent\'s decide function must give { answer: "text" } or { calls: [{ name, arguments }] }',
-      { kind: 'request', type: 'decide' },
-    );
-  }
-  const calls = asked.map((call) => ({
-    name: call.name,
-    arguments: JSON.stringify(call.arguments ?? {}),
-  }));
-  return { text: '', calls, finish: 'calls', usage: NO_USAGE };
-}
-
-function isCall(call: unknown): call is { name: string; arguments?: unknown } {
-  return isObject(call) && typeof call['name'] === 'string';
 }

@@ -1,7 +1,11 @@
-import type { Info } from '@temporalio/activity';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Context, Info } from '@temporalio/activity';
 import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { BlobRef } from '../../core/transcript/messages.js';
 import type { AttemptReport } from '../../core/report.js';
+import type { ReplyUsage } from '../../core/reply.js';
+import { replyUsageShape } from '../../core/guards/outcome.js';
+import { guard } from '../../core/guards/shape.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { readFor, StoreFault } from '../../storage/worker-store.js';
 import type { ModelReply } from '../../models/model.js';
@@ -27,6 +31,15 @@ export interface PaidReply {
 export interface AttemptMemory {
   readonly reports: AttemptReport[];
   paid: PaidReply | null;
+  /** The replies that a decision function has asked for, in the order in which they came. */
+  readonly asked: AskedReply[];
+}
+
+/** A reply that a decision function has asked for. Without `reply` and `blob`, it could not be kept. */
+export interface AskedReply extends PaidReply {
+  /** SHA-256 of the request. */
+  readonly digest: string;
+  readonly usage: ReplyUsage;
 }
 
 /**
@@ -39,19 +52,26 @@ export function readMemory(
 ): AttemptMemory {
   const details: unknown = heartbeatDetails;
   const { reports, paid = earlier } = isObject(details) ? details : {};
-  return { reports: Array.isArray(reports) ? reports : [], paid: isPaid(paid) ? paid : null };
+  const asked: unknown = isObject(paid) ? paid['asked'] : undefined;
+  return {
+    reports: Array.isArray(reports) ? reports : [],
+    paid: isPaid(paid) ? paid : null,
+    asked: Array.isArray(asked) ? asked.filter(isAsked) : [],
+  };
 }
 
 /** Returns the memory as heartbeat details, or undefined if it is empty. */
-export function toDetails({ reports, paid }: AttemptMemory): JsonObject | undefined {
-  if (reports.length === 0 && paid === null) return undefined;
+export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject | undefined {
+  const kept = { ...paid, ...(asked.length > 0 && { asked }) };
+  const isPaidFor = Object.keys(kept).length > 0;
+  if (reports.length === 0 && !isPaidFor) return undefined;
   return {
     ...(reports.length > 0 && {
       reports: reports.slice(-MAX_REPORTS).map((report) => ({ ...report })),
     }),
     // The compiler does not know that a reply is JSON.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    ...(paid && { paid: paid as unknown as JsonObject }),
+    ...(isPaidFor && { paid: kept as unknown as JsonObject }),
   };
 }
 
@@ -61,11 +81,17 @@ export function toDetails({ reports, paid }: AttemptMemory): JsonObject | undefi
  */
 export async function toPaidReply(
   reply: ModelReply,
-  { checks, blobs }: { readonly checks: number; readonly blobs: BlobStore },
+  given: {
+    readonly checks: number;
+    readonly blobs: BlobStore;
+    /** A larger reply goes to the blob store; default 32 KiB. */
+    readonly inlineBytes?: number;
+  },
 ): Promise<PaidReply | null> {
+  const { checks, blobs, inlineBytes = INLINE_BYTES } = given;
   const json = JSON.stringify(reply);
   const bytes = Buffer.byteLength(json);
-  if (bytes <= INLINE_BYTES) return { checks, reply };
+  if (bytes <= inlineBytes) return { checks, reply };
   const stored = await retryStore(() => blobs.put(json));
   if ('value' in stored) return { checks, blob: stored.value };
   return bytes <= MAX_INLINE_BYTES ? { checks, reply } : null;
@@ -93,6 +119,21 @@ function isPaid(value: unknown): value is PaidReply {
   return isReply(reply) || (isObject(blob) && typeof blob['sha256'] === 'string');
 }
 
+function isAsked(value: unknown): value is AskedReply {
+  return isObject(value) && typeof value['digest'] === 'string' && isUsage(value['usage']);
+}
+
+const isUsage = guard(replyUsageShape);
+
 function isReply(value: unknown): value is ModelReply {
   return isObject(value) && typeof value['text'] === 'string' && Array.isArray(value['calls']);
+}
+
+/** Event loop turns until the SDK has passed a heartbeat to its core, which sends it from its own thread. */
+const HANDOVER_TICKS = 3;
+
+/** Sends the memory to the server, so that the next attempt has it even if this process freezes now. */
+export async function handOver(context: Context, memory: AttemptMemory): Promise<void> {
+  context.heartbeat(toDetails(memory));
+  for (let tick = 0; tick < HANDOVER_TICKS; tick += 1) await nextTick();
 }

@@ -15,6 +15,7 @@ import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
 import { readMemory, readPaidReply, toDetails, type AttemptMemory } from './attempt-memory.js';
 import { attemptReport, decideFailure, modelFailure, toModelError } from './model-failures.js';
+import { usedBy } from './decide-model.js';
 import { createModelRequest } from './model-request.js';
 import { rebuildPrompt, type Prompt } from './rebuild-prompt.js';
 import { recordReply } from './record-reply.js';
@@ -73,7 +74,7 @@ async function askIfCurrent(
   const details = toDetails(memory);
   // The heartbeat of the check has replaced the details of earlier attempts.
   if (hasAsked && details !== undefined) context.heartbeat(details);
-  return await askModel(deps, context, { ...question, input });
+  return await askModel(deps, context, { ...question, input, memory });
 }
 
 /**
@@ -108,7 +109,11 @@ async function withFailureMapping<T>(
       random: Math.random,
     });
     const report = attemptReport(error, decision, { attempt, at });
-    const failure = modelFailure(decision, report, earlier);
+    const used = usedBy(memory);
+    const failure = modelFailure(decision, report, {
+      ...earlier,
+      ...(memory.asked.length > 0 && { used }),
+    });
     reports.push(report);
     context.log.warn('model call failed', { report, decision: decision.type });
     context.heartbeat(toDetails(memory));
@@ -128,12 +133,19 @@ async function recordCall(
   const judge = createJudge({ requests, pinned, input, info: context.info, userContext });
   const source = { pinned, judge, userContext, request, blobs, input, isGivenUp: !mayCheck };
   // Code of the user (schemas, summaries) may have added a secret.
-  const recorded = redactJson(await recordReply(reply, source));
+  const recorded = redactJson({ ...(await recordReply(reply, source)), ...decidedBy(memory) });
   if (input.compact === undefined) {
     transcripts.noteReply(prompt.name, toAssistantMessage(recorded, input));
   }
   const { reports } = memory;
   return reports.length === 0 ? recorded : { ...recorded, reports };
+}
+
+/** Returns what the history records about the model calls of a decision function. */
+function decidedBy({ asked }: AttemptMemory): Pick<RecordedReply, 'decided'> {
+  if (asked.length === 0) return {};
+  const promptTokens = Math.max(...asked.map(({ usage }) => usage.inputTokens));
+  return { decided: { modelCalls: asked.length, promptTokens } };
 }
 
 /** Returns the message that the workflow makes of a reply. Both have to be equal to the last character. */

@@ -2,6 +2,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { ModelBlock } from '../../core/blocked.js';
 import type { Json } from '../../core/json.js';
 import type { FailReason } from '../../core/outcome.js';
+import type { ReplyUsage } from '../../core/reply.js';
 import type { AttemptReport } from '../../core/report.js';
 import { isModelError, ModelError } from '../../models/model-error.js';
 import { LONGEST_WAIT_MS } from '../../models/openai/errors.js';
@@ -147,6 +148,8 @@ interface Earlier {
   readonly reports?: readonly AttemptReport[];
   /** A reply that has been paid for, for the call after a block. */
   readonly paid?: Json | undefined;
+  /** What the model calls of a decision function have used. */
+  readonly used?: ReplyUsage;
 }
 
 /**
@@ -156,7 +159,7 @@ interface Earlier {
 export function modelFailure(
   decision: FailureDecision,
   report: AttemptReport,
-  { reports: earlier = [], paid }: Earlier = {},
+  { reports: earlier = [], paid, used }: Earlier = {},
 ): ApplicationFailure {
   const { message, type } = report;
   const reports = [...earlier, report];
@@ -166,7 +169,7 @@ export function modelFailure(
       return ApplicationFailure.create({ message, type, details: [{ reports }], nextRetryDelay });
     }
     case 'failed':
-      return problemFailure({ ...decision, message, reports }, { type });
+      return problemFailure({ ...decision, message, reports, ...(used && { used }) }, { type });
     case 'blocked': {
       const { reason, probeAfterMs } = decision;
       const problem = {

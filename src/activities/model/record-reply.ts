@@ -155,6 +155,7 @@ function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
     cachedTokens,
     ...(hasWritten && { cacheWriteTokens }),
     ...(isCounted(reasoningTokens) && { reasoningTokens }),
+    ...(usage?.estimated === true && { estimated: true }),
   };
 }
 

@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { hasCatalog, INVOKE } from '../../core/catalog/catalog.js';
@@ -7,15 +6,13 @@ import type { ModelReply } from '../../models/model.js';
 import type { AnswerParser } from '../../output/parse-output.js';
 import { mayBeSlow } from '../../tools/arguments/slow-schema.js';
 import { createAnswerParser } from './answer.js';
-import { toDetails, toPaidReply, type AttemptMemory } from './attempt-memory.js';
+import { handOver, toPaidReply, type AttemptMemory } from './attempt-memory.js';
 import type { CallModelInput } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 
 /** How many attempts may begin to check a reply: each check that does not end has frozen a worker. */
 const MAX_CHECKS = 2;
-/** Event loop turns until the SDK has passed a heartbeat to its core, which sends it from its own thread. */
-const HANDOVER_TICKS = 3;
 
 /** What the model and people read if a check was given up. */
 export const CHECK_GIVEN_UP = `the check took too long and was given up after ${MAX_CHECKS} attempts`;
@@ -51,8 +48,7 @@ export async function beginCheck(
     );
     return true;
   }
-  context.heartbeat(toDetails(memory));
-  for (let tick = 0; tick < HANDOVER_TICKS; tick += 1) await nextTick();
+  await handOver(context, memory);
   return true;
 }
 

@@ -39,8 +39,10 @@ export function createToolContext(
   };
 }
 
-type ArtifactInput = Pick<RunToolInput, 'artifacts' | 'call'> &
-  Partial<Pick<RunToolInput, 'effect'>>;
+interface ArtifactInput
+  extends Partial<Pick<RunToolInput, 'effect'>>, Pick<RunToolInput, 'artifacts'> {
+  readonly call?: Partial<RunToolInput['call']>;
+}
 
 /**
  * Returns the artifacts that a call may read. Each one is fetched when the tool asks for it. Those of a
@@ -81,7 +83,7 @@ function missingArtifactMessage(name: string, { artifacts, call }: ArtifactInput
   if (artifacts === undefined) {
     return `${problem}: this run has none; only values that a tool has returned as an artifact have a name`;
   }
-  if (call.blob !== undefined) {
+  if (call?.blob !== undefined) {
     return `${problem} among the ${call.blob.bytes} bytes of arguments, which are too long to be searched; name it in a shorter call`;
   }
   const others = [

@@ -123,6 +123,9 @@ const reply = fields<RecordedReply>({
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
   usage: replyUsageShape,
   requestId: optional(text),
+  decided: optional(
+    fields<NonNullable<RecordedReply['decided']>>({ modelCalls: count, promptTokens: amount }),
+  ),
   dropped: optional(list(text)),
   reports: optional(list(reportShape)),
 });

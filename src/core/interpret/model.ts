@@ -33,7 +33,9 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   if (cut !== null) return [OVER, { type: 'compacted', cut, reply: null, at }];
   const problem = parseProblem(failure.details);
   const reason = problem?.type === 'failed' ? problem.reason : 'error';
-  return [OVER, { type: 'model-failed', reason, message: problem?.message ?? failure.message, at }];
+  const message = problem?.message ?? failure.message;
+  const used = problem?.type === 'failed' && problem.used;
+  return [OVER, { type: 'model-failed', reason, message, ...(used && { used }), at }];
 }
 
 export function modelCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
