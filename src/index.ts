@@ -9,6 +9,9 @@ export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.
 export type * from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { NamedPrompt, PromptOptions, PromptTable, PromptTypes } from './agents/prompts.js';
+export type { ArtifactsField } from './client/store-artifacts.js';
+export type { GivenArtifact } from './core/input/given-artifacts.js';
+export type { TurnContext } from './core/input/turn-context.js';
 export type {
   ArtifactInfo,
   DecideArtifacts,

@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
 import type { ApplicationFailure } from '@temporalio/common';
 import type { Archive } from '../storage/archive.js';
-import { copyAttachment } from '../storage/attached-text.js';
+import { copyToRun } from '../storage/attached-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { readRun } from '../history/read-run.js';
 import { readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
 import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
-import type { Message } from '../core/transcript/messages.js';
+import type { Artifact, Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import {
   chain,
@@ -69,12 +69,11 @@ async function copyMessages(
     );
   }
   const to = info.workflowExecution?.workflowId ?? '';
-  const messages = await takeAttachments(blobs, taken, {
-    owners: () => readLineage(client, run, archive),
-    to,
-  });
+  const copying = { owners: () => readLineage(client, run, archive), to };
+  const messages = await takeAttachments(blobs, taken, copying);
   const pinned = selectPinned(messages);
-  const artifacts = artifactsBefore(transcript.artifacts ?? [], all, next);
+  const before = artifactsBefore(transcript.artifacts ?? [], all, next);
+  const artifacts = await takeArtifacts(blobs, before, copying);
   return {
     chunk: { blob: await blobs.put(formatChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK),
@@ -109,25 +108,44 @@ function selectPinned(messages: readonly Message[]): readonly Message[] {
   });
 }
 
+/** The run that copies, and those whose texts it may copy. */
+interface Copying {
+  readonly owners: () => Promise<readonly string[]>;
+  readonly to: string;
+}
+
+/** Makes the artifacts that came with messages this run's own. Rejects with a `BlobError`. */
+async function takeArtifacts(
+  blobs: BlobStore,
+  artifacts: readonly Artifact[],
+  { owners, to }: Copying,
+): Promise<readonly Artifact[]> {
+  if (artifacts.every(({ given }) => given === undefined)) return artifacts;
+  const copy = { kind: 'artifact', from: await owners(), to } as const;
+  return await Promise.all(
+    artifacts.map(async (one) =>
+      one.given === undefined ? one : { ...one, blob: await copyToRun(blobs, copy, one.blob) },
+    ),
+  );
+}
+
 /** Attaches the messages' attachments to this run. Rejects with a `BlobError` if one cannot be read. */
 async function takeAttachments(
   blobs: BlobStore,
   messages: readonly Message[],
-  { owners, to }: { readonly owners: () => Promise<readonly string[]>; readonly to: string },
+  { owners, to }: Copying,
 ): Promise<readonly Message[]> {
   const isAttached = messages.some(
     (message) => message.role === 'user' && message.attachments?.some((each) => 'blob' in each),
   );
   if (!isAttached) return messages;
-  const from = await owners();
+  const copy = { kind: 'attachment', from: await owners(), to } as const;
   return await Promise.all(
     messages.map(async (message) => {
       if (message.role !== 'user' || message.attachments === undefined) return message;
       const attachments = await Promise.all(
         message.attachments.map(async (each) =>
-          'blob' in each
-            ? { ...each, blob: await copyAttachment(blobs, { from, to }, each.blob) }
-            : each,
+          'blob' in each ? { ...each, blob: await copyToRun(blobs, copy, each.blob) } : each,
         ),
       );
       return { ...message, attachments };

@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { AttachOptions } from './attach.js';
+import type { ArtifactsField } from './store-artifacts.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
 import type {
   AskMessage,
@@ -50,7 +51,7 @@ export interface ClientOptions extends ConnectionSettings {
 }
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
-export interface StartOptions<Input = unknown> extends RunSettings {
+export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsField {
   /** Required, except with `messages` or `prompt`, for an open run that gets one later, and for a graph with `input`. */
   readonly message?: string;
   /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */

@@ -6,12 +6,13 @@ import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import type { BlobStore } from '../storage/blob-store.js';
-import type { Ask } from '../core/inbox.js';
 import { createRunStreams } from '../live/run-streams.js';
 import { liveWorkers } from '../live/live-workers.js';
 import { readLiveHosts } from '../live/live-hosts.js';
 import { attach } from './attach.js';
+import type { AskInput } from './named-prompts.js';
 import { claimAttachments } from './claim-attachments.js';
+import { storeArtifacts, type ArtifactsField } from './store-artifacts.js';
 import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
 import type { AskOptions, ClientOptions, PerdureClient } from './client-types.js';
@@ -65,12 +66,16 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     ...options,
   });
   return {
-    async start(agent, { id = newRunId(agentName(agent)), reuseId, ...given }: RunStart) {
+    async start(
+      agent,
+      { id = newRunId(agentName(agent)), reuseId, artifacts, ...given }: RunStart,
+    ) {
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),
         ...given,
         ...(await claimAttachments(blobs, id, given)),
+        ...(await storeArtifacts(blobs, id, { ...(artifacts && { artifacts }) })),
       });
       return await startRun(client, input, { id, taskQueue, reuseId });
     },
@@ -80,7 +85,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     async ask(run, message, options = {}) {
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const to = { run, message: message as string | Ask, taskQueue, blobs };
+      const to = { run, message: message as string | AskInput, taskQueue, blobs };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
       return (await ask(client, to, { ...withBy(options), ...options })) as never;
     },
@@ -118,10 +123,11 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
 }
 
 /** What a run starts with, without the types of its agent. */
-type RunStart = Parameters<typeof createRunInput>[1] & {
-  readonly id?: string;
-  readonly reuseId?: boolean;
-};
+type RunStart = Omit<Parameters<typeof createRunInput>[1], 'artifacts'> &
+  ArtifactsField & {
+    readonly id?: string;
+    readonly reuseId?: boolean;
+  };
 
 interface Connected {
   readonly client: Client;
@@ -154,12 +160,14 @@ async function connect(
 
 async function ask(
   client: Client,
-  to: { run: RunLike<unknown>; message: string | Ask; taskQueue: string; blobs: BlobStore },
+  to: { run: RunLike<unknown>; message: string | AskInput; taskQueue: string; blobs: BlobStore },
   { start, by, ...updateOptions }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
-  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
-  const named = withId({ ...claim(by), ...given });
+  const said = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const { artifacts, ...given } = said;
+  const stored = await storeArtifacts(to.blobs, id, { ...(artifacts && { artifacts }) });
+  const named = withId({ ...claim(by), ...given, ...stored });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;

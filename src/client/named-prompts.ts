@@ -1,5 +1,6 @@
 import type { TurnOf } from '../core/definition/output-type.js';
 import type { Ask } from '../core/inbox.js';
+import type { ArtifactsField } from './store-artifacts.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type {
   DeliveredMessage,
@@ -38,16 +39,21 @@ export type PromptOutput<Prompts, Name, Default = Json> = [Name] extends [never]
     ? Default
     : TypeOf<Prompts, Name>['output'];
 
+/** A message with the values of its artifacts, which the client stores for the run. */
+export type AskInput = Omit<Ask, 'artifacts'> & ArtifactsField;
+
 /** A message that is a named prompt of the agent, with its arguments. */
 export type NamedPromptMessage<Prompts, Name extends PromptName<Prompts>> = Omit<
-  Ask,
+  AskInput,
   'message' | 'messages' | 'input' | 'prompt' | 'args'
 > & { readonly prompt: Name } & ArgsField<Prompts, Name>;
 
 /** What `ask` sends: a text, a message, or a named prompt. */
 export type AskMessage<Prompts, Name extends PromptName<Prompts>> =
   | string
-  | (unknown extends Prompts ? Ask : Ask & { readonly prompt?: never; readonly args?: never })
+  | (unknown extends Prompts
+      ? AskInput
+      : AskInput & { readonly prompt?: never; readonly args?: never })
   | NamedPromptMessage<Prompts, Name>;
 
 /** How `start` names a prompt in place of `message`. */

@@ -11,9 +11,11 @@ import {
   type Ask,
   type AskReceipt,
 } from './inbox.js';
+import { checkArtifacts } from './input/given-artifacts.js';
 import { checkInput } from './input/check-object.js';
 import { givenProblem } from './input/given-messages.js';
 import { checkFlag, checkText, show } from './input/input.js';
+import { messageContextProblem, turnContextOf } from './input/turn-context.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
@@ -34,6 +36,9 @@ const FIELDS = [
   'prompt',
   'args',
   'messages',
+  'artifacts',
+  'context',
+  'contextMode',
 ];
 const MAX_ID_CHARACTERS = 200;
 /** Limit on a message, because the history records it. */
@@ -58,6 +63,8 @@ export function askProblem(value: unknown): string | null {
     checkFlag('refresh', value['refresh']) ??
     checkBy(value['by']) ??
     checkAttachments(value['attachments']) ??
+    checkArtifacts(value['artifacts']) ??
+    messageContextProblem(value) ??
     checkSize(value)
   );
 }
@@ -94,6 +101,8 @@ export function askRefusal(
     ...(ask.input && { input: ask.input }),
     ...(ask.args && { args: ask.args }),
     ...(ask.messages && { messages: ask.messages }),
+    ...(ask.artifacts && { artifacts: ask.artifacts }),
+    ...turnContextOf(ask),
   });
 }
 
@@ -119,6 +128,8 @@ export function acceptMessage(
     ...(ask.messages && { messages: ask.messages }),
     ...(ask.prompt !== undefined && { prompt: ask.prompt }),
     ...(ask.args && { args: ask.args }),
+    ...(ask.artifacts && { artifacts: ask.artifacts }),
+    ...turnContextOf(ask),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
     ...(ask.by !== undefined && { by: ask.by }),

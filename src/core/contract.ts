@@ -3,13 +3,14 @@ import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
 import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
+import type { ContextFields } from './input/turn-context.js';
 import type { RememberInput, RetrieveInput } from './input/turn-inputs.js';
 import type { Json, JsonObject } from './json.js';
 import type { Decision } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
 import type { PromptCall } from './named-prompts/named-prompt.js';
-import type { BlobRef, ContextRef, ToolCall } from './transcript/messages.js';
+import type { BlobRef, ToolCall } from './transcript/messages.js';
 import type { CallArtifacts } from './artifacts/named-artifacts.js';
 import type {
   FollowRunResult,
@@ -55,8 +56,11 @@ export interface LoadAgentInput {
   readonly blocked?: AgentBlock;
 }
 
-/** Input of a model call. Its size does not grow with the conversation: it names the prompt by digest. */
-export interface CallModelInput {
+/**
+ * Input of a model call. Its size does not grow with the conversation: it names the prompt by digest. It has
+ * the run's context only for agents with a function that reads it.
+ */
+export interface CallModelInput extends ContextFields {
   /** How many canonical messages the prompt has. */
   readonly upTo: number;
   /** Digest of these messages as the model sees them. The definition has a hash of its own. */
@@ -80,9 +84,6 @@ export interface CallModelInput {
   readonly fork?: number;
   /** Request parameters that the server has refused earlier in this run. */
   readonly without?: readonly string[];
-  /** The run's context; present only for agents with a function that reads it. */
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
   /** The rules of the run's own input; present only if it has some. */
   readonly rules?: readonly Rule[];
   /** How many failed attempts the call may have; absent: the run waits until the model answers. */
@@ -94,7 +95,7 @@ export interface CallModelInput {
 }
 
 /** Input of `runTool`. */
-export interface RunToolInput {
+export interface RunToolInput extends ContextFields {
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
@@ -104,8 +105,6 @@ export interface RunToolInput {
   readonly effect: Effect;
   /** The call's idempotency key. */
   readonly key: string;
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
   /** Present only in a run that has artifacts. */
   readonly artifacts?: CallArtifacts;
   /** For a changed tool of an MCP server: the definition that a person has accepted. */
@@ -143,7 +142,7 @@ export interface UndoneResult {
 }
 
 /** Input of the activity that checks a decision before it counts. */
-export interface CheckDecisionInput {
+export interface CheckDecisionInput extends ContextFields {
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
@@ -158,8 +157,6 @@ export interface CheckDecisionInput {
   readonly call?: ToolCall;
   /** The rules of the run's own input; present only if it has some. */
   readonly rules?: readonly Rule[];
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
 }
 
 /** Input of the activity that tells the worker's `notify` about a request. */

@@ -1,6 +1,8 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { GivenMessage } from './input/given-messages.js';
-import type { JsonObject } from './json.js';
+import type { GivenArtifact } from './input/given-artifacts.js';
+import type { TurnContext } from './input/turn-context.js';
+import type { Json, JsonObject } from './json.js';
 import type { Attachment } from './transcript/messages.js';
 
 /** A message that waits in the inbox, with the turn that it belongs to. */
@@ -23,6 +25,10 @@ export interface Incoming {
   readonly prompt?: string;
   /** The arguments of the prompt. */
   readonly args?: JsonObject;
+  /** Values that become artifacts of the run with the message. */
+  readonly artifacts?: readonly GivenArtifact[];
+  /** What the functions of the turn receive beside, or instead of, the run's context. */
+  readonly context?: TurnContext;
 }
 
 /** A message that came by signal and was refused: the server records a signal before it is checked. */
@@ -62,6 +68,8 @@ export interface Ask {
   readonly args?: JsonObject;
   /** Images and files, by URL or as base64 text in the blob store. */
   readonly attachments?: readonly Attachment[];
+  /** Values that become artifacts of the run, as the client has stored them for it. */
+  readonly artifacts?: readonly GivenArtifact[];
   /** The sender's id of the message, which makes sending it again idempotent; 1 to 200 characters. */
   readonly id?: string;
   /**
@@ -77,6 +85,13 @@ export interface Ask {
   readonly by?: string;
   /** For a run of a graph: a patch of the state with which the turn begins. */
   readonly input?: JsonObject;
+  /**
+   * JSON for the functions of this turn, at most 16,000 characters: it extends the run's `context`, field by
+   * field, if both are objects. It replaces any other. The model never sees it.
+   */
+  readonly context?: Json;
+  /** `replace`: the turn has nothing of the run's context; default `extend`. */
+  readonly contextMode?: 'extend' | 'replace';
 }
 
 /** The answer of the update `ask`. */
@@ -169,13 +184,19 @@ function waitingBytes(message: Incoming): number {
 }
 
 /** The parts of a message that count toward its size. */
-type Carried = Pick<Incoming, 'text' | 'attachments' | 'input' | 'args' | 'messages'>;
+type Carried = Pick<
+  Incoming,
+  'text' | 'attachments' | 'artifacts' | 'input' | 'args' | 'messages' | 'context'
+>;
 
 /** Returns the bytes of a message as it is passed from segment to segment. */
-export function carriedBytes({ text, attachments, input, args, messages }: Carried): number {
-  const parts = [attachments, input, args, messages].filter((part) => part !== undefined);
-  const rest = parts.reduce((sum, part) => sum + byteLength(JSON.stringify(part)), 0);
-  return jsonLength(text) + rest;
+export function carriedBytes({ text, ...rest }: Carried): number {
+  const { attachments, artifacts, input, args, messages, context } = rest;
+  const parts = [attachments, artifacts, input, args, messages, context].filter(
+    (part) => part !== undefined,
+  );
+  const bytes = parts.reduce((sum, part) => sum + byteLength(JSON.stringify(part)), 0);
+  return jsonLength(text) + bytes;
 }
 
 /** Returns the bytes of a text in JSON, without quotes: a control character has six. */

@@ -1,6 +1,7 @@
 import type { CallResult } from './calls/call-result.js';
 import type { ModelPrice } from './definition/definition.js';
 import type { TurnInterruption } from './events.js';
+import type { TurnContext } from './input/turn-context.js';
 import type { Json } from './json.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
@@ -85,6 +86,8 @@ export interface Turn {
   readonly wokenBy?: number;
   /** The prompt of the agent that the newest message of the turn with a prompt names. */
   readonly prompt?: string;
+  /** The context of the newest message of the turn with a context. */
+  readonly context?: TurnContext;
   /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
   /** The agent's `remember` has this turn, or has failed to take it. */

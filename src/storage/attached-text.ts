@@ -46,20 +46,28 @@ export async function attachedText(blobs: BlobStore, run: string, ref: BlobRef):
 }
 
 /**
- * Copies an attachment of one of the runs `from` to the run `to` and returns its reference there. Any other
- * reference is returned unchanged; the run `to` cannot read it. Rejects with a `BlobError`.
+ * Copies what came with a message of one of the runs `from` to the run `to` and returns its reference there.
+ * Any other reference is returned unchanged; the run `to` cannot read it. Rejects with a `BlobError`.
  */
-export async function copyAttachment(
+export async function copyToRun(
   blobs: BlobStore,
-  { from, to }: { readonly from: readonly string[]; readonly to: string },
+  {
+    kind,
+    from,
+    to,
+  }: {
+    readonly kind: 'attachment' | 'artifact';
+    readonly from: readonly string[];
+    readonly to: string;
+  },
   ref: BlobRef,
 ): Promise<BlobRef> {
-  const stored = await readFor('an attachment', ref, blobs).catch((error: unknown) => {
+  const stored = await readFor(`an ${kind}`, ref, blobs).catch((error: unknown) => {
     if (error instanceof BlobError && error.kind === 'invalid') return '';
     throw error;
   });
-  const text = from.map((run) => readOwned('attachment', run, stored)).find((one) => one !== null);
-  return text === undefined ? ref : await blobs.put(ownedText('attachment', to, text ?? ''));
+  const text = from.map((run) => readOwned(kind, run, stored)).find((one) => one !== null);
+  return text === undefined ? ref : await blobs.put(ownedText(kind, to, text ?? ''));
 }
 
 /** Returns the size of an attachment in bytes; base64 takes four bytes for three. */

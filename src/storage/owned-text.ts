@@ -4,9 +4,10 @@ import { sha256Hex } from '../core/digest.js';
  * The kind of a text in the blob store, for texts that a caller can name by their hash:
  * - `upload`: an attachment that a client has not sent yet, as base64
  * - `attachment`: an attachment of a run's message, as base64
+ * - `artifact`: a value that came with a message of a run, as text or JSON
  * - `context`: the context of a run, as JSON
  */
-export type OwnedKind = 'upload' | 'attachment' | 'context';
+export type OwnedKind = 'upload' | 'attachment' | 'artifact' | 'context';
 
 /**
  * Returns a text with a head: its kind and a digest of its owner. The hash covers the head, so the hash of
@@ -39,7 +40,7 @@ export function headBytes(kind: OwnedKind): number {
   return headOf(kind, '').length;
 }
 
-const KINDS: readonly OwnedKind[] = ['upload', 'attachment', 'context'];
+const KINDS: readonly OwnedKind[] = ['upload', 'attachment', 'artifact', 'context'];
 /** A SHA-256 in hex, and the end of the line. */
 const DIGEST_AND_END = 65;
 

@@ -1,5 +1,5 @@
 import type { Json } from '../core/json.js';
-import { isObject } from '../core/json.js';
+import { describeValue } from '../core/artifacts/describe-value.js';
 import { collect, isAsyncIterable } from './result/collect.js';
 import { toWholePlain } from './result/plain.js';
 import { redact } from '../secrets/redact.js';
@@ -7,7 +7,6 @@ import { redactJsonText } from '../secrets/redact-json.js';
 import { headBytes, wellFormed } from './utf8.js';
 
 const HEAD_BYTES = 500;
-const KEYS = 12;
 const KIND_CHARACTERS = 200;
 
 /** A value in the form in which an artifact stores it. */
@@ -45,32 +44,5 @@ export async function artifactValue(
 
 /** Describes a value in one line, such as `array of 300 objects, the first with keys id, euros`. */
 export function kindOf(value: Json): string {
-  return wellFormed(redact(described(value)).slice(0, KIND_CHARACTERS));
-}
-
-function described(value: Json): string {
-  if (typeof value === 'string') return `text of ${value.length} characters`;
-  if (Array.isArray(value)) {
-    const [first] = value as readonly Json[];
-    const items = isObject(first) ? ` objects, the first with keys ${keysOf(first)}` : '';
-    return `array of ${value.length}${items}`;
-  }
-  if (isObject(value)) {
-    const keys = keysOf(value);
-    return keys === '' ? 'empty object' : `object with keys ${keys}`;
-  }
-  return value === null ? 'null' : `${typeof value} ${JSON.stringify(value)}`;
-}
-
-function keysOf(value: object): string {
-  const keys = Object.keys(value);
-  const shown = keys.slice(0, KEYS).map((key) => printable(key));
-  return keys.length > KEYS
-    ? `${shown.join(', ')} and ${keys.length - KEYS} more`
-    : shown.join(', ');
-}
-
-/** Returns a key as it may stand in a line of a list; keys may hold any characters. */
-function printable(key: string): string {
-  return /^[\w.-]+$/u.test(key) ? key : JSON.stringify(key.slice(0, 40));
+  return wellFormed(redact(describeValue(value)).slice(0, KIND_CHARACTERS));
 }

@@ -2,6 +2,7 @@ import { InputError } from '../core/errors.js';
 import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
+import type { GivenArtifact } from '../core/input/given-artifacts.js';
 import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
@@ -51,6 +52,7 @@ export function createRunInput(
     readonly promptArgs?: unknown;
     readonly open?: boolean;
     readonly attachments?: readonly Attachment[];
+    readonly artifacts?: readonly GivenArtifact[];
     readonly fork?: ForkInput;
     /** JSON; of a graph's client, in the type of its state. */
     readonly input?: unknown;

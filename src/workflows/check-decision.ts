@@ -5,7 +5,7 @@ import { openRequests } from '../core/requests/open-requests.js';
 import { placeOf } from '../core/transcript/messages.js';
 import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
 import { failureFact } from './activity-result.js';
-import { inFlight, record, type RunContext } from './run-context.js';
+import { contextFields, inFlight, record, type RunContext } from './run-context.js';
 
 /** Checks a person's decision. It is repeated while its worker is lost; the request stays open meanwhile. */
 const { checkDecision } = proxyActivities<Pick<Activities, 'checkDecision'>>({
@@ -35,14 +35,15 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
 }
 
 function checkInput(
-  { state, input }: RunContext,
+  run: RunContext,
   { name, request: asked }: Work,
   { decision }: Proposal,
 ): CheckDecisionInput {
+  const { state, input } = run;
   const request = openRequests(state, workflowInfo().workflowId).find(({ id }) => id === asked?.id);
   if (request === undefined) throw new Error(`no request about "${name}"`);
-  const { definition, contextBlob } = state.config;
-  const { context, rules } = input;
+  const { definition } = state.config;
+  const { rules } = input;
   const call = callOfWork(state, name);
   const place = call === undefined ? { turn: state.turn.number, step: 0 } : placeOf(call);
   return {
@@ -54,6 +55,6 @@ function checkInput(
     ...(state.config.decisions?.mayDecide && { mayDecide: true }),
     ...(call && { call }),
     ...(rules && { rules }),
-    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...contextFields(run),
   };
 }

@@ -66,17 +66,22 @@ function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
   return null;
 }
 
+/** What the first segment takes of the input. */
+const TAKEN: ReadonlySet<string> = new Set([
+  'message',
+  'attachments',
+  'artifacts',
+  'messages',
+  'prompt',
+  'promptArgs',
+  'turnContext',
+] satisfies (keyof RunInput)[]);
+
 /** The input without what the first segment has taken. */
 function withoutMessage(input: RunInput): RunInput {
-  const {
-    message: _,
-    attachments: __,
-    messages: ___,
-    prompt: ____,
-    promptArgs: _____,
-    ...rest
-  } = input;
-  return rest;
+  const left = Object.entries(input).filter(([name]) => !TAKEN.has(name));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional fields are left out
+  return Object.fromEntries(left) as unknown as RunInput;
 }
 
 /** The state without the outcomes of earlier turns, and with fewer message ids. */

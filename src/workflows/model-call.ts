@@ -10,7 +10,7 @@ import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
 import { functionActivities, modelActivity } from './activities.js';
 import { memoryKey } from './calls/call-key.js';
-import type { RunContext } from './run-context.js';
+import { contextFields, type RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
 type ModelAction = Extract<TimedAction, { type: 'call-model' | 'compact' }>;
@@ -36,13 +36,14 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
   });
 }
 
-function modelInput({ state, input }: RunContext, action: ModelAction): CallModelInput {
-  const { contextBlob, window } = state.config;
+function modelInput(run: RunContext, action: ModelAction): CallModelInput {
+  const { state, input } = run;
+  const { window } = state.config;
   const { node, prompt } = currentAsking(state);
   const definition = definitionFor(state.config.definition, {
     ...(prompt !== undefined && { prompt }),
   });
-  const { context, rules, modelAttempts } = input;
+  const { rules, modelAttempts } = input;
   const { maxOutputTokens } = action;
   const reads =
     definition.decide === 'function' ||
@@ -61,7 +62,7 @@ function modelInput({ state, input }: RunContext, action: ModelAction): CallMode
     ...(action.type === 'compact' && { compact: action.cut, ...size }),
     ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),
-    ...(reads && (contextBlob ? { contextBlob } : context !== undefined && { context })),
+    ...(reads && contextFields(run)),
     ...(rules && { rules }),
     ...(maxOutputTokens !== null && { maxOutputTokens }),
     ...(modelAttempts !== undefined && { attempts: modelAttempts }),
@@ -83,16 +84,16 @@ export function retrieve(run: RunContext, asked: number): Promise<unknown> {
   });
 }
 
-function retrieveInput({ state, input }: RunContext, asked: number): RetrieveInput {
-  const { definition, contextBlob } = state.config;
-  const { context } = input;
+function retrieveInput(run: RunContext, asked: number): RetrieveInput {
+  const { state } = run;
+  const { definition } = state.config;
   return {
     upTo: promptLength(state.transcript),
     head: state.transcript.head,
     definition: definition.hash,
     turn: state.turn.number,
     asked,
-    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...contextFields(run),
   };
 }
 

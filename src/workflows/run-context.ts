@@ -1,6 +1,7 @@
 import { CancellationScope } from '@temporalio/workflow';
 import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
+import type { ContextFields } from '../core/input/turn-context.js';
 import { interruptionOf } from '../core/work/interruption.js';
 import { record as recordFact, type Run } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
@@ -57,6 +58,17 @@ export function createRunContext(
     requestsChanged: () => undefined,
     expiryTimer: null,
     shownRequests: '',
+  };
+}
+
+/** Returns the context that the functions of the turn receive, as fields of an activity's input. */
+export function contextFields({ state, input }: RunContext): ContextFields {
+  const { contextBlob } = state.config;
+  const { context } = input;
+  const { context: turnContext } = state.turn;
+  return {
+    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...(turnContext && { turnContext }),
   };
 }
 

@@ -108,7 +108,7 @@ describe('the artifacts of a call', () => {
       { name: 'rows', blob: await blobs.put('[{"at":"2026-11-21"}]') },
       { name: 'note', blob: await blobs.put('[1'), text: true as const },
     ];
-    const { names, get } = await openArtifacts({ call, artifacts: { named } }, blobs);
+    const { names, get } = await openArtifacts({ call, artifacts: { named } }, { blobs, run: 'r' });
     expect(names).toEqual(['rows', 'note']);
     expect(await get('Rows')).toEqual([{ at: '2026-11-21' }]);
     expect(await get('note')).toBe('[1');
@@ -131,7 +131,9 @@ describe('the artifacts of a call', () => {
       'among the 70000 bytes of arguments, which are too long to be searched; name it in a shorter',
     ],
   ])('throw an error with the fix if the name is unknown: %#', async (input, message) => {
-    const missing = openArtifacts(input, memory()).then(({ get }) => get('row'));
+    const missing = openArtifacts(input, { blobs: memory(), run: 'r' }).then(({ get }) =>
+      get('row'),
+    );
     await expect(missing).rejects.toThrow(message);
     await expect(missing).rejects.toThrow('there is no artifact "row"');
   });

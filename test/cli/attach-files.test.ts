@@ -43,6 +43,8 @@ beforeAll(async () => {
   await writeFile(join(command.folder, 'a.png'), PNG);
   await writeFile(join(command.folder, 'b.pdf'), PDF);
   await writeFile(join(command.folder, 'c.txt'), 'text');
+  await writeFile(join(command.folder, 'rows.json'), '[{"a":1},{"a":2}]');
+  await writeFile(join(command.folder, 'broken.json'), '[{');
   await writeFile(join(command.folder, 'empty'), '');
   await writeFile(join(command.folder, 'large.png'), PNG);
   await truncate(join(command.folder, 'large.png'), 20 * 1024 * 1024 + 1);
@@ -116,6 +118,42 @@ describe('--attach', () => {
     const all = Array.from({ length: 21 }, () => ['--attach', 'https://example.org/a.png']).flat();
     const { code, stderr } = await perdure('send', 'nobody', 'look', ...all);
     expect(stderr).toContain('--attach: expected 1–20, got 21');
+    expect(code).toBe(2);
+  });
+});
+
+describe('--artifact', () => {
+  const asked = () => JSON.stringify(stub.requests.at(-1)?.messages);
+
+  test('sends the content of a file as an artifact, and others with send', async () => {
+    stub.script(reply.text('rows'), reply.text('a note'));
+    const id = 'artifact-two';
+    const begun = await perdure(
+      'run',
+      'looker',
+      'look',
+      '--open',
+      '--id',
+      id,
+      '--artifact',
+      'rows=rows.json',
+    );
+    expect(begun.stdout).toBe('rows\n');
+    expect(asked()).toContain('array of 2 objects, the first with keys a');
+    const more = ['--artifact', 'note=c.txt', '--context', '{"role":"admin"}'];
+    expect((await perdure('send', id, 'and', 'this?', ...more)).stdout).toBe('a note\n');
+    expect(asked()).toContain('text of 4 characters');
+    expect((await perdure('close', id)).code).toBe(0);
+  });
+
+  test.each([
+    ['rows', '--artifact rows: expected NAME=FILE, such as orders=orders.json'],
+    ['rows=missing.json', '--artifact missing.json: there is no such file'],
+    ['rows=broken.json', '--artifact broken.json: expected JSON'],
+    ['A=c.txt', '--artifact: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got "A"'],
+  ])('refuses %s with exit code 2, and starts nothing', async (given, why) => {
+    const { code, stderr } = await perdure('run', 'looker', 'look', '--artifact', given);
+    expect(stderr).toContain(why);
     expect(code).toBe(2);
   });
 });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { RunHandle } from '../../src/client/run-handle.js';
 import { messageTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
-import type { Ask } from '../../src/core/inbox.js';
+import type { AskInput } from '../../src/client/named-prompts.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/models/scripted.js';
@@ -58,7 +58,7 @@ afterAll(async () => {
 });
 
 /** An open run that has answered these. */
-async function talk(texts: readonly (string | Ask)[], agent = 'clerk'): Promise<string> {
+async function talk(texts: readonly (string | AskInput)[], agent = 'clerk'): Promise<string> {
   const id = `talk-${randomUUID()}`;
   for (const [index, message] of texts.entries()) {
     await client.ask(id, message, { start: { agent } });

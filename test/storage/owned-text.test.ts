@@ -7,7 +7,7 @@ import {
   attachedBytes,
   attachedText,
   bindAttachments,
-  copyAttachment,
+  copyToRun,
   storeUpload,
 } from '../../src/storage/attached-text.js';
 import type { BlobStore } from '../../src/storage/blob-store.js';
@@ -47,16 +47,20 @@ test('an attachment is readable only in its run, and only after it was sent', as
   }
   await expect(bindAttachments(blobs, 'other', [bound])).rejects.toThrow('does not belong to run');
   await expect(bindAttachments(blobs, 'mine', [image(raw)])).rejects.toThrow('does not belong');
-  const handed = await copyAttachment(blobs, { from: ['older', 'mine'], to: 'fork' }, bound.blob);
-  expect(await attachedText(blobs, 'fork', handed)).toBe('QUJD');
-  expect(await copyAttachment(blobs, { from: ['older'], to: 'fork' }, bound.blob)).toEqual(
+  const handed = await copyToRun(
+    blobs,
+    { kind: 'attachment', from: ['older', 'mine'], to: 'fork' },
     bound.blob,
   );
+  expect(await attachedText(blobs, 'fork', handed)).toBe('QUJD');
+  expect(
+    await copyToRun(blobs, { kind: 'attachment', from: ['older'], to: 'fork' }, bound.blob),
+  ).toEqual(bound.blob);
   // A fork that continued without it could never read it, not even after a restore.
   const lost = { sha256: 'ab'.repeat(32), bytes: 100 };
-  await expect(copyAttachment(blobs, { from: ['mine'], to: 'fork' }, lost)).rejects.toThrow(
-    'is missing',
-  );
+  await expect(
+    copyToRun(blobs, { kind: 'attachment', from: ['mine'], to: 'fork' }, lost),
+  ).rejects.toThrow('is missing');
 });
 
 test('a context is readable only in its own run, and no other text is read as a context', async () => {

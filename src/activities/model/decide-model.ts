@@ -14,7 +14,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { queryWorkflow } from '../query-workflow.js';
 import { findStorageFault } from '../storage-faults.js';
 import { openArtifacts } from '../tool/tool-context.js';
-import { createLog } from '../tool/user-function.js';
+import { createLog, toRunIds } from '../tool/user-function.js';
 import { handOver, readPaidReply, toPaidReply, type AttemptMemory } from './attempt-memory.js';
 
 /** How often a decision may call the model: the replies are remembered for another attempt. */
@@ -147,7 +147,8 @@ function decideArtifacts(deps: ActivityDependencies, context: Context): DecideAr
   const find = async () => await queryWorkflow(context, deps).artifacts();
   const get = async (name: string, schema?: Parameters<DecideArtifacts['get']>[1]) => {
     const named = await find();
-    const opened = await openArtifacts({ artifacts: { named } }, deps.blobs);
+    const { id: run } = toRunIds(context.info);
+    const opened = await openArtifacts({ artifacts: { named } }, { ...deps, run });
     return await (schema === undefined ? opened.get(name) : opened.get(name, schema));
   };
   return {

@@ -1,5 +1,6 @@
 import type { Context, Info } from '@temporalio/activity';
 import type { CallModelInput } from '../../core/contract.js';
+import type { ContextFields } from '../../core/input/turn-context.js';
 import type { Json } from '../../core/json.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
 import { pinnedAt, type PinnedAgent } from '../definitions.js';
@@ -28,7 +29,7 @@ export async function rebuildPrompt(
   context: Context,
   input: Pick<
     CallModelInput,
-    'definition' | 'node' | 'prompt' | 'upTo' | 'head' | 'context' | 'contextBlob'
+    'definition' | 'node' | 'prompt' | 'upTo' | 'head' | keyof ContextFields
   >,
 ): Promise<Prompt> {
   const queries = queryWorkflow(context, deps);

@@ -17,6 +17,7 @@ import { withStorageMapping } from '../storage-faults.js';
 import { executeCall, type Execution } from './execute-call.js';
 import { prepareCall } from './prepare-call.js';
 import { openArtifacts } from './tool-context.js';
+import { toRunIds } from './user-function.js';
 
 type PreparedExecution =
   | { readonly ok: true; readonly execution: Execution }
@@ -84,7 +85,8 @@ async function prepareExecution(
   const call = await prepareCall(deps, context, input);
   if (!call.ok) return call;
   const userContext = await readRunContext(input, deps.blobs);
-  const artifacts = await openArtifacts(input, deps.blobs);
+  const { id: run } = toRunIds(context.info);
+  const artifacts = await openArtifacts(input, { ...deps, run });
   if (input.effect === 'once' && !input.find) await assertCurrentAttempt(context);
   return { ok: true, execution: { ...call, input, userContext, artifacts } };
 }

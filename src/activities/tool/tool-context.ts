@@ -4,6 +4,7 @@ import { plainName, type ArtifactRef } from '../../core/artifacts/named-artifact
 import type { RunToolInput } from '../../core/contract.js';
 import type { Json } from '../../core/json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
+import { readOwned } from '../../storage/owned-text.js';
 import { readFor } from '../../storage/worker-store.js';
 import { guarded } from '../../tools/guard.js';
 import { nearestFirst } from '../../validation/nearest.js';
@@ -47,15 +48,20 @@ interface ArtifactInput
 /**
  * Returns the artifacts that a call may read. Each one is fetched when the tool asks for it. Those of a
  * `once` tool are fetched before it is executed: after it has acted, a store that is down could no longer
- * block the run. Rejects with a `StoreFault` if they cannot be read then.
+ * block the run. Rejects with a `StoreFault` if they cannot be read then. `run` is the workflow id of the run.
  */
 export async function openArtifacts(
   input: ArtifactInput,
-  blobs: BlobStore,
+  { blobs, run }: { readonly blobs: BlobStore; readonly run: string },
 ): Promise<CallArtifacts> {
   const named = input.artifacts?.named ?? [];
-  const readContent = ({ name, blob }: ArtifactRef): Promise<string> =>
-    readFor(`artifact "${name}"`, blob, blobs);
+  const readContent = async ({ name, blob, given }: ArtifactRef): Promise<string> => {
+    const stored = await readFor(`artifact "${name}"`, blob, blobs);
+    // The sender of a message chose the reference, so the value must have been stored for this run.
+    const text = given === undefined ? stored : readOwned('artifact', run, stored);
+    if (text !== null) return text;
+    throw new ToolError(`artifact "${name}" was not stored for this run; it has to be sent again`);
+  };
   const fetched = new Map<string, string>();
   if (input.effect === 'once') {
     for (const artifact of named) fetched.set(artifact.name, await readContent(artifact));

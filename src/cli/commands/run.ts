@@ -6,6 +6,7 @@ import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
 import { nextCommand, nextCommandFor } from '../reports/next-command.js';
+import { artifactFiles, ownArtifacts, type ArtifactFiles } from '../input/artifact-files.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
@@ -18,6 +19,7 @@ import { parseJsonOption, parseNumber, collectArguments } from '../input/option-
 import { osUser } from '../input/os-user.js';
 import {
   ARG,
+  ARTIFACT,
   ATTACH,
   ID,
   MODEL_ATTEMPTS,
@@ -50,6 +52,8 @@ export interface RunOptions extends FollowOptions {
   readonly input?: unknown;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
+  /** `NAME=FILE`. */
+  readonly artifact?: readonly string[];
 }
 
 /** `run AGENT MESSAGE…`: starts a run and follows it. Hosts a worker if none is running. */
@@ -70,11 +74,13 @@ export const run: Command<RunOptions> = {
       .option(...ARG, collectArguments)
       .option('--input <json>', 'for a graph: fields of its state, as JSON', parseJsonOption)
       .option(...ATTACH)
+      .option(...ARTIFACT)
       .option(...UI),
   async run(context, options) {
     const input = await inputOf(context, options, await attachedFiles(context, options.attach));
     await checkAgent(context, input);
-    if (options.detach) return await startDetached(context, input, options);
+    const place = { ...options, artifacts: await artifactFiles(options.artifact) };
+    if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker.js').catch(() => undefined);
@@ -82,7 +88,7 @@ export const run: Command<RunOptions> = {
     const client = await context.client();
     const taskQueue = await context.taskQueue();
     return await withHostedWorker(context, taskQueue, async (host) => {
-      const started = await start(context, client, { input, taskQueue, place: options });
+      const started = await start(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
       return await followAndReport(context, followed, options);
@@ -90,11 +96,16 @@ export const run: Command<RunOptions> = {
   },
 };
 
+/** The id of a run, and what is stored for it. */
+interface Place extends Pick<RunOptions, 'id' | 'reuseId'> {
+  readonly artifacts: ArtifactFiles;
+}
+
 /** Starts a run for a worker elsewhere. Throws a `UsageError` if no worker is running. */
 async function startDetached(
   context: CliContext,
   input: RunInput,
-  place: Pick<RunOptions, 'id' | 'reuseId'>,
+  place: Place,
 ): Promise<ExitCode> {
   const taskQueue = await context.taskQueue();
   const server = await context.server({ start: false }).catch((error: unknown) => {
@@ -126,13 +137,17 @@ async function start(
   given: {
     readonly input: RunInput;
     readonly taskQueue: string;
-    readonly place: Pick<RunOptions, 'id' | 'reuseId'>;
+    readonly place: Place;
   },
 ): Promise<StartedRun> {
   const { newRunId, startRun } = await import('../../updates/start.js');
   const { taskQueue, place } = given;
-  const { id = newRunId(given.input.agent), reuseId } = place;
-  const input = { ...given.input, ...(await ownAttachments(context, id, given.input)) };
+  const { id = newRunId(given.input.agent), reuseId, artifacts } = place;
+  const input = {
+    ...given.input,
+    ...(await ownAttachments(context, id, given.input)),
+    ...(await ownArtifacts(context, id, artifacts)),
+  };
   try {
     return await startRun(client, input, { id, taskQueue, reuseId });
   } catch (error) {

@@ -6,17 +6,18 @@ import { PerdureError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
-import type { JsonObject } from '../../core/json.js';
+import type { Json, JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
+import { artifactFiles, ownArtifacts } from '../input/artifact-files.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
 import { osUser } from '../input/os-user.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { collectArguments } from '../input/option-parsers.js';
-import { ARG, ATTACH, PROMPT } from '../input/shared-options.js';
+import { collectArguments, parseJsonOption } from '../input/option-parsers.js';
+import { ARG, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
 import { openLivingRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
@@ -35,6 +36,10 @@ export interface SendOptions {
   readonly arg?: JsonObject;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
+  /** `NAME=FILE`. */
+  readonly artifact?: readonly string[];
+  /** JSON for the functions of the turn. */
+  readonly context?: unknown;
   /** False for `--no-wait`. */
   readonly wait: boolean;
 }
@@ -51,11 +56,19 @@ export const send: Command<SendOptions> = {
       .option('--refresh', "take the workers' current definition of the agent before the turn")
       .option(...PROMPT)
       .option(...ARG, collectArguments)
+      .option(
+        '--context <json>',
+        'JSON for your tools in this turn; extends that of the run',
+        parseJsonOption,
+      )
       .option(...ATTACH)
+      .option(...ARTIFACT)
       .option('--no-wait', 'deliver or record the message, and exit'),
   async run(context, options) {
-    const ask = askOf(options, await attachedFiles(context, options.attach));
+    const said = askOf(options, await attachedFiles(context, options.attach));
+    const files = await artifactFiles(options.artifact);
     const opened = await openLivingRun(context, options.id);
+    const ask = { ...said, ...(await ownArtifacts(context, opened.run.id, files)) };
     if (!options.wait) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {
@@ -131,13 +144,15 @@ async function messageOf(
 
 /** Throws a `UsageError` before anything is opened if the run would refuse the message. */
 function askOf(
-  { message, messageId, steer, pin, refresh, prompt, arg }: SendOptions,
+  { message, messageId, steer, pin, refresh, prompt, arg, context }: SendOptions,
   attachments: readonly Attachment[],
 ): Ask {
   const ask: Ask = {
     ...((message.length > 0 || prompt === undefined) && { message: message.join(' ') }),
     ...(prompt !== undefined && { prompt }),
     ...(arg !== undefined && { args: arg }),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+    ...(context !== undefined && { context: context as Json }),
     ...(messageId !== undefined && { id: messageId }),
     ...(steer && { mode: 'steer' }),
     ...(pin && { pin }),
@@ -155,6 +170,7 @@ function inFlags(text: string): string {
     .replace(/^refresh: /, '--refresh: ')
     .replace(/^prompt: /, '--prompt: ')
     .replace(/^args/, '--arg')
+    .replace(/^context: /, '--context: ')
     .replace(/^attachments/, '--attach')
     .replaceAll('mode "steer"', '--steer')
     .replace('sent again with id', 'sent again with --message-id');

@@ -60,7 +60,8 @@ async function read(name: string): Promise<Uint8Array> {
   });
 }
 
-function reasonFor(error: unknown): string {
+/** Says why a file cannot be read. */
+export function reasonFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'ENOENT') return 'there is no such file';
   return error instanceof Error ? error.message : String(error);

@@ -35,6 +35,11 @@ export const ATTACH = [
   'an image or a PDF, or the URL of an image; may be repeated',
   collectValues,
 ] as const;
+export const ARTIFACT = [
+  '--artifact <name=file>',
+  'a file whose content becomes an artifact of the run: JSON if it is named .json, else text; may be repeated',
+  collectValues,
+] as const;
 export const LIVE_PORT = [
   '--live-port <n>',
   'port of the live stream of replies; default: a free port',

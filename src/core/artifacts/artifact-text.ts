@@ -23,6 +23,21 @@ export function artifactText(artifact: Artifact, wanted: string, head: string): 
   ].join('\n');
 }
 
+/** Returns what the model reads about an artifact that comes with the next message. */
+export function givenArtifactText(
+  { name, kind, blob }: Pick<Artifact, 'name' | 'kind' | 'blob'>,
+  wanted: string,
+  head: string,
+): string {
+  const renamed = name === wanted ? '' : ` ("${wanted}" is another value, and stays what it is)`;
+  return [
+    `[artifact "${name}"${renamed}: ${kind}. It comes with the next message and is kept whole: hand it ` +
+      `to a tool by its name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
+    'It begins:',
+    head,
+  ].join('\n');
+}
+
 /** Returns the list of a run's artifacts for its model, newest first. */
 export function artifactList(artifacts: readonly Artifact[]): string {
   if (artifacts.length === 0) return 'There are no artifacts yet.';
@@ -35,7 +50,8 @@ export function artifactList(artifacts: readonly Artifact[]): string {
   ].join('\n');
 }
 
-function line({ name, kind, blob, tool, call, summary }: Artifact): string {
-  const what = `${name}: ${kind}, ${formatBytes(blob.bytes)}, made by ${tool} (${call})`;
+function line({ name, kind, blob, given, tool, call, summary }: Artifact): string {
+  const origin = given === undefined ? `made by ${tool} (${call})` : 'given with a message';
+  const what = `${name}: ${kind}, ${formatBytes(blob.bytes)}, ${origin}`;
   return summary === undefined ? what : `${what}: ${summary}`;
 }

@@ -1,7 +1,8 @@
-import { artifactText } from './artifact-text.js';
+import { artifactText, givenArtifactText } from './artifact-text.js';
 import { fillBatch, openCalls } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
-import { withTurn } from '../change.js';
+import { appendMessage, withTurn } from '../change.js';
+import type { GivenArtifact } from '../input/given-artifacts.js';
 import type { Artifact, ArtifactMade } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
@@ -51,9 +52,8 @@ export function takeArtifacts(
     const result = results.find((one) => one.id === id);
     if (result?.artifact === undefined) continue;
     const { artifact: made, ...rest } = result;
-    const known = index.find((one) => isSame(one, made));
-    const named = known ?? { ...renamed(index, made), tool, call: id };
-    if (known === undefined) index = newest([...index, named]);
+    const { named, index: next } = addArtifact(index, made, { tool, call: id });
+    index = next;
     // A value that ends a turn is its answer, so its text does not change.
     const text = rest.output === undefined ? artifactText(named, made.name, rest.text) : rest.text;
     changed.set(id, { ...rest, text, blob: rest.blob ?? named.blob, artifactName: named.name });
@@ -62,6 +62,40 @@ export function takeArtifacts(
     state: { ...state, artifacts: index },
     results: results.map((result) => changed.get(result.id) ?? result),
   };
+}
+
+/** Adds the values that come with a message to the index, and announces them to the model. */
+export function giveArtifacts(
+  state: RunState,
+  artifacts: readonly GivenArtifact[],
+  at: number,
+): RunState {
+  const given = state.transcript.next;
+  let index = state.artifacts ?? [];
+  const texts: string[] = [];
+  for (const { head, ...made } of artifacts) {
+    const { named, index: next } = addArtifact(index, made, { given, tool: '', call: '' });
+    index = next;
+    texts.push(givenArtifactText(named, made.name, head));
+  }
+  const text = texts.join('\n\n');
+  return appendMessage({ ...state, artifacts: index }, at, {
+    role: 'user',
+    text,
+    origin: 'perdure',
+  });
+}
+
+/** Returns the artifact by its name in this run, and the index with it. */
+function addArtifact(
+  index: readonly Artifact[],
+  made: ArtifactMade,
+  by: Pick<Artifact, 'tool' | 'call' | 'given'>,
+): { readonly named: Artifact; readonly index: readonly Artifact[] } {
+  const known = index.find((one) => isSame(one, made));
+  if (known !== undefined) return { named: known, index };
+  const named = { ...renamed(index, made), ...by };
+  return { named, index: newest([...index, named]) };
 }
 
 /** Whether an artifact is the same value under the same name, or under that name with a number. */

@@ -11,7 +11,7 @@ const MAX_NAMED = 50;
 const MAX_KNOWN = 20;
 
 /** The part of an artifact that is sent with a call. */
-export type ArtifactRef = Pick<Artifact, 'name' | 'blob' | 'text'>;
+export type ArtifactRef = Pick<Artifact, 'name' | 'blob' | 'text' | 'given'>;
 
 /** The artifacts that are sent with a call; absent if the run has none. */
 export interface CallArtifacts {
@@ -46,8 +46,8 @@ export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function toRef({ name, blob, text }: Artifact): ArtifactRef {
-  return { name, blob, ...(text && { text }) };
+function toRef({ name, blob, text, given }: Artifact): ArtifactRef {
+  return { name, blob, ...(text && { text }), ...(given !== undefined && { given }) };
 }
 
 /** Strings in a JSON value, at any depth, that may be names. */

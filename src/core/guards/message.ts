@@ -1,6 +1,7 @@
 import { isObject } from '../json.js';
 import type {
   Artifact,
+  ArtifactMade,
   AskedCall,
   AssistantMessage,
   Attachment,
@@ -128,10 +129,11 @@ const made = {
   text: optional(yes),
   summary: optional(text),
 };
-export const artifactMadeShape = fields<Omit<Artifact, 'base' | 'tool' | 'call'>>(made);
+export const artifactMadeShape = fields<ArtifactMade>(made);
 export const artifactShape = fields<Artifact>({
   ...made,
   base: optional(text),
+  given: optional(count),
   tool: text,
   call: text,
 });

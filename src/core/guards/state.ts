@@ -1,6 +1,8 @@
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
+import type { GivenArtifact } from '../input/given-artifacts.js';
+import type { TurnContext } from '../input/turn-context.js';
 import type { GivenMessage } from '../input/given-messages.js';
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import { isObject } from '../json.js';
@@ -75,6 +77,14 @@ const phase = tagged<TurnPhase, 'type'>('type', {
   over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
 });
 
+const givenArtifact = fields<GivenArtifact>({
+  name: text,
+  blob: blobShape,
+  kind: text,
+  text: optional(yes),
+  head: text,
+});
+const turnContext = fields<TurnContext>({ value: json, replace: optional(yes) });
 const turn = fields<Turn>({
   number: count,
   startedAt: amount,
@@ -86,6 +96,7 @@ const turn = fields<Turn>({
   sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   wokenBy: optional(count),
   prompt: optional(text),
+  context: optional(turnContext),
   retrieved: optional(yes),
   remembered: optional(yes),
   refusedAnswers: optional(count),
@@ -159,6 +170,8 @@ const inbox = fields<Inbox>({
       messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
       prompt: optional(text),
       args: optional(jsonObject),
+      artifacts: optional(list(givenArtifact)),
+      context: optional(turnContext),
     }),
   ),
   seen: list(seen),

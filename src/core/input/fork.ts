@@ -99,7 +99,9 @@ export function artifactsBefore(
   const later = new Set(
     messages.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
   );
-  return artifacts.filter(({ call }) => !later.has(call));
+  return artifacts.filter(({ call, given }) =>
+    given === undefined ? !later.has(call) : given < at,
+  );
 }
 
 function summarizedRange(message: Message): { readonly to: number } | null {

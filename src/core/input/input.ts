@@ -9,6 +9,8 @@ import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkLimits } from './check-limits.js';
 import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
 import { givenProblem, type GivenMessage } from './given-messages.js';
+import { turnContextProblem, type TurnContext } from './turn-context.js';
+import { checkArtifacts, type GivenArtifact } from './given-artifacts.js';
 import { checkFork } from './check-fork.js';
 import { checkTags } from './tags.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
@@ -22,6 +24,8 @@ export interface RunInput {
   readonly message?: string;
   /** Images and files that belong to the message. */
   readonly attachments?: readonly Attachment[];
+  /** Values that become artifacts of the run with its first message. */
+  readonly artifacts?: readonly GivenArtifact[];
   /** The run waits for more messages after a turn instead of ending. Default: false. */
   readonly open?: boolean;
   /** Lowers the agent's limits, or replaces its default limits. */
@@ -30,6 +34,8 @@ export interface RunInput {
   readonly context?: Json;
   /** The context by reference. Only an agent that calls another sets it. */
   readonly contextBlob?: BlobRef;
+  /** The context of the caller's turn. Only an agent that calls another sets it. */
+  readonly turnContext?: TurnContext;
   /** Words for people and for filters: at most 50, of 1 to 200 characters. */
   readonly tags?: readonly string[];
   /** Stores every message in the archive. Default: the value of `open`. */
@@ -96,10 +102,12 @@ const FIELDS = [
   'agent',
   'message',
   'attachments',
+  'artifacts',
   'open',
   'limits',
   'context',
   'contextBlob',
+  'turnContext',
   'tags',
   'archive',
   'depth',
@@ -149,6 +157,7 @@ export function parseRunInput(
     checkLimits(value['limits'], 'limits') ??
     checkContext(value['context']) ??
     checkBlob(value['contextBlob']) ??
+    turnContextProblem(value['turnContext']) ??
     checkTags(value['tags']) ??
     checkFlag('archive', value['archive']) ??
     checkDepth(value['depth']) ??
@@ -188,10 +197,16 @@ function checkMessage(value: unknown, open: boolean): string | null {
 }
 
 function checkAttached(value: Record<string, unknown>): string | null {
-  const { message, prompt, messages, attachments } = value;
+  const { message, prompt, messages, input, attachments, artifacts } = value;
+  const found = checkAttachments(attachments) ?? checkArtifacts(artifacts);
+  if (found !== null) return found;
   const said = [message, prompt, messages].some((one) => one !== undefined);
-  if (attachments === undefined || said) return checkAttachments(attachments);
-  return 'attachments: expected a message that they belong to; give "message" too';
+  const alone = [
+    attachments !== undefined && !said && 'attachments',
+    artifacts !== undefined && !said && input === undefined && 'artifacts',
+  ].find((one) => one !== false);
+  if (alone === undefined) return null;
+  return `${alone}: expected a message that they belong to; give "message" too`;
 }
 
 /** Returns what is wrong with a message, or null. */

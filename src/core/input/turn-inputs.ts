@@ -1,18 +1,15 @@
 import type { ToolBlock } from '../blocked.js';
-import type { Json } from '../json.js';
 import type { Outcome } from '../outcome.js';
-import type { ContextRef } from '../transcript/messages.js';
+import type { ContextFields } from './turn-context.js';
 
 /** Input of `retrieve`. It names the prompt as a model call does. */
-export interface RetrieveInput {
+export interface RetrieveInput extends ContextFields {
   readonly upTo: number;
   readonly head: string;
   readonly definition: string;
   readonly turn: number;
   /** How many of the newest messages of the prompt are the subject of the turn. */
   readonly asked: number;
-  readonly context?: Json;
-  readonly contextBlob?: ContextRef;
   /** Why the run is blocked, if this is a probe. */
   readonly blocked?: ToolBlock;
 }

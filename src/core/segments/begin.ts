@@ -16,7 +16,7 @@ export interface Beginning {
 
 /** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
-  const { open = false, attachments, contextBlob, fork, archive = open } = input;
+  const { open = false, attachments, contextBlob, turnContext, fork, archive = open } = input;
   const isEmpty =
     input.input === undefined && input.prompt === undefined && input.messages === undefined;
   const text = input.message ?? (isEmpty ? undefined : '');
@@ -36,6 +36,8 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     text,
     turn: 1,
     ...(attachments && { attachments }),
+    ...(input.artifacts && { artifacts: input.artifacts }),
+    ...(turnContext && { context: turnContext }),
     ...(by !== undefined && { by }),
     ...(input.input && { input: input.input }),
     ...(input.messages && { messages: input.messages }),

@@ -67,10 +67,11 @@ function readBefore(
 /** Returns why a first segment refuses its input, or null. Only a calling workflow may set these fields. */
 function inputProblem(
   { hasParent }: SegmentStart,
-  { called, contextBlob }: RunInput,
+  { called, contextBlob, turnContext }: RunInput,
 ): string | null {
   if (hasParent) return null;
   if (called !== undefined) return 'called: expected a calling workflow; leave it out';
-  if (contextBlob === undefined) return null;
-  return 'contextBlob: only an agent that calls another gives it; give `context`';
+  if (contextBlob === undefined && turnContext === undefined) return null;
+  const field = contextBlob === undefined ? 'turnContext' : 'contextBlob';
+  return `${field}: only an agent that calls another gives it; give \`context\``;
 }

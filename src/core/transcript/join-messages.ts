@@ -1,3 +1,4 @@
+import { giveArtifacts } from '../artifacts/artifacts.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
@@ -33,8 +34,9 @@ export function joinMessages(state: RunState, at: number): RunState {
     unnoted,
   );
   return taken.reduce<RunState>(
-    (next, message) => {
-      const { id, pinned, attachments, by, input, messages = [] } = message;
+    (told, message) => {
+      const { id, pinned, attachments, artifacts, by, input, messages = [] } = message;
+      const next = artifacts === undefined ? told : giveArtifacts(told, artifacts, at);
       const before = messages
         .slice(0, -1)
         .reduce<RunState>((so, one) => appendGiven(so, at, one), next);
@@ -50,7 +52,7 @@ export function joinMessages(state: RunState, at: number): RunState {
         ...(by !== undefined && { by }),
       });
     },
-    withPrompt({ ...noted, inbox }, taken),
+    withNewest({ ...noted, inbox }, taken),
   );
 }
 
@@ -64,10 +66,14 @@ function textOf({ config }: RunState, { text, prompt, args }: Incoming): string 
   return promptText(config.definition, { prompt, ...(args && { args }) });
 }
 
-/** The turn uses what the newest prompt says; a message without a prompt changes nothing. */
-function withPrompt(state: RunState, taken: readonly Incoming[]): RunState {
+/** The turn uses the newest prompt and the newest context; a message without one changes nothing. */
+function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
   const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
-  return prompt === undefined ? state : withTurn(state, { prompt });
+  const context = taken.findLast((message) => message.context !== undefined)?.context;
+  return withTurn(state, {
+    ...(prompt !== undefined && { prompt }),
+    ...(context !== undefined && { context }),
+  });
 }
 
 /** Remembers who asks in this turn: rules may say that others have to decide. */

@@ -33,6 +33,8 @@ export interface ArtifactMade {
 export interface Artifact extends ArtifactMade {
   /** The name that its tool gave it, if `name` has a number because another value has that name. */
   readonly base?: string;
+  /** It came with a message: number of the message that announced it. `tool` and `call` are then empty. */
+  readonly given?: number;
   /** The tool and the call that made it. */
   readonly tool: string;
   readonly call: string;

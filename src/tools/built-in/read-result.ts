@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BlobError, type BlobStore } from '../../storage/blob-store.js';
-import { isOwned } from '../../storage/owned-text.js';
+import { isOwned, readOwned } from '../../storage/owned-text.js';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
@@ -24,10 +24,12 @@ export function readResultTool(store: BlobStore): Tool {
       length: z.int().min(1).max(PAGE_BYTES).default(PAGE_BYTES).describe('bytes, at most 32768'),
     }),
     describe: ({ ref, offset }) => `read_result ${ref.slice(0, 8)}… from byte ${offset}`,
-    execute: async ({ ref, offset, length }) => {
-      const page = await readBlobPage(results(store), { sha256: ref }, { offset, length }).catch(
-        explain,
-      );
+    execute: async ({ ref, offset, length }, { run }) => {
+      const page = await readBlobPage(
+        results(store, run.id),
+        { sha256: ref },
+        { offset, length },
+      ).catch(explain);
       const end = page.nextOffset ?? page.totalBytes;
       const range = `[bytes ${page.offset} to ${end} of ${page.totalBytes}; `;
       const next = page.nextOffset === undefined ? 'the end]' : `next offset ${page.nextOffset}]`;
@@ -36,12 +38,14 @@ export function readResultTool(store: BlobStore): Tool {
   });
 }
 
-/** Returns the store without attachments and contexts, so that a model cannot read those of other runs. */
-function results(store: BlobStore): Pick<BlobStore, 'get'> {
+/** Returns the store without what belongs to a message, so that a model cannot read that of other runs. */
+function results(store: BlobStore, run: string): Pick<BlobStore, 'get'> {
   return {
     async get(ref) {
       const text = await store.get(ref);
       if (!isOwned(text)) return text;
+      const own = readOwned('artifact', run, text);
+      if (own !== null) return own;
       throw new ToolError(
         'ref: expected the reference of a tool result; copy it from the note where one was cut',
       );

@@ -11,7 +11,7 @@ import { workflowSummary } from '../../core/text/markdown.js';
 import { callSummary } from '../../core/text/summaries.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
-import { inFlight, record, type RunContext } from '../run-context.js';
+import { contextFields, inFlight, record, type RunContext } from '../run-context.js';
 import { callKey } from './call-key.js';
 import { runChildOnce } from './run-child-once.js';
 
@@ -58,12 +58,13 @@ export async function executeAgentCall(
 }
 
 function childInput(
-  { state, input }: RunContext,
+  run: RunContext,
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
 ): RunInput {
+  const { state, input } = run;
   const given = parseJson(call.arguments);
-  const { contextBlob, depth = 0 } = state.config;
-  const { context, rules, unattended, modelAttempts } = input;
+  const { depth = 0 } = state.config;
+  const { rules, unattended, modelAttempts } = input;
   const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
@@ -75,7 +76,7 @@ function childInput(
     ...(unattended && { unattended }),
     ...(modelAttempts !== undefined && { modelAttempts }),
     ...(by !== undefined && { by }),
-    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...contextFields(run),
   };
 }
 

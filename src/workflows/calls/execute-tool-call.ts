@@ -8,7 +8,7 @@ import { batchOf } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { Work } from '../../core/work/work.js';
 import { findActivity, functionActivity, toolActivity } from '../activities.js';
-import type { RunContext } from '../run-context.js';
+import { contextFields, type RunContext } from '../run-context.js';
 import { blobCheck, blockedField, startable, tend, type Start, type Startable } from '../tend.js';
 import { callKey } from './call-key.js';
 
@@ -84,8 +84,7 @@ function isUnjudged(call: ToolCall): boolean {
 
 function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
   const { state } = run;
-  const { definition, contextBlob } = state.config;
-  const { context } = run.input;
+  const { definition } = state.config;
   const artifacts = callArtifacts(state, call, tool);
   return {
     definition: definition.hash,
@@ -94,7 +93,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
     call,
     effect: tool.effect,
     key: callKey(run.input, state, call),
-    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+    ...contextFields(run),
     ...(artifacts && { artifacts }),
     ...(isUnjudged(call) && run.input.rules && { rules: run.input.rules }),
     ...(run.input.called?.again && tool.effect === 'once' && { again: true as const }),

@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { openStores } from '../../storage/file-stores.js';
+import { storeArtifacts } from '../../client/store-artifacts.js';
+import { InputError } from '../../core/errors.js';
+import type { GivenArtifact } from '../../core/input/given-artifacts.js';
+import { visible } from '../../core/text/summaries.js';
+import type { CliContext } from '../context.js';
+import { UsageError } from '../exit-codes.js';
+import { reasonFor } from './attached-files.js';
+
+/** The values of `--artifact NAME=FILE`, by name. */
+export type ArtifactFiles = Readonly<Record<string, unknown>>;
+
+/** Reads the files of `--artifact NAME=FILE`: JSON if the file is named so, else text. Throws a `UsageError`. */
+export async function artifactFiles(given: readonly string[] = []): Promise<ArtifactFiles> {
+  const entries = given.map(async (one): Promise<[string, unknown]> => {
+    const at = one.indexOf('=');
+    if (at < 1 || at === one.length - 1) {
+      throw new UsageError(
+        `--artifact ${visible(one)}: expected NAME=FILE, such as orders=orders.json`,
+      );
+    }
+    return [one.slice(0, at), await readValue(one.slice(at + 1))];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+/** Stores the artifacts of a message for the run that the message goes to. */
+export async function ownArtifacts(
+  { home }: CliContext,
+  run: string,
+  artifacts: ArtifactFiles,
+): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
+  if (Object.keys(artifacts).length === 0) return {};
+  return await storeArtifacts(openStores(home).blobs, run, { artifacts }).catch(
+    (error: unknown) => {
+      if (!(error instanceof InputError)) throw error;
+      throw new UsageError(error.message.replace(/^artifacts/, '--artifact'), { cause: error });
+    },
+  );
+}
+
+async function readValue(file: string): Promise<unknown> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new UsageError(`--artifact ${visible(file)}: ${reasonFor(error)}`, { cause: error });
+  });
+  if (extname(file) !== '.json') return text;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const reason = reasonFor(error);
+    throw new UsageError(`--artifact ${visible(file)}: expected JSON: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,80 @@
+import { isDeepStrictEqual } from 'node:util';
+import { InputError } from '../core/errors.js';
+import { ARTIFACT_NAME, type GivenArtifact } from '../core/input/given-artifacts.js';
+import { describeValue } from '../core/artifacts/describe-value.js';
+import { jsonText, show } from '../core/text/format-value.js';
+import { isObject, type Json } from '../core/json.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { ownedText } from '../storage/owned-text.js';
+
+/** Values by the names under which they become artifacts of a run. */
+export interface ArtifactsField {
+  /**
+   * Values that become artifacts of the run with the message, by name: 1 to 64 of a–z, 0–9, `_`, and `-`. A value
+   * is JSON or a text. It is stored whole; the model reads its name, its shape, and its start.
+   */
+  readonly artifacts?: Readonly<Record<string, unknown>>;
+}
+
+/** Larger values belong into files that a tool opens. */
+const MAX_KIND = 200;
+const MAX_HEAD = 500;
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Stores the artifacts of a message for its run. Rejects with an `InputError` that names the artifact if a name is
+ * invalid or a value cannot be stored, and with a `BlobError`.
+ */
+export async function storeArtifacts(
+  blobs: BlobStore,
+  run: string,
+  { artifacts }: ArtifactsField,
+): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
+  if (artifacts === undefined) return {};
+  if (!isObject(artifacts)) {
+    throw new InputError(
+      `artifacts: expected values by name, got ${show(artifacts)}; give for example { orders: [...] }`,
+    );
+  }
+  const stored = Object.entries(artifacts).map(([name, value]) =>
+    storeArtifact(blobs, run, { name, value }),
+  );
+  return { artifacts: await Promise.all(stored) };
+}
+
+async function storeArtifact(
+  blobs: BlobStore,
+  run: string,
+  { name, value }: { readonly name: string; readonly value: unknown },
+): Promise<GivenArtifact> {
+  if (!ARTIFACT_NAME.test(name)) {
+    throw new InputError(
+      `artifacts: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got ${show(name)}`,
+    );
+  }
+  const at = `artifacts.${name}`;
+  const isText = typeof value === 'string';
+  const json = isText ? value : jsonText(value);
+  if (json === undefined || !(isText || isDeepStrictEqual(JSON.parse(json), value))) {
+    throw new InputError(
+      `${at}: expected a text or JSON, got ${show(value)}; convert what JSON does not have, such as dates, maps, and undefined`,
+    );
+  }
+  const content = wellFormed(json);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- compared with its JSON above
+  const kind = wellFormed(describeValue(value as Json).slice(0, MAX_KIND));
+  const head = wellFormed(content.slice(0, MAX_HEAD));
+  const bytes = Buffer.byteLength(content);
+  if (bytes > MAX_BYTES) {
+    throw new InputError(
+      `${at}: expected at most ${MAX_BYTES} bytes, got ${bytes}; write it to a file, and name the file`,
+    );
+  }
+  const blob = await blobs.put(ownedText('artifact', run, content));
+  return { name, blob, kind, head, ...(isText && { text: true as const }) };
+}
+
+/** Replaces lone surrogates, which no store and no server accepts. */
+function wellFormed(text: string): string {
+  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+}

@@ -1,0 +1,57 @@
+import { blobShape } from '../guards/message.js';
+import { isObject } from '../json.js';
+import { show } from '../text/format-value.js';
+import type { BlobRef } from '../transcript/messages.js';
+
+/** A value that comes with a message, as an artifact of the run. The client has stored it for this run. */
+export interface GivenArtifact {
+  /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
+  readonly name: string;
+  readonly blob: BlobRef;
+  /** For the model: `array of 300`, `object with keys …`. */
+  readonly kind: string;
+  /** The value is text. */
+  readonly text?: true;
+  /** For the model: how the value begins. */
+  readonly head: string;
+}
+
+export const ARTIFACT_NAME = /^[a-z0-9_-]{1,64}$/;
+/** Each one is announced to the model. */
+const MAX_ARTIFACTS = 20;
+const MAX_KIND_CHARACTERS = 200;
+const MAX_HEAD_CHARACTERS = 500;
+
+/** Returns what is wrong with the artifacts of a message, or null. */
+export function checkArtifacts(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ARTIFACTS) {
+    const got = Array.isArray(value) ? `${value.length}` : show(value);
+    return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; leave the field out if there are none`;
+  }
+  const wrong = value.findIndex((one) => !isGiven(one));
+  if (wrong >= 0) {
+    return `artifacts[${wrong}]: expected a value that the client has stored for this run, got ${show(value[wrong])}`;
+  }
+  const names = value.filter(isGiven).map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  return twice === undefined ? null : `artifacts: expected each name once, got "${twice}" twice`;
+}
+
+function isGiven(value: unknown): value is GivenArtifact {
+  if (!isObject(value)) return false;
+  const { name, blob, kind, text, head, ...rest } = value;
+  return (
+    Object.keys(rest).length === 0 &&
+    typeof name === 'string' &&
+    ARTIFACT_NAME.test(name) &&
+    blobShape(blob, '') === null &&
+    isText(kind, MAX_KIND_CHARACTERS) &&
+    (text === undefined || text === true) &&
+    isText(head, MAX_HEAD_CHARACTERS)
+  );
+}
+
+function isText(value: unknown, characters: number): boolean {
+  return typeof value === 'string' && value.length <= characters;
+}

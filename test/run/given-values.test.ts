@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { InputError } from '../../src/core/errors.js';
+import type { Json } from '../../src/core/json.js';
+import type { Model } from '../../src/models/model.js';
+import { ownedText } from '../../src/storage/owned-text.js';
+import { openStores } from '../../src/storage/file-stores.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { clientOf } from '../support/clerk.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let client: PerdureClient;
+
+/** The context of each call, and what the artifact that it named was. */
+const seen: { readonly context: Json; readonly value: unknown }[] = [];
+const read = defineTool({
+  name: 'read',
+  description: 'reads a value',
+  input: z.object({ name: z.string() }),
+  effect: 'read',
+  repeat: 'allow',
+  async execute({ name }, { context, artifacts }) {
+    const value = name === 'none' ? null : await artifacts.get(name);
+    seen.push({ context, value });
+    return 'read';
+  },
+});
+
+/** Calls `read` with the last word of each question, or `ask` for the agent below. */
+const model: Model = {
+  call: ({ messages }) => {
+    const last = messages.at(-1);
+    const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+    const [verb = '', name = ''] = last?.role === 'user' ? last.text.split(' ') : [];
+    if (verb === '') return Promise.resolve({ text: 'done', calls: [], finish: 'stop', usage });
+    const input = verb === 'ask' ? { message: `read ${name}` } : { name };
+    const calls = [{ name: verb, arguments: JSON.stringify(input) }];
+    return Promise.resolve({ text: '', calls, finish: 'calls', usage });
+  },
+};
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  const base = { instructions: 'Read.', model: 'm', tools: [read] };
+  const below = defineAgent({ ...base, name: 'below', description: 'reads' });
+  const desk = defineAgent({ ...base, name: 'desk', agents: [{ agent: below, as: 'ask' }] });
+  await rig.worker([desk, below], { models: { m: model } });
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+/** Sends a message to an open run, and returns what its turn has read. */
+async function turn(run: string, message: Parameters<PerdureClient['ask']>[1]) {
+  const before = seen.length;
+  const sent = await client.ask(run, message);
+  if (!sent.delivered) throw new Error('the message was not delivered');
+  const { status, answer, error } = await client.result(run, { turn: sent.turn });
+  return { status, answer, error, seen: seen.slice(before) };
+}
+
+async function open(context?: Json): Promise<string> {
+  const run = await client.start('desk', { open: true, ...(context !== undefined && { context }) });
+  return run.id;
+}
+
+describe('the context of a message', () => {
+  test('extends that of the run for its turn, or replaces it', async () => {
+    const run = await open({ tenant: 'acme', role: 'user' });
+    const contexts = [
+      await turn(run, { message: 'read none', context: { role: 'admin', day: 3 } }),
+      await turn(run, 'read none'),
+      await turn(run, { message: 'read none', context: { day: 4 }, contextMode: 'replace' }),
+      await turn(run, { message: 'read none', context: ['list'] }),
+    ].map((one) => one.seen.map(({ context }) => context));
+    expect(contexts).toEqual([
+      [{ tenant: 'acme', role: 'admin', day: 3 }],
+      [{ tenant: 'acme', role: 'user' }],
+      [{ day: 4 }],
+      [['list']],
+    ]);
+  });
+
+  test('extends one that is too large to travel, and reaches called agents', async () => {
+    const run = await open({ tenant: 'acme', large: 'x'.repeat(40_000) });
+    const { seen: reads } = await turn(run, { message: 'ask none', context: { role: 'admin' } });
+    expect(reads[0]?.context).toMatchObject({ tenant: 'acme', role: 'admin' });
+    const small = await open('a text');
+    const called = await turn(small, { message: 'ask none', context: { role: 'admin' } });
+    expect(called.seen[0]?.context).toEqual({ role: 'admin' });
+  });
+
+  test.each<[object, string]>([
+    [{ context: 'x'.repeat(16_001) }, 'context: expected at most 16000 characters with a message'],
+    [{ contextMode: 'replace' }, 'contextMode: expected a context'],
+    [
+      { context: 1, contextMode: 'merge' },
+      'contextMode: expected "extend" or "replace", got "merge"',
+    ],
+  ])('is refused if it is %j', async (rest, words) => {
+    const asked = client.ask('desk-x', { message: 'hi', ...rest });
+    await expect(asked).rejects.toThrow(InputError);
+    await expect(asked).rejects.toThrow(words);
+  });
+
+  test('of a caller is not accepted from a client', async () => {
+    const input = { agent: 'desk', message: 'hi', turnContext: { value: 1 } };
+    const { outcome } = await rig.run(input);
+    expect(outcome.error).toContain('turnContext: only an agent that calls another gives it');
+  });
+});
+
+describe('values that come with a message', () => {
+  test('are artifacts: the model reads about them, and a tool gets them whole by name', async () => {
+    const orders = Array.from({ length: 300 }, (_, id) => ({ id, euros: 7 }));
+    const run = await client.start('desk', {
+      message: 'read orders',
+      artifacts: { orders, note: 'Read me.' },
+    });
+    const before = seen.length;
+    expect(await client.result(run)).toMatchObject({ status: 'completed', toolCalls: 1 });
+    expect(seen.slice(before)).toEqual([{ context: null, value: orders }]);
+    const { messages } = await client.transcript(run);
+    expect(messages[0]).toMatchObject({ role: 'user', origin: 'perdure' });
+    expect(messages[0]?.text).toMatch(
+      /^\[artifact "orders": array of 300 objects, the first with keys id, euros\..*hand it to a tool/,
+    );
+    expect(messages[0]?.text).toContain('[artifact "note": text of 8 characters.');
+    expect(messages[1]).toMatchObject({ role: 'user', text: 'read orders' });
+  });
+
+  test('keep their names: another value under the same name gets a number', async () => {
+    const run = await open();
+    const first = await turn(run, { message: 'read fact', artifacts: { fact: { a: 1 } } });
+    const second = await turn(run, { message: 'read fact_2', artifacts: { fact: { a: 2 } } });
+    const again = await turn(run, { message: 'read fact', artifacts: { fact: { a: 1 } } });
+    expect([first, second, again].map((one) => one.seen[0]?.value)).toEqual([
+      { a: 1 },
+      { a: 2 },
+      { a: 1 },
+    ]);
+    const { messages } = await client.transcript(run);
+    expect(messages.map(({ text }) => text).join('\n')).toContain(
+      '[artifact "fact_2" ("fact" is another value, and stays what it is)',
+    );
+  });
+
+  test('belong to a fork of their run, and to no other run', async () => {
+    const run = await open();
+    await turn(run, { message: 'read fact', artifacts: { fact: 'gold' } });
+    const fork = await client.fork(run, { open: true });
+    expect((await turn(fork.id, 'read fact')).seen[0]?.value).toBe('gold');
+    const { blobs } = openStores(rig.home);
+    const stolen = await blobs.put(ownedText('artifact', run, 'gold'));
+    const given = { name: 'theirs', blob: stolen, kind: 'text', text: true, head: 'g' };
+    const { outcome, projection } = await rig.run({
+      agent: 'desk',
+      message: 'read theirs',
+      artifacts: [given],
+    });
+    expect(outcome.status).toBe('completed');
+    const result = projection.messages.find(({ role }) => role === 'tool');
+    expect(result?.text).toContain('was not stored for this run');
+  });
+
+  test.each<[unknown, string]>([
+    [['x'], 'artifacts: expected values by name, got ["x"]'],
+    [{ 'A b': 1 }, 'artifacts: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got "A b"'],
+    [
+      { day: new Date(0) },
+      'artifacts.day: expected a text or JSON, got "1970-01-01T00:00:00.000Z"',
+    ],
+    [{ gone: undefined }, 'artifacts.gone: expected a text or JSON, got undefined'],
+    [{ list: [1, undefined] }, 'artifacts.list: expected a text or JSON, got [1,null]'],
+    [{}, 'artifacts: expected 1–20, got 0'],
+    [
+      Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`n${n}`, n])),
+      'artifacts: expected 1–20, got 21',
+    ],
+  ])('are refused if they are %j', async (artifacts, words) => {
+    const given = { message: 'hi', artifacts: artifacts as Record<string, unknown> };
+    await expect(client.start('desk', given)).rejects.toThrow(words);
+    await expect(client.ask('desk-x', given)).rejects.toThrow(words);
+    await expect(client.ask('desk-x', given)).rejects.toThrow(InputError);
+  });
+});
