@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
+import { isGrpcServiceError, ServiceError, type Client } from '@temporalio/client';
+import {
+  defineSearchAttributeKey,
+  SearchAttributeType,
+  TypedSearchAttributes,
+} from '@temporalio/common';
 import { isObject } from '../core/json.js';
 import { listPollers, livePollers } from './pollers.js';
 
@@ -61,19 +66,46 @@ interface ProbeOptions {
   readonly args?: readonly unknown[];
 }
 
+/**
+ * Keeps probes out of lists: the server leaves out workflows of a division, such as those behind its schedules,
+ * unless a query names the division.
+ */
+const UNLISTED = new TypedSearchAttributes([
+  {
+    key: defineSearchAttributeKey('TemporalNamespaceDivision', SearchAttributeType.KEYWORD),
+    value: 'perdure-probe',
+  },
+]);
+
+/** Whether the server has refused the request itself, as one may that has no divisions. */
+function isInvalid(error: unknown): boolean {
+  const cause: unknown = error instanceof ServiceError ? error.cause : error;
+  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
+  return code === INVALID_ARGUMENT;
+}
+
+/** The gRPC status code of a refused argument. */
+const INVALID_ARGUMENT = 3;
+
 async function withProbe<T>(
   client: Client,
   { taskQueue, withinMs, args = [] }: ProbeOptions,
   use: (client: Client, probe: Probe) => Promise<T>,
 ): Promise<T> {
-  const handle = await client.workflow.start('probe', {
+  const options = {
     taskQueue,
     workflowId: `perdure-probe-${randomUUID()}`,
     args: [...args],
     workflowExecutionTimeout: withinMs,
     workflowTaskTimeout: 1_000,
     staticSummary: 'is a worker alive?',
-  });
+  };
+  const handle = await client.workflow
+    .start('probe', { ...options, typedSearchAttributes: UNLISTED })
+    .catch(async (error: unknown) => {
+      if (!isInvalid(error)) throw error;
+      return await client.workflow.start('probe', options);
+    });
   const { workflowId, firstExecutionRunId: runId } = handle;
   // Not deleted: the server then delays all other deletions, those after retention included, for minutes.
   return await use(client, { workflowId, runId });

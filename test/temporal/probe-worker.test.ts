@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { Client, ServiceError } from '@temporalio/client';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listPollers } from '../../src/temporal/pollers.js';
@@ -49,4 +50,46 @@ test('a worker with other workflows, which does not know the probe, counts', asy
     .poll(() => hasLiveWorker(other.client, other.taskQueue), { timeout: 20_000 })
     .toBe(true);
   await other.close();
+});
+
+test('the probe is in no list', async () => {
+  const { client, taskQueue } = rig;
+  expect(await hasLiveWorker(client, taskQueue)).toBe(true);
+  const list = async (query: string): Promise<readonly string[]> => {
+    const found = [];
+    for await (const { workflowId } of client.workflow.list({ query })) found.push(workflowId);
+    return found;
+  };
+  const probes = `TaskQueue = '${taskQueue}' AND WorkflowType = 'probe'`;
+  const division = `${probes} AND TemporalNamespaceDivision = 'perdure-probe'`;
+  // The server lists workflows with a delay.
+  await expect.poll(() => list(division), { timeout: 20_000 }).not.toEqual([]);
+  expect(await list(probes)).toEqual([]);
+});
+
+test('a server that refuses the division is asked without it', async () => {
+  const { client, taskQueue } = rig;
+  const refused: string[] = [];
+  const cause = Object.assign(new Error('refused'), {
+    code: 3,
+    details: '',
+    metadata: {},
+  });
+  const strict = new Client({
+    connection: client.connection,
+    namespace: client.options.namespace,
+    interceptors: {
+      workflow: [
+        {
+          async startWithDetails(input, next) {
+            if (input.options.typedSearchAttributes === undefined) return await next(input);
+            refused.push(input.workflowType);
+            throw new ServiceError('refused', { cause });
+          },
+        },
+      ],
+    },
+  });
+  expect(await hasLiveWorker(strict, taskQueue)).toBe(true);
+  expect(refused).toEqual(['probe']);
 });
