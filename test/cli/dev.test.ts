@@ -45,7 +45,13 @@ describe('dev', () => {
   test('restarts the worker when code changes, waits after a mistake, and leaves nothing behind', async () => {
     const folder = await devFolder('first');
     const running = dev(folder);
+    await running.says(
+      'The worker restarts when perdure.config.ts, or a file that it imports, changes',
+    );
     await running.says('with 1 agent: first');
+    await writeFile(join(folder, 'notes.ts'), 'export {};\n');
+    // Longer than the moment after which a change counts.
+    await command.start(['--help']).ended;
     await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
     await running.says('perdure.config.ts has changed.');
     await running.says('with 1 agent: second');
@@ -59,6 +65,7 @@ describe('dev', () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(0);
     expect(stderr).toContain('Temporal UI: http://127.0.0.1:');
+    expect(stderr).not.toContain('notes.ts has changed');
     expect(isAlive(workerPid(stderr))).toBe(false);
   });
 

@@ -7,7 +7,7 @@ import type { CliContext, GlobalOptions } from '../context.js';
 import { EXIT } from '../exit-codes.js';
 import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchCode } from '../hosting/watch-code.js';
-import { startWorkerChild } from '../hosting/worker-child.js';
+import { startWorkerChild, type WorkerChild } from '../hosting/worker-child.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 
@@ -20,8 +20,8 @@ export interface DevOptions {
 }
 
 /**
- * `dev`: runs a server and a worker until interrupted. The worker restarts when code changes or when
- * it dies. The configuration is the one found at the start: a file that appears later is not run.
+ * `dev`: runs a server and a worker until interrupted. The worker restarts when the configuration or a file
+ * that it imports changes, or when it dies. The configuration is the one found at the start: a file that appears later is not run.
  */
 export const dev: Command<DevOptions> = {
   declare: (entry) => entry.option(...LIVE_PORT).option(...LIVE_HOST),
@@ -35,11 +35,17 @@ export const dev: Command<DevOptions> = {
     const file = configFile({ file: context.options.config, folder, env: context.env });
     const options: GlobalOptions = { ...context.options, config: file ?? false };
     const unwatch = file === null ? noteNewConfig(context, folder) : () => undefined;
+    if (file !== null) {
+      context.note(
+        `The worker restarts when ${basename(file)}, or a file that it imports, changes; runs continue.`,
+      );
+    }
     let restartMs = FIRST_RESTART_MS;
     while (!signal.aborted) {
       const over = new AbortController();
-      const change = nextChange(context, file, AbortSignal.any([signal, over.signal]));
       const worker = startWorkerChild(options, live);
+      const until = AbortSignal.any([signal, over.signal]);
+      const change = nextChange(context, { file, files: worker.files }, until);
       const first = await Promise.race([worker.ended, change]);
       const isChange = first === 'changed';
       if (!isChange) await waitToRestart(context, { code: first, change, restartMs });
@@ -67,28 +73,50 @@ async function waitToRestart(
   await Promise.race([change, sleep(restartMs)]);
 }
 
-/** Resolves when code beside or below the configuration has changed, and when the signal aborts. */
+/**
+ * Resolves when a file that the configuration imports has changed, and when the signal aborts. While these
+ * files are not known, as after a mistake in one of them, any code beside or below the configuration counts.
+ */
 async function nextChange(
   context: CliContext,
-  file: string | null,
+  { file, files }: { readonly file: string | null; readonly files: WorkerChild['files'] },
   signal: AbortSignal,
 ): Promise<'changed'> {
   const changed = new AbortController();
-  const unwatch =
-    file === null
-      ? () => undefined
-      : watchCode({ folder: dirname(file), deep: true, except: context.home }, (path) =>
-          changed.abort(path),
-        );
+  const over = AbortSignal.any([signal, changed.signal]);
+  const note = (path: string): void => changed.abort(path);
+  const unwatch: (() => void)[] = [];
+  const stop = (): void => unwatch.splice(0).forEach((end) => end());
+  if (file !== null) {
+    unwatch.push(watchCode({ folder: dirname(file), deep: true, except: context.home }, note));
+    const narrow = async (): Promise<void> => {
+      const known = await files;
+      if (known === null || over.aborted) return;
+      stop();
+      unwatch.push(...watchFiles(known, note));
+    };
+    void narrow();
+  }
   try {
-    await once(AbortSignal.any([signal, changed.signal]), 'abort');
+    await once(over, 'abort');
   } finally {
-    unwatch();
+    stop();
   }
   if (!signal.aborted) {
     context.note(`${relative(process.cwd(), String(changed.signal.reason))} has changed.`);
   }
   return 'changed';
+}
+
+/** Watches files by their folders, because editors replace a file instead of writing to it. */
+function watchFiles(
+  files: readonly string[],
+  changed: (path: string) => void,
+): readonly (() => void)[] {
+  return [...new Set(files.map((path) => dirname(path)))].map((folder) => {
+    const names = files.filter((path) => dirname(path) === folder).map((path) => basename(path));
+    return watchCode({ folder, deep: false, counts: (name) => names.includes(name) }, changed);
+  });
 }
 
 /** Notes that a configuration that appears later is not loaded: a model may have written it. */

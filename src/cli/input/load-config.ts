@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { relative, resolve } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import type { FilePermissions } from '../../agents/files-agent.js';
 import type { Config } from '../../config.js';
 import { collectSecretNames } from '../../worker/secret-names.js';
@@ -67,7 +67,7 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
 
 async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<Config> {
   const name = relative(folder, file);
-  const loaded = await importConfig(file, name);
+  const loaded = await importConfig(file, name, env);
   if (!Object.hasOwn(loaded, 'default')) {
     throw new UsageError(
       `${name}: expected a default export, got none; end it with: export default defineConfig({ agents: [...] });`,
@@ -92,8 +92,15 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
   }
 }
 
+/** The variable by which `dev` asks its worker for the files that the configuration imports. */
+export const REPORTS_FILES = 'PERDURE_REPORTS_FILES';
+
+function isOwn(path: string): boolean {
+  return !path.split(sep).includes('node_modules');
+}
+
 /** Imports the file without a build step. It gets this installation as `perdure`, so that no module is loaded twice. */
-async function importConfig(file: string, name: string): Promise<object> {
+async function importConfig(file: string, name: string, env: NodeJS.ProcessEnv): Promise<object> {
   const { createJiti } = await import('jiti');
   const jiti = createJiti(file, {
     // The cache is in the shared folder for temporary files, where another user could plant code.
@@ -107,8 +114,14 @@ async function importConfig(file: string, name: string): Promise<object> {
       ...(!canResolve('zod', file) && { zod: lazyModule(() => import('zod')) }),
     },
   });
+  const before = new Set(Object.keys(jiti.cache));
   try {
-    return await jiti.import<object>(file);
+    const loaded = await jiti.import<object>(file);
+    if (env[REPORTS_FILES] !== undefined) {
+      const files = Object.keys(jiti.cache).filter((path) => !before.has(path) && isOwn(path));
+      process.send?.({ [REPORTS_FILES]: [file, ...files] });
+    }
+    return loaded;
   } catch (error) {
     throw asUsageError(name, error);
   }
