@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
 import { defineConfig, type Config } from '../config.js';
 import type { SharedWorkerOptions, WorkerParts } from './parts.js';
@@ -15,7 +16,8 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * converter, and sets how the worker polls and shuts down where its options do not. Your workflows file
  * exports `agent` from `perdure/workflow`. One plugin may serve several workers. A worker with a bundle
  * of your own needs the plugin in `bundleWorkflowCode` too. Throws if an option is invalid; creating the
- * worker rejects with a `SdkVersionError` if the process has two copies of Temporal's SDK.
+ * worker rejects if the file does not export `agent`, and with a `SdkVersionError` if the process has two
+ * copies of Temporal's SDK.
  *
  * @example
  * ```ts
@@ -46,6 +48,7 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
       ]);
       assertOneSdk();
       if (given.workflowsPath !== undefined) assertSameSdk(given.workflowsPath);
+      await assertEngine(given.workflowBundle);
       const { activities, stop, close } = createWorkerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {
@@ -65,6 +68,19 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
   };
 }
 
+/** Throws an `Error` for a bundle that was made without perdure's workflow code. */
+async function assertEngine(bundle: WorkerOptions['workflowBundle']): Promise<void> {
+  if (bundle === undefined) return;
+  const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
+  if (code.includes(ENGINE)) return;
+  throw new Error(
+    `plugin ${NAME}: workflowBundle: expected perdure's workflow code, got none; give bundleWorkflowCode the plugin ` +
+      "too, and export it from your workflows file: export { agent } from 'perdure/workflow';",
+  );
+}
+
+/** A text of the engine that no bundler changes. */
+const ENGINE = 'perdure.unreadable';
 const NAME = 'perdure';
 
 /** Returns the default settings, overridden by the worker's own options under any name of the SDK. */
@@ -106,5 +122,46 @@ function configureBundler(given: BundleOptions): BundleOptions {
     payloadConverterPath: payloadConverterPath ?? WORKFLOW_MODULES.payloadConverter(),
     preloadModules: [...preloadModules, WORKFLOW_MODULES.engine()],
     workflowInterceptorModules: [...workflowInterceptorModules, WORKFLOW_MODULES.interceptors()],
+    webpackConfigHook: (config) => {
+      const hooked = given.webpackConfigHook?.(config) ?? config;
+      return { ...hooked, plugins: [...(hooked.plugins ?? []), requireAgent(given.workflowsPath)] };
+    },
   };
+}
+
+type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
+type WebpackPlugin = Extract<
+  NonNullable<WebpackConfig['plugins']>[number],
+  { apply: (compiler: never) => void }
+>;
+
+/** After webpack has found out what each module exports. */
+const LAST = 1_000;
+
+/** Fails the bundle of a workflows file that does not export `agent`: its runs would fail each task forever. */
+function requireAgent(workflowsPath: string): WebpackPlugin {
+  return {
+    apply(compiler) {
+      compiler.hooks.compilation.tap(NAME, (compilation) => {
+        compilation.hooks.finishModules.tapPromise({ name: NAME, stage: LAST }, async (modules) => {
+          for (const module of modules) {
+            const file: unknown = Reflect.get(module, 'resource');
+            if (typeof file !== 'string' || !isWorkflowsFile(file, workflowsPath)) continue;
+            // It is null for exports that are only known at run time.
+            if (compilation.moduleGraph.isExportProvided(module, 'agent') !== false) continue;
+            throw new Error(
+              `plugin ${NAME}: ${file}: expected an export \`agent\`, got none; add: export { agent } from 'perdure/workflow';`,
+            );
+          }
+        });
+      });
+    },
+  };
+}
+
+/** The path may be a folder, and may leave the extension out. */
+function isWorkflowsFile(file: string, path: string): boolean {
+  return (
+    file === path || (file.startsWith(path) && /^(\/index)?\.\w+$/.test(file.slice(path.length)))
+  );
 }

@@ -1,4 +1,13 @@
-import { NativeConnection, Worker, type BundleOptions } from '@temporalio/worker';
+import { mkdtemp, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  NativeConnection,
+  Worker,
+  type BundleOptions,
+} from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
@@ -50,6 +59,58 @@ describe('the options of a worker', () => {
     const once = await plugin.configureWorker?.({ taskQueue: 'q' });
     await expect(plugin.configureWorker?.(once ?? { taskQueue: 'q' })).rejects.toThrow(
       /^plugin perdure: activities: expected no activity "\w+".* rename yours, or give the plugin only once/,
+    );
+  });
+});
+
+describe('the workflows file of a worker of your own', () => {
+  const plugins = [perdurePlugin({ agents: [agent], models })];
+  const engine = JSON.stringify(fileURLToPath(new URL('../../src/workflow.ts', import.meta.url)));
+  const logger = new DefaultLogger('ERROR', () => undefined);
+  const own = 'export async function mine() {}\n';
+
+  async function bundle(code: string, name = 'workflows.ts', shown = name) {
+    const folder = await mkdtemp(join(rig.home, 'own-'));
+    await writeFile(join(folder, name), code);
+    // The bundler looks for the SDK from there.
+    await symlink(join(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'));
+    return await bundleWorkflowCode({ workflowsPath: join(folder, shown), plugins, logger });
+  }
+
+  test.each([
+    ['exports nothing of it', own, 'workflows.ts', 'workflows.ts'],
+    ['exports something else of it', `export { probe } from ${engine};\n`, 'index.ts', ''],
+  ])('is refused if it %s', async (_what, code, name, shown) => {
+    await expect(bundle(code, name, shown)).rejects.toThrow(
+      /^plugin perdure: .*: expected an export `agent`, got none; add: export \{ agent \} from 'perdure\/workflow';$/,
+    );
+  });
+
+  test.each([
+    ['names it', `${own}export { agent } from ${engine};\n`, 'workflows.ts', 'workflows.ts'],
+    ['exports all', `export * from ${engine};\n`, 'workflows.ts', 'workflows.ts'],
+    [
+      'is CommonJS',
+      `exports.agent = require(${engine}).agent;\n`,
+      'workflows.cjs',
+      'workflows.cjs',
+    ],
+  ])('is taken if it %s', async (_what, code, name, shown) => {
+    const { code: made } = await bundle(code, name, shown);
+    const options = plugins[0]?.configureWorker?.({
+      taskQueue: 'q',
+      workflowBundle: { code: made },
+    });
+    await expect(options).resolves.toHaveProperty('activities');
+  });
+
+  test('is needed in a bundle, too, which is refused without it', async () => {
+    const options = plugins[0]?.configureWorker?.({
+      taskQueue: 'q',
+      workflowBundle: { code: 'exports.mine = async () => {};' },
+    });
+    await expect(options).rejects.toThrow(
+      "plugin perdure: workflowBundle: expected perdure's workflow code, got none; give bundleWorkflowCode the plugin",
     );
   });
 });
