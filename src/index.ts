@@ -175,7 +175,8 @@ export type { ConnectionSettings } from './temporal/connection.js';
 // What a run is, and what it has to say
 export type { Json, JsonObject } from './core/json.js';
 export type { CallOrigin } from './core/calls/idempotency.js';
-export type { ForkInput, RunInput } from './core/input/input.js';
+export type { ForkInput } from './core/input/check-fork.js';
+export type { RunInput } from './core/input/input.js';
 export type { Ask, AskMode, AskReceipt, RefusedMessage } from './core/inbox.js';
 export type {
   FailReason,

@@ -39,10 +39,10 @@ export async function forkMessages(
 
 async function copyMessages(
   { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
-  { run, at, agent, forkFrom = [] }: ForkMessagesInput,
+  { run, runId: firstRunId, at, agent, forkFrom = [] }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
-  const source = await readRun(client, run, { archive }).catch(throwRefused);
+  const source = await readRun(client, run, { archive, firstRunId }).catch(throwRefused);
   const { agent: owner } = source;
   if (owner !== agent && !forkFrom.includes(owner)) {
     throw refused(

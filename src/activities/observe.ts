@@ -1,5 +1,12 @@
 import type { Context } from '@temporalio/activity';
-import { failSpan, inSpan, CLIENT_SPAN, INTERNAL_SPAN } from '../telemetry/spans.js';
+import { CancelledFailure } from '@temporalio/common';
+import {
+  inSpan,
+  quietly,
+  CLIENT_SPAN,
+  INTERNAL_SPAN,
+  type SpanOptions,
+} from '../telemetry/spans.js';
 import type { CallModelInput, RunToolInput, RunToolResult } from '../core/contract.js';
 import { costOf } from '../core/limits.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
@@ -17,6 +24,8 @@ interface ModelCall {
   readonly content: boolean;
 }
 
+type Attributes = SpanOptions['attributes'];
+
 const MICROS = 1e6;
 const MAX_CONTENT = 32_000;
 
@@ -33,43 +42,81 @@ export async function observeModelCall(
     'gen_ai.provider.name': model.provider,
     'gen_ai.request.model': model.name,
     'gen_ai.agent.name': definition.name,
-    ...(content && { 'gen_ai.input.messages': contentText(request.messages) }),
+    ...(content && {
+      'gen_ai.input.messages': quietly(() => contentText(request.messages)) ?? '',
+    }),
   };
-  const options = { kind: CLIENT_SPAN, attributes };
-  return await inSpan(`chat ${model.name}`, options, async (span) => {
-    const calls = meter.createCounter('perdure_model_calls', '', 'Attempts at model calls');
+  const options = { kind: CLIENT_SPAN, attributes, content };
+  const count = (outcome: string): void =>
+    quietlyCount(meter, { ...CALLS, labels: { ...labels, outcome } });
+  return await inSpan(`chat ${model.name}`, options, async (noted) => {
     try {
       const reply = await call();
-      calls.add(1, { ...labels, outcome: reply.finish });
-      // The calls of a decision function have spans and counts of their own.
-      const usage = model.provider === 'function' ? undefined : reply.usage;
-      const { inputTokens = 0, outputTokens = 0, cachedTokens = 0 } = usage ?? {};
-      span.setAttributes({
-        'gen_ai.response.finish_reasons': [reply.finish],
-        ...(usage && {
-          'gen_ai.usage.input_tokens': inputTokens,
-          'gen_ai.usage.output_tokens': outputTokens,
-          'gen_ai.usage.cache_read.input_tokens': cachedTokens,
-        }),
-        ...(reply.requestId !== undefined && { 'gen_ai.response.id': reply.requestId }),
-        ...(content && {
-          'gen_ai.output.messages': contentText([{ role: 'assistant', text: reply.text }]),
-        }),
-      });
-      const tokens = meter.createCounter('perdure_tokens', '', 'Tokens of model calls');
-      tokens.add(inputTokens, { ...labels, type: 'input' });
-      tokens.add(outputTokens, { ...labels, type: 'output' });
-      const cost = usage === undefined ? null : costOf(usage, model.price);
-      if (cost !== null) {
-        const spent = meter.createCounter('perdure_cost_microdollars', '', 'Cost of model calls');
-        spent.add(Math.round(cost * MICROS), labels);
-      }
+      count(reply.finish);
+      noted.attributes(quietly(() => replyAttributes(reply, { model, content })) ?? {});
+      countUsage(meter, reply, { model, labels });
       return reply;
     } catch (error) {
-      calls.add(1, { ...labels, outcome: 'error' });
+      count(isCancellation(error) ? 'cancelled' : 'error');
       throw error;
     }
   });
+}
+
+const CALLS = { name: 'perdure_model_calls', about: 'Attempts at model calls' };
+const TOOLS = { name: 'perdure_tool_calls', about: 'Attempts at tool calls' };
+const TOKENS = { name: 'perdure_tokens', about: 'Tokens of model calls' };
+const COST = { name: 'perdure_cost_microdollars', about: 'Cost of model calls' };
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Adds to a counter. A value that no counter takes, such as a negative one of a custom model, is left out. */
+function quietlyCount(
+  meter: Context['metricMeter'],
+  counted: {
+    readonly name: string;
+    readonly about: string;
+    readonly labels: Labels;
+    readonly value?: number;
+  },
+): void {
+  const { name, about, labels, value = 1 } = counted;
+  quietly(() => meter.createCounter(name, '', about).add(value, labels));
+}
+
+function countUsage(
+  meter: Context['metricMeter'],
+  reply: ModelReply,
+  { model, labels }: Pick<ModelCall, 'model'> & { readonly labels: Labels },
+): void {
+  // The calls of a decision function have spans and counts of their own.
+  if (model.provider === 'function' || reply.usage === undefined) return;
+  const { inputTokens, outputTokens } = reply.usage;
+  quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'input' }, value: inputTokens });
+  quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'output' }, value: outputTokens });
+  const cost = costOf(reply.usage, model.price);
+  if (cost !== null) quietlyCount(meter, { ...COST, labels, value: Math.round(cost * MICROS) });
+}
+
+function replyAttributes(
+  { finish, usage, requestId, text }: ModelReply,
+  { model, content }: Pick<ModelCall, 'model' | 'content'>,
+): Attributes {
+  return {
+    'gen_ai.response.finish_reasons': [finish],
+    ...(usage &&
+      model.provider !== 'function' && {
+        'gen_ai.usage.input_tokens': usage.inputTokens,
+        'gen_ai.usage.output_tokens': usage.outputTokens,
+        'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens,
+      }),
+    ...(requestId !== undefined && { 'gen_ai.response.id': requestId }),
+    ...(content && { 'gen_ai.output.messages': contentText([{ role: 'assistant', text }]) }),
+  };
+}
+
+function isCancellation(error: unknown): boolean {
+  return error instanceof CancelledFailure;
 }
 
 /** Executes a tool call in a span, and counts it. */
@@ -87,17 +134,17 @@ export async function observeToolCall(
     'gen_ai.agent.name': agent,
   };
   const options = { kind: INTERNAL_SPAN, attributes };
-  return await inSpan(`execute_tool ${name}`, options, async (span) => {
-    const calls = meter.createCounter('perdure_tool_calls', '', 'Attempts at tool calls');
-    const count = (outcome: string): void => calls.add(1, { agent, tool: name, outcome });
+  const count = (outcome: string): void =>
+    quietlyCount(meter, { ...TOOLS, labels: { agent, tool: name, outcome } });
+  return await inSpan(`execute_tool ${name}`, options, async (noted) => {
     try {
       const result = await execute();
       const outcome = result.ok === true ? 'ok' : result.ok === false ? 'error' : result.ok;
       count(outcome);
-      if (outcome !== 'ok') failSpan(span, Object.assign(new Error(outcome), { name: outcome }));
+      if (outcome !== 'ok') noted.fail(Object.assign(new Error(outcome), { name: outcome }));
       return result;
     } catch (error) {
-      count('retried');
+      count(isCancellation(error) ? 'cancelled' : 'retried');
       throw error;
     }
   });

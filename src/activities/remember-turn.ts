@@ -1,62 +1,88 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { RememberInput } from '../core/input/turn-inputs.js';
+import { isObject } from '../core/json.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { problemFailure } from './failures.js';
+import { problemFailure, retryFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
-import { rebuildPrompt } from './model/rebuild-prompt.js';
-import { callTurnFunction, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
+import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
+import { findStorageFault } from './storage-faults.js';
+import { callTurnFunction, messagesAt, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
 
-/** Calls the agent's `remember` for a turn that has ended. The input names the prompt by its digest. */
+/**
+ * Calls the agent's `remember` for a turn that has ended. The input names the prompt by its digest. Only what
+ * the function itself throws counts as a failed attempt: a store that is down, and a worker without the
+ * function, leave the turn to a later one.
+ */
 export async function rememberTurn(
   deps: ActivityDependencies,
   input: RememberInput,
 ): Promise<void> {
   const context = Context.current();
-  await withHeartbeat(context, async () => {
-    try {
-      await remember(deps, context, input);
-    } catch (thrown) {
-      context.cancellationSignal.throwIfAborted();
-      throw failureOf(context, thrown);
-    }
-  });
-}
-
-async function remember(
-  deps: ActivityDependencies,
-  context: Context,
-  input: RememberInput,
-): Promise<void> {
-  const prompt = await rebuildPrompt(deps, context, input);
-  const { agent, definition } = prompt.pinned;
-  const memory = agent?.remember;
-  if (!memory) {
-    throw new Error(
-      `agent "${definition.name}" has no remember function on this worker; deploy it again`,
-    );
-  }
-  const { turn, outcome, own, key } = input;
-  // The function gets copies, because it may change them.
-  const ended = structuredClone({ turn, outcome, messages: prompt.messages.slice(-own) });
-  const { save, timeoutMs } = memory;
-  const called = { name: 'remember', prompt, turn, timeoutMs } as const;
-  await callTurnFunction(context, called, (given) =>
-    save(ended, { ...given, idempotencyKey: key }),
+  const failures = failuresBefore(context);
+  await withHeartbeat(
+    context,
+    async () => {
+      const prompt = await rebuild(deps, context, input);
+      const { agent, definition } = prompt.pinned;
+      const memory = agent?.remember;
+      if (!memory) {
+        throw retryFailure(
+          `agent "${definition.name}" has no remember function on this worker; deploy it again`,
+        );
+      }
+      const { turn, outcome, own, key } = input;
+      // The function gets copies, because it may change them.
+      const messages = messagesAt(prompt.messages, own);
+      const ended = structuredClone({ turn, outcome, messages });
+      const { save, timeoutMs } = memory;
+      const called = { name: 'remember', prompt, turn, timeoutMs } as const;
+      try {
+        await callTurnFunction(context, called, (given) =>
+          save(ended, { ...given, idempotencyKey: key }),
+        );
+      } catch (thrown) {
+        context.cancellationSignal.throwIfAborted();
+        throw failureOf(context, thrown, failures + 1);
+      }
+    },
+    () => ({ failures }),
   );
 }
 
+/** Returns how often the function has failed in earlier attempts. */
+function failuresBefore({ info }: Context): number {
+  const details: unknown = info.heartbeatDetails;
+  const failures: unknown = isObject(details) ? details['failures'] : 0;
+  return Number.isInteger(failures) ? Number(failures) : 0;
+}
+
+async function rebuild(
+  deps: ActivityDependencies,
+  context: Context,
+  input: RememberInput,
+): Promise<Prompt> {
+  try {
+    return await rebuildPrompt(deps, context, input);
+  } catch (thrown) {
+    const fault = findStorageFault(thrown);
+    throw fault === null ? thrown : retryFailure(fault.message);
+  }
+}
+
 /** Temporal retries the first failures; the last one carries a report for operators. */
-function failureOf({ info, log }: Context, thrown: unknown): ApplicationFailure {
-  const { attempt } = info;
+function failureOf(context: Context, thrown: unknown, failures: number): ApplicationFailure {
   const message = `remember: ${normalizeError(thrown).message}`;
-  log.warn('remember failed', { attempt, message });
+  context.log.warn('remember failed', { failures, message });
   const type = 'RememberFailed';
-  if (attempt < TURN_FUNCTION_ATTEMPTS) return ApplicationFailure.create({ type, message });
+  if (failures < TURN_FUNCTION_ATTEMPTS) {
+    context.heartbeat({ failures });
+    return ApplicationFailure.create({ type, message });
+  }
   const report = {
     type: 'remember_failed',
-    attempt,
+    attempt: failures,
     waitMs: 0,
     at: Date.now(),
     message: message.slice(0, 300),

@@ -4,6 +4,7 @@ import type { RetrieveQuery, Retriever } from '../agents/retriever.js';
 import type { RetrieveResult } from '../core/contract.js';
 import type { RetrieveInput } from '../core/input/turn-inputs.js';
 import type { RetrievedDocument } from '../core/documents.js';
+import type { Places } from '../core/turn.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import { chain, toPromptMessage } from '../core/transcript/transcript.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
@@ -13,7 +14,7 @@ import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
 import { MAX_DOCUMENTS, recordDocuments, selectDocuments } from './record-documents.js';
 import { withStorageMapping } from './storage-faults.js';
-import { callTurnFunction, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
+import { callTurnFunction, TURN_FUNCTION_ATTEMPTS, messagesAt } from './turn-function.js';
 
 /** The tool by which a model reads the rest of a document. */
 const READ_ON = 'read_result';
@@ -29,10 +30,10 @@ export async function retrieveDocuments(
     const { definition } = prompt.pinned;
     const retriever = findRetriever(context, prompt, input);
     const found = await withFailureMapping(context, definition.name, async () => {
-      const { turn, asked } = input;
+      const { turn, own } = input;
       const { find, timeoutMs } = retriever;
       const called = { name: 'retrieve', prompt, turn, timeoutMs } as const;
-      const query = createQuery(prompt.messages, asked);
+      const query = createQuery(prompt.messages, own);
       const returned = await callTurnFunction(context, called, (given) => find(query, given));
       return selectDocuments(returned, prompt.messages);
     });
@@ -54,9 +55,8 @@ function findRetriever(
   throw blockedToolFailure(context, input, { reason: 'tool_missing', message });
 }
 
-function createQuery(messages: readonly PromptMessage[], asked: number): RetrieveQuery {
-  const query = messages
-    .slice(-asked)
+function createQuery(messages: readonly PromptMessage[], own: Places): RetrieveQuery {
+  const query = messagesAt(messages, own)
     .map(({ text }) => text)
     .join('\n\n');
   // The function gets a copy, because it may change the messages.

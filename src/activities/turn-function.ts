@@ -1,4 +1,6 @@
 import type { Context } from '@temporalio/activity';
+import type { PromptMessage } from '../core/transcript/messages.js';
+import type { Places } from '../core/turn.js';
 import type { RetrieveContext } from '../agents/retriever.js';
 import type { Prompt } from './model/rebuild-prompt.js';
 import { runBoundedOrThrow } from './run-bounded.js';
@@ -6,6 +8,14 @@ import { createLog, toRunIds } from './tool/user-function.js';
 
 /** A turn fails, or is not remembered, after this many attempts that threw. */
 export const TURN_FUNCTION_ATTEMPTS = 3;
+
+/** Returns the messages at these places of a prompt. */
+export function messagesAt(
+  messages: readonly PromptMessage[],
+  places: Places,
+): readonly PromptMessage[] {
+  return places.flatMap(([from, to]) => messages.slice(from, to));
+}
 
 interface TurnFunction {
   readonly name: 'retrieve' | 'remember';

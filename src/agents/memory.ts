@@ -8,7 +8,8 @@ export interface EndedTurn {
   readonly turn: number;
   /**
    * What was said in the turn, oldest first: the messages of people, those of the model, and results of
-   * tools. Messages of a very long turn that a summary has replaced are missing.
+   * tools. Messages of a very long turn that a summary has replaced are missing. Empty if nothing was said, as
+   * in a graph that begins with data.
    */
   readonly messages: readonly PromptMessage[];
   readonly outcome: Outcome;
@@ -17,8 +18,8 @@ export interface EndedTurn {
 /** What `remember` receives beside the turn. */
 export interface RememberContext extends RetrieveContext {
   /**
-   * 64 hex digits: the same in each attempt for this turn, and different for every other turn. Store it
-   * with what you remember, and drop a turn that the store has already.
+   * 64 hex digits: the same in each attempt for this turn, also after a reset, and different for every other
+   * turn. Store what you remember under it, in place of what the store has there: the newest call is right.
    */
   readonly idempotencyKey: string;
 }

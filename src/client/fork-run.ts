@@ -53,7 +53,9 @@ export async function forkRun<Output>(
     );
   }
   const name = agent === undefined ? run.agent : agentName(agent);
-  const fork = { run: source, ...(at !== undefined && { at }) };
+  const [started] = run.events;
+  const runId = started?.type === 'started' ? started.firstRunId : '';
+  const fork = { run: source, ...(at !== undefined && { at }), ...(runId !== '' && { runId }) };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
   const forkId = id ?? newRunId(name);
   const attached = await claimAttachments(blobs, forkId, given);

@@ -3,7 +3,6 @@ import { checkBy } from './decisions.js';
 import type { RunEvent } from './events.js';
 import {
   byteLength,
-  carriedBytes,
   jsonLength,
   inboxProblem,
   assignTurn,
@@ -22,6 +21,7 @@ import { isObject, textField } from './json.js';
 import { promptMessageProblem, promptText, textProblem } from './named-prompts/named-prompt.js';
 import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
+import { MAX_PINNED_BYTES, MAX_PINNED_TOTAL_BYTES, pinnedBytes } from './transcript/pinned.js';
 import { closingReason, inTurn, outcomeOf } from './turn.js';
 
 const FIELDS = [
@@ -43,9 +43,6 @@ const FIELDS = [
 const MAX_ID_CHARACTERS = 200;
 /** Limit on a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
-const MAX_PINNED_BYTES = 16 * 1024;
-/** Limit on all pinned messages together, because they are passed from segment to segment. */
-const MAX_PINNED_TOTAL_BYTES = 128 * 1024;
 
 /** Returns what is wrong with the argument of `ask`, or null. It does not depend on the run's state. */
 export function askProblem(value: unknown): string | null {
@@ -166,13 +163,6 @@ function idIn(value: unknown): string | null {
   if (!isObject(value)) return null;
   const { id } = value;
   return typeof id === 'string' && checkId(id) === null ? id : null;
-}
-
-function pinnedBytes({ transcript, inbox }: RunState): number {
-  const messages = [...transcript.keptAside, ...transcript.messages];
-  const pinned = messages.filter((message) => message.role === 'user' && message.pinned);
-  const waiting = inbox.waiting.filter((message) => message.pinned);
-  return [...pinned, ...waiting].reduce((sum, message) => sum + carriedBytes(message), 0);
 }
 
 /** A message that names a prompt, or has an input for a graph, needs no text. */

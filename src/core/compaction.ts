@@ -105,8 +105,11 @@ export function compact(
   const fresh = emptyTranscript(config.definition);
   const made = [...verbatim, summary, ...tail].reduce<Transcript>(append, fresh);
   const shrunk = { ...made, next: transcript.next + 1 };
+  // The chunks are gone, and with them the places in them.
+  const { offloaded: _, ...left } = counted.turn;
   return {
     ...counted,
+    turn: left,
     transcript: shrunk,
     compaction: { promptTokens: shrunk.tokens, wanted: false, notBelow: shrunk.tokens * GROWTH },
   };

@@ -1,6 +1,9 @@
 import { appendMessage, withTurn } from './change.js';
 import type { BlobRef } from './transcript/messages.js';
+import type { Message } from './transcript/messages.js';
+import { chunkedLength, type Transcript } from './transcript/transcript.js';
 import type { RunState } from './state.js';
+import type { Places } from './turn.js';
 import { sha256Hex } from './digest.js';
 
 /** A document that an agent's `retrieve` has found, as the history records it. */
@@ -24,12 +27,36 @@ export function memoryDue({ config, turn, ending }: RunState): boolean {
 }
 
 /**
- * Returns how many of the newest messages the turn is about, at least one. Messages that were offloaded
- * to a chunk are not counted.
+ * Returns the places in the prompt of what was said in the turn: by people, by the model, and by tools. What
+ * perdure itself has added, and what a summary has replaced, has no place.
  */
-export function askedMessages({ transcript, turn }: RunState): number {
-  const own = transcript.messages.filter((message) => message.turn === turn.number);
-  return Math.max(1, own.length);
+export function ownPlaces({ transcript, turn }: RunState): Places {
+  return joinPlaces(turn.offloaded ?? [], placesIn(transcript.messages, transcript, turn.number));
+}
+
+/** Returns the places of the turn's messages that have gone to a chunk, those of `gone` included. */
+export function offloadedPlaces({ transcript, turn }: RunState, gone: readonly Message[]): Places {
+  return joinPlaces(turn.offloaded ?? [], placesIn(gone, transcript, turn.number));
+}
+
+function placesIn(
+  messages: readonly Message[],
+  transcript: Pick<Transcript, 'chunks'>,
+  turn: number,
+): Places {
+  const before = chunkedLength(transcript);
+  return messages.flatMap((message, index): Places => {
+    const isOwn = message.turn === turn && !(message.role === 'user' && message.origin);
+    return isOwn ? [[before + index, before + index + 1]] : [];
+  });
+}
+
+/** Joins places that follow each other. */
+function joinPlaces(before: Places, after: Places): Places {
+  return [...before, ...after].reduce<Places>((joined, [from, to]) => {
+    const last = joined.at(-1);
+    return last?.[1] === from ? [...joined.slice(0, -1), [last[0], to]] : [...joined, [from, to]];
+  }, []);
 }
 
 /** Appends the documents as messages, in their order. */

@@ -3,7 +3,7 @@ import { fitsInput, segmentFull, type SegmentFacts } from './segments/carry.js';
 import { compactionDue } from './compaction.js';
 import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
-import { askedMessages, memoryDue, retrievalDue } from './documents.js';
+import { memoryDue, retrievalDue } from './documents.js';
 import type { Interruption } from './events.js';
 import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
@@ -58,7 +58,7 @@ export type TimedAction =
       readonly maxOutputTokens: number | null;
     }
   /** Retrieve documents for the turn; the newest `asked` messages are what it is about. */
-  | { readonly type: 'retrieve'; readonly asked: number }
+  | { readonly type: 'retrieve' }
   /** Give the turn that has ended to the agent's `remember`. */
   | { readonly type: 'remember' }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
@@ -137,7 +137,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   }
   const reason = limitReached(state);
   if (reason === null) {
-    if (retrievalDue(state)) return { type: 'retrieve', asked: askedMessages(state) };
+    if (retrievalDue(state)) return { type: 'retrieve' };
     const cut = isRepairing(state) ? null : compactionDue(state);
     if (cut === null) return { type: 'call-model', closing: false, maxOutputTokens };
     if (isArchived(state, cut)) return { type: 'compact', cut, maxOutputTokens };
@@ -163,7 +163,7 @@ function underWay(state: RunState): Action {
     };
   }
   const model = findWork(state, WORK.model);
-  if (findWork(state, WORK.retrieve)) return { type: 'retrieve', asked: askedMessages(state) };
+  if (findWork(state, WORK.retrieve)) return { type: 'retrieve' };
   if (model === undefined) return { type: 'await-work' };
   const { maxOutputTokens } = reserve(state);
   if (model.cut !== undefined) return { type: 'compact', cut: model.cut, maxOutputTokens };

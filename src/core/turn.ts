@@ -42,6 +42,9 @@ export interface SideBranch {
   readonly promptTokens: number;
 }
 
+/** Places in the prompt: from each first one up to, but not including, the second. */
+export type Places = readonly (readonly [from: number, to: number])[];
+
 /** An answer that does not fit the agent's output. `issue` says what is wrong with it. */
 export interface BestEffort {
   readonly output: Json;
@@ -92,6 +95,8 @@ export interface Turn {
   readonly retrieved?: true;
   /** The agent's `remember` has this turn, or has failed to take it. */
   readonly remembered?: true;
+  /** Places of the turn's own messages that have gone to a chunk of the prompt; absent if none have. */
+  readonly offloaded?: Places;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
   /** With `best_effort`: the newest refused answer that could be read in part; absent if there was none. */

@@ -61,24 +61,39 @@ async function readLongest(
   run: ArchivedRun,
   matches: (entry: ArchivedHistory) => boolean,
 ): Promise<ArchivedSegment | null> {
-  const entry = (await archive.list(run))
+  const entries = (await archive.list(run))
     .filter(matches)
-    .toSorted((one, other) => one.at - other.at || one.events - other.events)
-    .at(-1);
-  if (entry === undefined) return null;
-  return { entry, history: parseHistory(await archive.read(run, entry), run) };
-}
-
-function parseHistory(json: string, { id }: ArchivedRun): History {
-  const value = parseJson(json);
-  const events: unknown = isObject(value) ? value['events'] : undefined;
-  try {
-    if (Array.isArray(events)) return historyFromJson({ events });
-  } catch {
-    // The error below names the run.
+    .toSorted((one, other) => other.at - one.at || other.events - one.events);
+  const [newest] = entries;
+  if (newest === undefined) return null;
+  // An earlier copy of the same segment is better than none.
+  for (const entry of entries.filter(({ runId }) => runId === newest.runId)) {
+    const history = parseHistory(await archive.read(run, entry), entry);
+    if (history !== null) return { entry, history };
   }
   throw new ArchiveError(
     'unreadable',
-    `the archived history of run ${JSON.stringify(id)} is damaged; restore it from a backup`,
+    `the archived history of run ${JSON.stringify(run.id)} is damaged; restore it from a backup`,
   );
+}
+
+/** Returns the history of an entry; null if it is damaged. */
+function parseHistory(
+  json: string,
+  { events: count, firstRunId }: ArchivedHistory,
+): History | null {
+  const value = parseJson(json);
+  const events: unknown = isObject(value) ? value['events'] : undefined;
+  if (!Array.isArray(events) || events.length !== count) return null;
+  try {
+    const history = historyFromJson({ events });
+    const decoded = (history.events ?? []).map(decodeEvent);
+    const [started] = decoded;
+    const isWhole = decoded.every(({ id }, index) => id === index + 1);
+    return isWhole && started?.type === 'started' && started.firstRunId === firstRunId
+      ? history
+      : null;
+  } catch {
+    return null;
+  }
 }

@@ -29,12 +29,16 @@ export interface RunReading {
   readonly terminatedWhy: string;
 }
 
-/** Describes a run without reading its history. Rejects with a `NoRunError`. */
+/** Describes the newest run with an id, or that segment, without reading its history. Rejects with a `NoRunError`. */
 export async function describeRun(
   client: Client,
   id: string,
+  runId?: string,
 ): Promise<WorkflowExecutionDescription> {
-  const description = await client.workflow.getHandle(id).describe().catch(rethrowNotFound(id));
+  const description = await client.workflow
+    .getHandle(id, runId)
+    .describe()
+    .catch(rethrowNotFound(id));
   if (description.type === 'agent') return description;
   throw new NoRunError(
     `"${visible(id)}" is a workflow of type "${visible(description.type)}", not a run of perdure`,
@@ -63,7 +67,7 @@ export async function readRun(
     const [started] = run.events;
     const found = started?.type === 'started' ? started.firstRunId : run.runId;
     if (firstRunId === undefined || found === firstRunId) return run;
-    throw new NoRunError(`the id "${visible(id)}" belongs to a newer run`);
+    return await readLiveRun(client, id, await newestSegment(client, id, firstRunId));
   } catch (error) {
     if (archive === undefined || !NoRunError.isInstance(error)) throw error;
     const { namespace } = client.options;
@@ -73,8 +77,21 @@ export async function readRun(
   }
 }
 
-async function readLiveRun(client: Client, id: string): Promise<RunReading> {
-  const description = await describeRun(client, id);
+/** Returns the run id of the newest segment of an older run. Rejects with a `NoRunError` if it is deleted. */
+async function newestSegment(client: Client, id: string, firstRunId: string): Promise<string> {
+  for (let runId = firstRunId; ;) {
+    const history = await client.workflow
+      .getHandle(id, runId)
+      .fetchHistory()
+      .catch(rethrowNotFound(id));
+    const next = history.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
+    if (!next?.newExecutionRunId) return runId;
+    runId = next.newExecutionRunId;
+  }
+}
+
+async function readLiveRun(client: Client, id: string, segment?: string): Promise<RunReading> {
+  const description = await describeRun(client, id, segment);
   const { runId, taskQueue } = description;
   const history = await client.workflow
     .getHandle(id, runId)

@@ -51,7 +51,9 @@ function fileObjects(root: string): ObjectStore {
 async function syncFolders(root: string, from: string): Promise<void> {
   for (let folder = path.dirname(from); folder.length >= root.length;) {
     await syncFolder(folder);
-    folder = path.dirname(folder);
+    const above = path.dirname(folder);
+    if (above === folder) return;
+    folder = above;
   }
 }
 

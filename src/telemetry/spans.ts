@@ -21,43 +21,67 @@ export const INTERNAL_SPAN = SpanKind.INTERNAL;
 export interface SpanOptions {
   readonly kind: SpanKind;
   readonly attributes: Attributes;
+  /** Whether the span may have what is said: the message of an error may quote it. Default: false. */
+  readonly content?: boolean;
+}
+
+/** Something to note about work that is traced. It never throws. */
+export interface Noted {
+  attributes(attributes: Attributes): void;
+  /** Marks the span as failed. */
+  fail(error: unknown): void;
 }
 
 /**
  * Does work in a span, a child of the one under way. Without an OpenTelemetry SDK in the process,
- * there is no span. An exception is noted without secrets, and passed on.
+ * there is no span. An exception is noted without secrets, and passed on. What the SDK, or a processor of
+ * spans, throws never reaches the work: a reply may have been paid for.
  */
 export async function inSpan<T>(
   name: string,
   options: SpanOptions,
-  work: (span: Span) => Promise<T>,
+  work: (noted: Noted) => Promise<T>,
 ): Promise<T> {
-  return await trace
-    .getTracer('perdure')
-    .startActiveSpan(name, options, async (span: Span): Promise<T> => {
-      try {
-        return await work(span);
-      } catch (error) {
-        failSpan(span, error);
-        throw error;
-      } finally {
-        span.end();
-      }
-    });
+  const { kind, attributes, content = false } = options;
+  const span = quietly(() => trace.getTracer('perdure').startSpan(name, { kind, attributes }));
+  const noted: Noted = {
+    attributes(more) {
+      quietly(() => span?.setAttributes(more));
+    },
+    fail(error) {
+      quietly(() => span && failSpan(span, error, content));
+    },
+  };
+  const active = quietly(() => span && trace.setSpan(context.active(), span));
+  try {
+    return await (active ? context.with(active, work, undefined, noted) : work(noted));
+  } catch (error) {
+    noted.fail(error);
+    throw error;
+  } finally {
+    quietly(() => span?.end());
+  }
 }
 
-/** Marks a span as failed. */
-export function failSpan(span: Span, error: unknown): void {
-  const { name, message } =
-    error instanceof Error ? error : { name: 'Error', message: String(error) };
-  span.setAttribute('error.type', name);
-  span.setStatus({ code: SpanStatusCode.ERROR, message: redactMessage(message) });
+function failSpan(span: Span, error: unknown, content: boolean): void {
+  span.setAttribute('error.type', error instanceof Error ? error.name : 'Error');
+  const text = error instanceof Error ? error.message : String(error);
+  span.setStatus({ code: SpanStatusCode.ERROR, ...(content && { message: redactMessage(text) }) });
+}
+
+/** Does something for telemetry. Returns undefined if it throws: telemetry must not fail what it is about. */
+export function quietly<T>(tell: () => T): T | undefined {
+  try {
+    return tell();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns headers for Temporal with the trace under way; the same headers if there is none. */
 export function withTrace(headers: Headers): Headers {
   const carrier: Record<string, string> = {};
-  propagation.inject(context.active(), carrier);
+  quietly(() => propagation.inject(context.active(), carrier));
   if (Object.keys(carrier).length === 0 || headers[TRACE_HEADER] !== undefined) return headers;
   return { ...headers, [TRACE_HEADER]: defaultPayloadConverter.toPayload(carrier) };
 }

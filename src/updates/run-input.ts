@@ -1,7 +1,8 @@
 import { InputError } from '../core/errors.js';
 import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
-import { isProblem, parseRunInput, type ForkInput, type RunInput } from '../core/input/input.js';
+import type { ForkInput } from '../core/input/check-fork.js';
+import { isProblem, parseRunInput, type RunInput } from '../core/input/input.js';
 import type { GivenArtifact } from '../core/input/given-artifacts.js';
 import type { GivenMessage } from '../core/input/given-messages.js';
 import type { Rule } from '../core/requests/rules.js';

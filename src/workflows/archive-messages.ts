@@ -27,7 +27,8 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   const { transcript } = run.state;
   const count = countOverflow(run.state);
   const from = chunkedLength(transcript);
-  const archive = unarchivedRange(run);
+  // Also without a new message: the archive has the history of each segment, and leads to the one before.
+  const archive = run.state.archives ? wholeRange(run) : null;
   if (count === 0 && archive === null) return true;
   const chunk = count === 0 ? null : { from, to: from + count };
   const { historyLength, historySize } = workflowInfo();
@@ -63,10 +64,8 @@ function store(
 
 /** At the end of the run: archives the rest. If that fails, the history still has the messages. */
 export async function archiveAtEnd(run: RunContext): Promise<void> {
-  const { archives, archived: from, transcript } = run.state;
-  if (archives !== true) return;
-  // Also without a new message: the archive has to show how the run ended.
-  const archive = { from, to: transcript.next };
+  if (run.state.archives !== true) return;
+  const archive = wholeRange(run);
   const firstRunId = workflowInfo().firstExecutionRunId;
   const isCanceled = run.state.ending === 'cancelled';
   const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
@@ -83,7 +82,12 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
 }
 
 /** The numbers of the messages that are not in the archive yet; null if there are none. */
-function unarchivedRange({ state }: RunContext): { from: number; to: number } | null {
-  const { next } = state.transcript;
-  return state.archives && next > state.archived ? { from: state.archived, to: next } : null;
+function unarchivedRange(run: RunContext): { from: number; to: number } | null {
+  const range = wholeRange(run);
+  return run.state.archives && range.to > range.from ? range : null;
+}
+
+/** The numbers of the messages that are not in the archive yet, which may be none. */
+function wholeRange({ state }: RunContext): { from: number; to: number } {
+  return { from: state.archived, to: state.transcript.next };
 }

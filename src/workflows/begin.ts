@@ -1,5 +1,5 @@
 import { upsertMemo, workflowInfo } from '@temporalio/workflow';
-import type { ForkInput } from '../core/input/input.js';
+import type { ForkInput } from '../core/input/check-fork.js';
 import { readStart, type Begun } from '../core/segments/start.js';
 import { isLoaded } from '../core/definition/initial-config.js';
 import { interruptionOf } from '../core/work/interruption.js';
@@ -40,10 +40,11 @@ export async function loadRun(run: RunContext): Promise<void> {
 }
 
 /** Puts the messages of another run before all messages of this one, and shows the fork in the memo. */
-async function copyMessages(run: RunContext, { run: source, at }: ForkInput): Promise<void> {
+async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInput): Promise<void> {
   const { name, forkFrom } = run.state.config.definition;
   const input = {
     run: source,
+    ...(runId !== undefined && { runId }),
     agent: name,
     ...(forkFrom && { forkFrom }),
     ...(at !== undefined && { at }),

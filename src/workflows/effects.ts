@@ -42,7 +42,7 @@ function perform(run: RunContext, action: TimedAction): Promise<unknown> {
     case 'run-calls':
       return runCalls(run, action.calls);
     case 'retrieve':
-      return retrieve(run, action.asked);
+      return retrieve(run);
     case 'remember':
       return remember(run);
     case 'archive':

@@ -2,7 +2,7 @@ import { MODEL_BLOCKS, TOOL_BLOCKS } from '../core/blocked.js';
 import type { CallModelInput } from '../core/contract.js';
 import type { RememberInput, RetrieveInput } from '../core/input/turn-inputs.js';
 import type { TimedAction } from '../core/next-action.js';
-import { askedMessages } from '../core/documents.js';
+import { ownPlaces } from '../core/documents.js';
 import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
 import { currentAsking, definitionFor } from '../core/named-prompts/turn-definition.js';
@@ -70,9 +70,9 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
 }
 
 /** Retrieves documents: one activity, whose input does not grow with the conversation. */
-export function retrieve(run: RunContext, asked: number): Promise<unknown> {
+export function retrieve(run: RunContext): Promise<unknown> {
   const { retrieveDocuments } = functionActivities('retrieve', run.state.config);
-  const input = retrieveInput(run, asked);
+  const input = retrieveInput(run);
   return tend(run, {
     name: WORK.retrieve,
     doing: WORK.retrieve,
@@ -84,7 +84,7 @@ export function retrieve(run: RunContext, asked: number): Promise<unknown> {
   });
 }
 
-function retrieveInput(run: RunContext, asked: number): RetrieveInput {
+function retrieveInput(run: RunContext): RetrieveInput {
   const { state } = run;
   const { definition } = state.config;
   return {
@@ -92,7 +92,7 @@ function retrieveInput(run: RunContext, asked: number): RetrieveInput {
     head: state.transcript.head,
     definition: definition.hash,
     turn: state.turn.number,
-    asked,
+    own: ownPlaces(state),
     ...contextFields(run),
   };
 }
@@ -102,8 +102,11 @@ export async function remember(run: RunContext): Promise<void> {
   const outcome = outcomeOf(run.state);
   if (outcome === null) return;
   const { rememberTurn } = functionActivities('remember', run.state.config);
-  const { asked: own, ...named } = retrieveInput(run, askedMessages(run.state));
-  const input: RememberInput = { ...named, own, outcome, key: memoryKey(run.input, run.state) };
+  const input: RememberInput = {
+    ...retrieveInput(run),
+    outcome,
+    key: memoryKey(run.input, run.state),
+  };
   await tend(run, {
     name: WORK.remember,
     doing: WORK.remember,

@@ -12,7 +12,7 @@ import { promptProblem, promptText } from '../../src/core/named-prompts/named-pr
 import { currentDefinition, definitionFor } from '../../src/core/named-prompts/turn-definition.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { batchOf, outcomeOf } from '../../src/core/turn.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
@@ -113,6 +113,66 @@ test('a turn without tools may answer in text, even if text of the agent is a fa
   };
   expect(ended({ message: 'Hello' })).toMatchObject({ reason: 'invalid_output' });
   expect(ended({ prompt: 'talk' })).toMatchObject({ status: 'completed', answer: 'Hi' });
+});
+
+test('a turn without tools executes no call, whatever the server makes of the request', () => {
+  const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+  const calls = [{ name: 'list', arguments: '{}', digest: 'a'.repeat(64) }];
+  const reply = { text: '', calls, finish: 'calls', usage } as const;
+  const results = (ask: Ask) => {
+    const asked = reduce(turnOf(loaded(), ask), { type: 'model-replied', reply, at: 2 });
+    return [batchOf(asked) === null, asked.transcript.messages.at(-1)?.text];
+  };
+  expect(results({ prompt: 'again' })).toEqual([false, '']);
+  expect(results({ prompt: 'talk' })).toEqual([
+    true,
+    expect.stringContaining('this turn may call no tool; answer in text'),
+  ]);
+});
+
+test('a prompt that cannot be filled in leaves a line in the conversation, not its text', () => {
+  const long = definitionWith({ p: { text: template('{{a}}'.repeat(9), { args: ['a'] }) } });
+  const unloaded = initialState(unloadedConfig('a'), { open: true });
+  const texts = (ask: Ask): unknown => {
+    const { event } = acceptMessage(unloaded, ask, 'm');
+    if (event === null) throw new Error('the message was there before');
+    const received = reduce(unloaded, event);
+    const state = { ...received, config: { ...received.config, definition: long } };
+    const begun = reduce(state, { type: 'turn-begun', at: 1 });
+    expect(outcomeOf(begun)).toMatchObject({ status: 'failed', reason: 'input' });
+    return begun.transcript.messages.map(({ text }) => text);
+  };
+  const line = ['[a message that could not be read]'];
+  expect(texts({ prompt: 'p', args: { a: 'x'.repeat(250_000) } })).toEqual(line);
+  expect(texts({ prompt: 'q' })).toEqual(line);
+});
+
+test('prompts that wait count with their text toward the limit of what is pinned', () => {
+  const text = 'x'.repeat(15_000);
+  const state = initialState(
+    { ...unloadedConfig('a'), definition: definitionWith({ p: { text } }) },
+    { open: true },
+  );
+  const ask = { prompt: 'p', pin: true };
+  let waiting = state;
+  let accepted = 0;
+  while (askRefusal(waiting, ask, `m${accepted}`) === null) {
+    const { event } = acceptMessage(waiting, ask, `m${accepted}`);
+    if (event !== null) waiting = reduce(waiting, event);
+    accepted += 1;
+  }
+  expect(accepted).toBe(9);
+  // Before the agent is loaded, nobody knows how long its prompts are.
+  const early = initialState(unloadedConfig('a'), { open: true });
+  const long = definitionWith({ p: { text: 'x'.repeat(20_000) } });
+  const { event } = acceptMessage(early, ask, 'm');
+  const received = event === null ? early : reduce(early, event);
+  const begun = reduce(
+    { ...received, config: { ...received.config, definition: long } },
+    { type: 'turn-begun', at: 1 },
+  );
+  expect(begun.transcript.messages).toMatchObject([{ role: 'user', text: 'x'.repeat(20_000) }]);
+  expect(begun.transcript.messages[0]).not.toHaveProperty('pinned');
 });
 
 test('the message has the name and the arguments only; the text is in the pinned definition', () => {

@@ -95,7 +95,6 @@ describe('within a turn', () => {
     });
     expect(nextAction(withWork(start, waiting('retrieve')))).toEqual({
       type: 'retrieve',
-      asked: 1,
     });
     expect(typeOf(withWork(start, waiting('archive')))).toBe('await-work');
     expect(typeOf(withWork(after(start, update('pause')), waiting('model')))).toBe('call-model');
@@ -139,7 +138,7 @@ describe('within a turn', () => {
 
   test('documents are retrieved before anything is compacted or called', () => {
     const state = begun(config({ retrieve: { timeoutMs: 1 } }));
-    expect(nextAction(state)).toEqual({ type: 'retrieve', asked: 1 });
+    expect(nextAction(state)).toEqual({ type: 'retrieve' });
     expect(typeOf({ ...state, turn: { ...state.turn, retrieved: true } })).toBe('call-model');
   });
 });

@@ -13,6 +13,9 @@ import { ModelError } from '../../src/models/model-error.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
+import { readArchivedSegment } from '../../src/history/archived-run.js';
+import { openStores } from '../../src/storage/file-stores.js';
+import { graphAgent, node, RUN } from '../support/graph-agent.js';
 import { forgetSegments } from '../support/forget-run.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -29,6 +32,19 @@ interface Reading {
 const id = `archived-${randomUUID()}`;
 /** A run without an archive of its end: it was terminated. */
 const cut = `archived-${randomUUID()}`;
+const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+/** A graph without a model. */
+const steps = graphAgent(
+  {
+    start: 'a',
+    nodes: names.map((name, at) => {
+      const next = names[at + 1];
+      return node(name, RUN, { done: next ?? 'end' });
+    }),
+  },
+  Object.fromEntries(names.map((name) => [name, async () => ({ patch: {} })])),
+  { name: 'steps', model: 'm' },
+);
 let rig: Rig;
 let client: PerdureClient;
 let before: Reading;
@@ -68,7 +84,10 @@ beforeAll(async () => {
     },
   };
   const agent = clerk('clerk', { settings: { temperature: 0.5 } });
-  await rig.worker([agent], { models: { m: model }, segment: { steps: 3, bytes: 2_000_000 } });
+  await rig.worker([agent, steps], {
+    models: { m: model },
+    segment: { steps: 3, bytes: 2_000_000 },
+  });
   for (const [turn, text] of ['first', 'second', 'third'].entries()) {
     await client.ask(id, `steps 1 ${text}`, { start: { agent: 'clerk' } });
     await client.result(id, { turn: turn + 1 });
@@ -102,6 +121,71 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.disconnect();
   await rig.close();
+});
+
+test('the archive has each segment, also of a run without messages', async () => {
+  const run = `archived-${randomUUID()}`;
+  await client.start('steps', { id: run, input: {}, archive: true });
+  await client.result(run);
+  const { archive } = openStores(rig.home);
+  const kept = await archive.list({ namespace: rig.client.options.namespace, id: run });
+  const all = await segmentsOf(rig.client, run);
+  expect(all.length).toBeGreaterThan(2);
+  expect(new Set(kept.map(({ runId }) => runId))).toEqual(new Set(all.map(({ runId }) => runId)));
+});
+
+test('a damaged file of the archive is no history, and an earlier copy is used', async () => {
+  const { archive } = openStores(rig.home);
+  const where = { namespace: rig.client.options.namespace, id };
+  const [entry] = (await archive.list(where)).filter(({ runId }) => runId === segments[0]?.runId);
+  if (entry === undefined) throw new Error('the archive does not have the segment');
+  const json = await archive.read(where, entry);
+  const readAs = (given: string, { count = entry.events, first = entry.firstRunId } = {}) =>
+    readArchivedSegment(
+      {
+        write: async () => undefined,
+        list: async () => [{ ...entry, events: count, firstRunId: first }],
+        read: async () => given,
+      },
+      where,
+      entry.runId,
+    );
+  await expect(readAs(json)).resolves.not.toBeNull();
+  const damaged = /is damaged; restore it from a backup/;
+  await expect(readAs('{"events":[]}', { count: 0 })).rejects.toThrow(damaged);
+  await expect(readAs('{"events":[{}]}', { count: 1 })).rejects.toThrow(damaged);
+  await expect(readAs('[null]')).rejects.toThrow(damaged);
+  await expect(readAs(json, { count: entry.events + 1 })).rejects.toThrow(damaged);
+  await expect(readAs(json, { first: 'another' })).rejects.toThrow(damaged);
+  const longer = { ...entry, events: entry.events + 1, at: entry.at + 1 };
+  const found = await readArchivedSegment(
+    {
+      write: async () => undefined,
+      list: async () => [entry, longer],
+      read: async (_run, one) => (one === longer ? '{"events":[{}]}' : json),
+    },
+    where,
+    entry.runId,
+  );
+  expect(found?.events).toHaveLength(entry.events);
+});
+
+test('a fork has the messages of the run that it names, though the id belongs to a newer one', async () => {
+  const source = `archived-${randomUUID()}`;
+  const first = await client.start('clerk', { id: source, message: 'steps 1 of the first' });
+  await client.result(source);
+  const { runId } = await rig.client.workflow.getHandle(first.id).describe();
+  await client.start('clerk', { id: source, message: 'steps 1 of the second', reuseId: true });
+  await client.result(source);
+  const forked = await rig.start({
+    agent: 'clerk',
+    message: 'steps 1 of the fork',
+    fork: { run: source, runId },
+  });
+  await forked.result();
+  const { messages } = await client.transcript(forked.workflowId);
+  const said = messages.flatMap(({ role, text }) => (role === 'user' ? text : []));
+  expect(said).toEqual(['steps 1 of the first', 'steps 1 of the fork']);
 });
 
 describe('a run that the server has deleted', () => {

@@ -5,6 +5,9 @@ import { closeUpdate, statusQuery } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { graphAgent, node, RUN } from '../support/graph-agent.js';
+import { z } from 'zod';
 
 type Save = (ended: EndedTurn, context: RememberContext) => unknown;
 
@@ -19,6 +22,20 @@ const remember: Save = (ended, context) => {
   return save(ended, context);
 };
 
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  effect: 'read',
+  input: z.object({ size: z.int() }),
+  execute: ({ size }) => 'x'.repeat(size),
+});
+const graph = graphAgent(
+  { start: 'only', nodes: [node('only', RUN, { done: 'end' })] },
+  { only: async () => ({ patch: {} }) },
+  { name: 'data', model: 'script' },
+);
+const remembering = { ...graph, remember: { save: remember, timeoutMs: 30_000 } };
+
 beforeAll(async () => {
   desk = await createDesk();
   const agent = { instructions: 'x', model: 'script' };
@@ -27,6 +44,8 @@ beforeAll(async () => {
       defineAgent({ ...agent, name: 'keeper', remember }),
       defineAgent({ ...agent, name: 'hasty', remember: { save: remember, timeout: 50 } }),
       defineAgent({ ...agent, name: 'plain' }),
+      defineAgent({ ...agent, name: 'looker', remember, tools: [look] }),
+      remembering,
     ],
     { segment: { steps: 2, bytes: 2_000_000 } },
   );
@@ -93,6 +112,27 @@ describe('a turn that has ended is remembered', () => {
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'two' });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     await desk.end(handle);
+  });
+
+  test('from its beginning, though the older part of the turn has left the memory', async () => {
+    const long = { look: { size: 20_000 } };
+    desk.script(['before', long, { look: { size: 20_001 } }, { look: { size: 20_002 } }, 'after']);
+    const handle = await desk.rig.start({ agent: 'looker', open: true, message: 'm1' });
+    await outcomeOf(handle, 1);
+    await ask(handle, 'THE QUESTION');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'after', steps: 4 });
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    await desk.end(handle);
+    const [, second] = saved.map(({ ended: { messages } }) =>
+      messages.map(({ role, text }) => (role === 'tool' ? text.length : text)),
+    );
+    expect(second).toEqual(['THE QUESTION', '', 20_000, '', 20_001, '', 20_002, 'after']);
+  });
+
+  test('without what perdure adds, and with nothing if nothing was said', async () => {
+    desk.script([]);
+    await desk.run({ agent: 'data', input: { n: 1 } });
+    expect(saved).toMatchObject([{ ended: { turn: 1, messages: [] } }]);
   });
 
   test('also if it was stopped at a limit', async () => {

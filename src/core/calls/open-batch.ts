@@ -103,6 +103,10 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
+  // Not every server keeps to what the request says.
+  if (currentDefinition(state).toolChoice === 'none') {
+    return answer(notExecuted(call, 'this turn may call no tool; answer in text'));
+  }
   const denied = denial(state, call);
   if (denied !== null) return answer(deniedCall(call, denied));
   const list = listAnswer(state, call);

@@ -1,12 +1,9 @@
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { DecisionRecord } from '../decisions.js';
-import type { GivenArtifact } from '../input/given-artifacts.js';
-import type { TurnContext } from '../input/turn-context.js';
-import type { GivenMessage } from '../input/given-messages.js';
-import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
+import { inboxShape, turnContextShape } from './inbox.js';
 import { isObject } from '../json.js';
-import { artifactShape, attachmentShape, blobShape, callShape, messageShape } from './message.js';
+import { artifactShape, blobShape, callShape, messageShape } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
 import { graphStateShape } from './graph.js';
 import { resultShape } from './result.js';
@@ -19,7 +16,6 @@ import {
   flag,
   hex,
   json,
-  jsonObject,
   list,
   nullable,
   oneOf,
@@ -77,14 +73,11 @@ const phase = tagged<TurnPhase, 'type'>('type', {
   over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
 });
 
-const givenArtifact = fields<GivenArtifact>({
-  name: text,
-  blob: blobShape,
-  kind: text,
-  text: optional(yes),
-  head: text,
-});
-const turnContext = fields<TurnContext>({ value: json, replace: optional(yes) });
+/** A first place in the prompt, and the one after the last. */
+const place = shape<readonly [number, number]>(
+  'two places',
+  (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isSafeInteger),
+);
 const turn = fields<Turn>({
   number: count,
   startedAt: amount,
@@ -96,9 +89,10 @@ const turn = fields<Turn>({
   sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   wokenBy: optional(count),
   prompt: optional(text),
-  context: optional(turnContext),
+  context: optional(turnContextShape),
   retrieved: optional(yes),
   remembered: optional(yes),
+  offloaded: optional(list(place)),
   refusedAnswers: optional(count),
   bestEffort: optional(fields<BestEffort>({ output: json, issue: text })),
   failedSteps: count,
@@ -147,39 +141,6 @@ const transcript = fields<Transcript>({
   tokens: amount,
 });
 
-/** A message's id and its turn. */
-const seen = shape<readonly [string, number]>(
-  'an id and a turn',
-  (value) =>
-    Array.isArray(value) &&
-    value.length === 2 &&
-    typeof value[0] === 'string' &&
-    Number.isSafeInteger(value[1]),
-);
-const inbox = fields<Inbox>({
-  waiting: list(
-    fields<Incoming>({
-      id: text,
-      text,
-      attachments: optional(list(attachmentShape)),
-      turn: count,
-      pinned: optional(yes),
-      refresh: optional(yes),
-      by: optional(text),
-      input: optional(jsonObject),
-      messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
-      prompt: optional(text),
-      args: optional(jsonObject),
-      artifacts: optional(list(givenArtifact)),
-      context: optional(turnContext),
-    }),
-  ),
-  seen: list(seen),
-  lastTurn: count,
-  count: optional(count),
-  refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
-});
-
 const decision = fields<DecisionRecord>({
   what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close', 'revoke', 'undo'),
   id: text,
@@ -211,7 +172,7 @@ export const stateShape = fields<RunState>({
   open: flag,
   startedAt: amount,
   transcript,
-  inbox,
+  inbox: inboxShape,
   total: spent,
   turn,
   recent: list(fields<EndedTurn>({ turn: count, outcome: outcomeShape })),

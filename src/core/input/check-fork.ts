@@ -1,17 +1,35 @@
 import { isObject } from '../json.js';
 import { show } from '../text/format-value.js';
 
+/** The run whose messages a new run begins with. */
+export interface ForkInput {
+  /** Workflow id of the other run. */
+  readonly run: string;
+  /**
+   * Number of the first message that is not copied; default: all are. A step whose calls would lose
+   * their results is not copied either.
+   */
+  readonly at?: number;
+  /** Run id of the first segment of the other run: its id may have been taken again. Default: the newest run. */
+  readonly runId?: string;
+}
+
 /** Returns what is wrong with `fork` in an input, or null. */
 export function checkFork(value: unknown): string | null {
   if (value === undefined) return null;
   if (!isObject(value)) {
     return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
   }
-  const unknown = Object.keys(value).find((key) => key !== 'run' && key !== 'at');
+  const unknown = Object.keys(value).find(
+    (key) => key !== 'run' && key !== 'at' && key !== 'runId',
+  );
   if (unknown !== undefined) return `fork.${unknown}: expected one of run, at; remove this field`;
-  const { run, at } = value;
+  const { run, at, runId } = value;
   if (typeof run !== 'string' || run === '') {
     return `fork.run: expected the id of the run to fork, got ${show(run)}`;
+  }
+  if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
+    return `fork.runId: expected the run id of the first segment, got ${show(runId)}; leave it out`;
   }
   if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
   return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;

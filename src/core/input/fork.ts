@@ -6,6 +6,8 @@ import type { PromptChunk } from '../transcript/transcript.js';
 export interface ForkMessagesInput {
   /** The workflow id of the other run. */
   readonly run: string;
+  /** Run id of the first segment of the other run; absent: of the newest run with the id. */
+  readonly runId?: string;
   /** The agent of the new run. */
   readonly agent: string;
   /** Other agents whose messages this agent may read. */

@@ -11,7 +11,7 @@ import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js'
 import { givenProblem, type GivenMessage } from './given-messages.js';
 import { turnContextProblem, type TurnContext } from './turn-context.js';
 import { checkArtifacts, type GivenArtifact } from './given-artifacts.js';
-import { checkFork } from './check-fork.js';
+import { checkFork, type ForkInput } from './check-fork.js';
 import { checkTags } from './tags.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
 import { show } from '../text/format-value.js';
@@ -69,17 +69,6 @@ export interface RunInput {
    * would be blocked. Default: the run waits until the model answers.
    */
   readonly modelAttempts?: number;
-}
-
-/** The run whose messages a new run begins with. */
-export interface ForkInput {
-  /** Workflow id of the other run. */
-  readonly run: string;
-  /**
-   * Number of the first message that is not copied; default: all are. A step whose calls would lose
-   * their results is not copied either.
-   */
-  readonly at?: number;
 }
 
 /** A refused input. The problem names the field, the value, and the fix. */

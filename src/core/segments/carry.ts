@@ -1,7 +1,9 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
+import { withTurn } from '../change.js';
 import { isKeptVerbatim } from '../compaction.js';
+import { offloadedPlaces } from '../documents.js';
 import { visitsOf } from '../graph/node-tool.js';
 import { SEGMENT, type RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
@@ -68,8 +70,9 @@ export function applyStoredMessages(
   const { pruned: _, ...transcript } = state.transcript;
   if (stored.chunk === null) return { ...state, archived, transcript };
   const gone = transcript.messages.slice(0, stored.chunk.count);
+  const offloaded = offloadedPlaces(state, gone);
   return {
-    ...state,
+    ...(offloaded.length > 0 ? withTurn(state, { offloaded }) : state),
     archived,
     transcript: {
       ...transcript,

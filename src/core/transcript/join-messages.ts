@@ -6,6 +6,7 @@ import type { GivenMessage } from '../input/given-messages.js';
 import { failed } from '../make-outcome.js';
 import { promptText, textProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
+import { fitsPinned } from './pinned.js';
 import { freshTurn } from '../turn.js';
 
 /** Begins the turn of the oldest message that waits. `at`: Unix time in ms. */
@@ -48,7 +49,7 @@ export function joinMessages(state: RunState, at: number): RunState {
         text,
         ...(attachments && { attachments }),
         id,
-        ...(pinned && { pinned }),
+        ...(pinned && fitsPinned(before, message) && { pinned }),
         ...(by !== undefined && { by }),
       });
     },
@@ -61,9 +62,12 @@ function appendGiven(state: RunState, at: number, { role, text }: GivenMessage):
   return appendMessage(state, at, role === 'user' ? { role, text } : { role, text, given: true });
 }
 
+/** A prompt that cannot be filled in leaves a line: the turn fails, and the conversation goes on. */
 function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
   if (prompt === undefined) return text;
-  return promptText(config.definition, { prompt, ...(args && { args }) });
+  const call = { prompt, ...(args && { args }) };
+  if (textProblem(config.definition, call) !== null) return '[a message that could not be read]';
+  return promptText(config.definition, call);
 }
 
 /** The turn uses the newest prompt and the newest context; a message without one changes nothing. */

@@ -16,9 +16,9 @@ export function callKey({ called }: RunInput, state: RunState, call: ToolCall): 
   return idempotencyKey({ ...origin, turn: turn.number, step, index }, call);
 }
 
-/** Returns the idempotency key of what is remembered of the turn that has ended. */
+/** Returns the idempotency key of what is remembered of the turn that has ended, also after a reset in it. */
 export function memoryKey({ called }: RunInput, { turn }: RunState): string {
-  const place = { ...originOf(called), turn: turn.number, step: turn.spent.steps, index: 0 };
+  const place = { ...originOf(called), turn: turn.number, step: 0, index: 0 };
   return idempotencyKey(place, { name: WORK.remember, digest: '' });
 }
 

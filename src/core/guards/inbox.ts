@@ -1,0 +1,61 @@
+import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
+import type { GivenArtifact } from '../input/given-artifacts.js';
+import type { GivenMessage } from '../input/given-messages.js';
+import type { TurnContext } from '../input/turn-context.js';
+import { attachmentShape, blobShape } from './message.js';
+import {
+  amount,
+  count,
+  fields,
+  json,
+  jsonObject,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  shape,
+  text,
+  yes,
+} from './shape.js';
+
+const givenArtifact = fields<GivenArtifact>({
+  name: text,
+  blob: blobShape,
+  kind: text,
+  text: optional(yes),
+  head: text,
+});
+export const turnContextShape = fields<TurnContext>({ value: json, replace: optional(yes) });
+
+/** A message's id and its turn. */
+const seen = shape<readonly [string, number]>(
+  'an id and a turn',
+  (value) =>
+    Array.isArray(value) &&
+    value.length === 2 &&
+    typeof value[0] === 'string' &&
+    Number.isSafeInteger(value[1]),
+);
+export const inboxShape = fields<Inbox>({
+  waiting: list(
+    fields<Incoming>({
+      id: text,
+      text,
+      attachments: optional(list(attachmentShape)),
+      turn: count,
+      pinned: optional(yes),
+      refresh: optional(yes),
+      by: optional(text),
+      input: optional(jsonObject),
+      messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
+      prompt: optional(text),
+      args: optional(jsonObject),
+      artifacts: optional(list(givenArtifact)),
+      context: optional(turnContextShape),
+    }),
+  ),
+  seen: list(seen),
+  lastTurn: count,
+  count: optional(count),
+  refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
+});
