@@ -34,8 +34,16 @@ export function ownPlaces({ transcript, turn }: RunState): Places {
   return joinPlaces(turn.offloaded ?? [], placesIn(transcript.messages, transcript, turn.number));
 }
 
-/** Returns the places of the turn's messages that have gone to a chunk, those of `gone` included. */
-export function offloadedPlaces({ transcript, turn }: RunState, gone: readonly Message[]): Places {
+/**
+ * Returns the places of the turn's messages that have gone to a chunk, those of `gone` included; none for an
+ * agent that has no use for them.
+ */
+export function offloadedPlaces(
+  { config, transcript, turn }: RunState,
+  gone: readonly Message[],
+): Places {
+  const { remember, retrieve } = config.definition;
+  if (remember === undefined && retrieve === undefined) return [];
   return joinPlaces(turn.offloaded ?? [], placesIn(gone, transcript, turn.number));
 }
 
