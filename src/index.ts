@@ -144,6 +144,7 @@ export type { DecisionMethods, OpenRequestFilter } from './client/decision-metho
 export type { ControlMethods } from './client/control-methods.js';
 export type { ReadMethods } from './client/read-methods.js';
 export type * from './client/named-prompts.js';
+export type * from './core/definition/prompt-types.js';
 export type { RunHandle, RunLike } from './client/run-handle.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { AttachOptions } from './client/attach.js';

@@ -1,5 +1,5 @@
 export { agent } from './workflows/agent.js';
-export { runAgent } from './workflows/run-agent.js';
+export { runAgent, type AgentRunInput } from './workflows/run-agent.js';
 export { probe } from './workflows/probe.js';
 export { send, type SendInput } from './workflows/send.js';
 export {

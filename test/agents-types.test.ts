@@ -1,6 +1,7 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { createClient, defineAgent, defineConfig } from '../src/index.js';
+import { createClient, defineAgent, defineConfig, template, type Json } from '../src/index.js';
+import { runAgent } from '../src/workflow.js';
 import {
   binaryClassify,
   classify,
@@ -34,4 +35,36 @@ test('the type of an agent’s output reaches the client', () => {
     expectTypeOf(sure.output).toEqualTypeOf<Classification<'true' | 'false'> | null>();
   };
   expectTypeOf(outcomes).toBeFunction();
+});
+
+test('the type of an agent reaches a workflow that runs it', () => {
+  const person = defineAgent({
+    name: 'p',
+    instructions: 'x',
+    output: z.object({ name: z.string() }),
+    prompts: {
+      age: {
+        text: template('How old is {{who}}?', { args: ['who'] }),
+        output: z.object({ age: z.int() }),
+      },
+    },
+  });
+  defineConfig({ agents: [person] });
+  const workflow = async (): Promise<void> => {
+    const own = await runAgent<typeof person>({ agent: 'p', message: 'x' });
+    expectTypeOf(own.output).toEqualTypeOf<{ name: string } | null>();
+    const asked = await runAgent<typeof person, 'age'>({
+      agent: 'p',
+      prompt: 'age',
+      promptArgs: { who: 'Ann' },
+    });
+    expectTypeOf(asked.output).toEqualTypeOf<{ age: number } | null>();
+    // @ts-expect-error -- the argument is missing
+    await runAgent<typeof person, 'age'>({ agent: 'p', prompt: 'age' });
+    // @ts-expect-error -- there is no such prompt
+    await runAgent<typeof person, 'year'>({ agent: 'p', prompt: 'year' });
+    const untyped = await runAgent({ agent: 'anything', message: 'x' });
+    expectTypeOf(untyped.output).toEqualTypeOf<Json>();
+  };
+  expectTypeOf(workflow).toBeFunction();
 });

@@ -10,13 +10,8 @@ import type { Outcome } from '../core/outcome.js';
 import type { AttachOptions } from './attach.js';
 import type { ArtifactsField } from './store-artifacts.js';
 import type { Batch, BatchOptions, BatchTask } from './batch.js';
-import type {
-  AskMessage,
-  PromptName,
-  PromptOutput,
-  SentPrompt,
-  StartPrompt,
-} from './named-prompts.js';
+import type { AskMessage, SentPrompt } from './named-prompts.js';
+import type { PromptName, PromptOutput, StartPrompt } from '../core/definition/prompt-types.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { ForkOptions } from './fork-run.js';
 import type { ControlMethods } from './control-methods.js';

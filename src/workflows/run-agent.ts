@@ -5,6 +5,14 @@ import {
 } from '@temporalio/workflow';
 import { calledId } from '../core/calls/idempotency.js';
 import type { ParentClose } from '../core/definition/definition.js';
+import type {
+  InputOf,
+  OutputOf,
+  PromptName,
+  PromptOutput,
+  PromptsOf,
+  StartPrompt,
+} from '../core/definition/prompt-types.js';
 import { sha256Hex } from '../core/digest.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/outcome.js';
@@ -12,8 +20,19 @@ import { toChildEnd, runChildOnce } from './calls/run-child-once.js';
 
 const NAME = 'agent';
 
+/** What an agent is run with: as for any run, in the types of the agent. */
+export type AgentRunInput<
+  Agent,
+  Prompt extends PromptName<PromptsOf<Agent>>,
+> = unknown extends Agent
+  ? RunInput
+  : Omit<RunInput, 'input' | 'prompt' | 'promptArgs'> & {
+      readonly input?: InputOf<Agent>;
+    } & StartPrompt<PromptsOf<Agent>, Prompt>;
+
 /**
- * Runs an agent from a workflow of your own. Returns its outcome whatever the status: a limit, a
+ * Runs an agent from a workflow of your own. With the type of the agent, the arguments and the output are typed;
+ * a second type names the prompt that is asked. Returns its outcome whatever the status: a limit, a
  * refusal, or a failed turn is not an exception.
  *
  * After a reset of your workflow, the same call (the first with this input, the second, and so on) is
@@ -27,39 +46,49 @@ const NAME = 'agent';
  * ```ts
  * import { runAgent } from 'perdure/workflow';
  *
- * export async function investigate(incident: string): Promise<string | null> {
- *   const outcome = await runAgent({ agent: 'researcher', message: `Find the cause of ${incident}` });
- *   return outcome.status === 'completed' ? outcome.answer : null;
+ * // Only its type: the code of an agent never runs in a workflow.
+ * import type { researcher } from './agents.js';
+ *
+ * export async function investigate(incident: string): Promise<string | undefined> {
+ *   const message = `Find the cause of ${incident}`;
+ *   const outcome = await runAgent<typeof researcher>({ agent: 'researcher', message });
+ *   return outcome.output?.cause;
  * }
  * ```
  */
-export async function runAgent(
-  input: RunInput,
+export async function runAgent<
+  Agent = unknown,
+  const Prompt extends PromptName<PromptsOf<Agent>> = never,
+>(
+  input: AgentRunInput<Agent, Prompt>,
   options: Pick<
     ChildWorkflowOptions,
     'workflowId' | 'taskQueue' | 'parentClosePolicy' | 'searchAttributes' | 'memo' | 'priority'
   > = {},
-): Promise<Outcome> {
+): Promise<Outcome<PromptOutput<PromptsOf<Agent>, Prompt, OutputOf<Agent>>>> {
   const { namespace, workflowId, originalExecutionRunId } = workflowInfo();
-  const { called: _, ...given } = input;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks its input
+  const { called: _, ...given } = input as RunInput;
   const call = JSON.stringify([options.workflowId ?? null, given]);
   // The id of the original execution: unlike the run id, it survives a reset.
   const callPlace = [namespace, workflowId, originalExecutionRunId, call, timesCalled(call)];
   const key = sha256Hex(JSON.stringify(callPlace));
   const close = closeOf(options.parentClosePolicy);
   try {
-    return await runChildOnce(
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+    return (await runChildOnce(
       given,
       { key, close, summary: `agent ${input.agent}` },
       {
         ...options,
         workflowId: options.workflowId ?? calledId({ workflowId, name: NAME, key }, sha256Hex),
       },
-    );
+    )) as never;
   } catch (error) {
     const { outcome } = toChildEnd(error);
     if (!(error instanceof ChildWorkflowFailure) || outcome === null) throw error;
-    return outcome;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+    return outcome as never;
   }
 }
 

@@ -1,0 +1,52 @@
+import type { Json, JsonObject } from '../json.js';
+import type { Typed, TypedInput, TypedPrompts } from './output-type.js';
+
+/** The names of an agent's prompts; any text if its type is not known. */
+export type PromptName<Prompts> = unknown extends Prompts ? string : keyof Prompts & string;
+
+/** What a prompt takes and gives. */
+interface PromptType {
+  readonly args: object;
+  readonly output: unknown;
+}
+
+type TypeOf<Prompts, Name> = Name extends keyof Prompts
+  ? Prompts[Name] extends PromptType
+    ? Prompts[Name]
+    : never
+  : never;
+
+/** The field with the arguments of a prompt: required if one of them is. */
+export type ArgsField<Prompts, Name, Field extends string = 'args'> = unknown extends Prompts
+  ? { readonly [Key in Field]?: JsonObject }
+  : TypeOf<Prompts, Name>['args'] extends Readonly<Record<string, never>>
+    ? { readonly [Key in Field]?: Readonly<Record<string, never>> }
+    : object extends TypeOf<Prompts, Name>['args']
+      ? { readonly [Key in Field]?: TypeOf<Prompts, Name>['args'] }
+      : { readonly [Key in Field]: TypeOf<Prompts, Name>['args'] };
+
+/** The type of the output of a turn that answers a prompt; `Default`: of a turn without one. */
+export type PromptOutput<Prompts, Name, Default = Json> = [Name] extends [never]
+  ? Default
+  : unknown extends Prompts
+    ? Default
+    : TypeOf<Prompts, Name>['output'];
+
+/** How `start` names a prompt in place of `message`. */
+export type StartPrompt<Prompts, Name extends PromptName<Prompts>> =
+  | { readonly prompt?: never; readonly promptArgs?: never }
+  | ({ readonly prompt: Name; readonly message?: never; readonly messages?: never } & ArgsField<
+      Prompts,
+      Name,
+      'promptArgs'
+    >);
+
+/** The type of an agent's output; any JSON if the agent is not known. */
+export type OutputOf<Agent> = Agent extends Typed<infer Output> ? Output : Json;
+
+/** The type of the `input` of a graph; any JSON object if the agent is not known. */
+export type InputOf<Agent> =
+  Agent extends TypedInput<infer Input> ? (unknown extends Input ? JsonObject : Input) : JsonObject;
+
+/** The types of an agent's prompts. */
+export type PromptsOf<Agent> = Agent extends TypedPrompts<infer Prompts> ? Prompts : unknown;
