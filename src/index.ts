@@ -245,6 +245,8 @@ export {
 } from './core/errors.js';
 export { ArchiveError } from './storage/archive.js';
 export { BlobError } from './storage/blob-store.js';
+export { s3Stores, type S3Options } from './storage/s3-stores.js';
+export type { Stores } from './storage/stores.js';
 export { ModelError, type ModelErrorDetails, type ModelErrorKind } from './models/model-error.js';
 export { ParseError } from './output/parse-error.js';
 export { ToolError } from './tools/tool-error.js';

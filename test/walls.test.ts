@@ -234,7 +234,13 @@ describe('an attempt to break through a wall', () => {
 });
 
 /** Packages that only those pay for who use them. */
-const LAZY = ['@anthropic-ai/sdk', '@modelcontextprotocol/client', 'jiti', 'log-update'];
+const LAZY = [
+  '@anthropic-ai/sdk',
+  '@aws-sdk/client-s3',
+  '@modelcontextprotocol/client',
+  'jiti',
+  'log-update',
+];
 
 test.each(LAZY)('%s is loaded when it is needed, and not before', (name) => {
   const importers = IMPORTS.filter(({ to }) => to === name).map(({ from }) => from);

@@ -51,7 +51,7 @@ export const WALLS: readonly Wall[] = [
   {
     room: 'storage',
     rooms: ['core'],
-    packages: [NODE],
+    packages: [NODE, '@aws-sdk/client-s3'],
     why: 'Blobs, archive, and files on disk know nothing of runs.',
   },
   {

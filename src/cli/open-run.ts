@@ -32,7 +32,7 @@ export async function openRun(
   noteServer(context, await context.server());
   const client = await context.client();
   try {
-    const stores = archive ? openStores(context.home) : {};
+    const stores = archive ? openStores(context.home, context.env) : {};
     const run = await readRun(client, id, stores);
     if (run.description === null) noteArchived(context, run);
     return { client, run };

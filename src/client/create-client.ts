@@ -52,10 +52,15 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const home = settings.home ?? perdureHome(env);
   const { client, disconnect } = await connect(settings, { env, home });
   const taskQueue = resolveTaskQueue(settings, env);
-  const stores = openStores(home);
+  const stores = openStores(home, env);
   const { archive = stores.archive, blobs = stores.blobs } = settings;
   const streams = createRunStreams(client, {
-    sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
+    sources: [
+      liveWorkers(home, {
+        hosts: readLiveHosts(env),
+        unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
+      }),
+    ],
   });
   const { by, config } = settings;
   claim(by);

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { visible } from '../core/text/summaries.js';
 import { reachableUrl } from './live-hosts.js';
 import { readDeltas } from './read-deltas.js';
 import type { LiveSource } from './run-stream.js';
@@ -7,6 +8,8 @@ import { createWorkerFinder, hasExited, removeFile, type KnownWorker } from './w
 
 /** A new worker is found within this time. It then sends what it has received meanwhile. */
 const SCAN_EVERY_MS = 500;
+/** A run that is over, or a worker that starts, needs no notice. */
+const SCANS_BEFORE_NOTICE = 4;
 
 /**
  * The source that reads from all workers announced in PERDURE_HOME, except the one at URL `except`:
@@ -14,7 +17,16 @@ const SCAN_EVERY_MS = 500;
  */
 export function liveWorkers(
   home: string,
-  { except, hosts = [] }: { readonly except?: string; readonly hosts?: readonly string[] } = {},
+  {
+    except,
+    hosts = [],
+    unreachable = () => undefined,
+  }: {
+    readonly except?: string;
+    readonly hosts?: readonly string[];
+    /** Called once for a run of which no worker can be read, with the reason and the fix. */
+    readonly unreachable?: (why: string) => void;
+  } = {},
 ): LiveSource {
   const findWorkers = createWorkerFinder(home);
   return ({ id, taskQueue, namespace }, { batch, signal }) => {
@@ -31,10 +43,15 @@ export function liveWorkers(
       }
     };
     const scan = async (): Promise<void> => {
-      while (!signal.aborted) {
-        for (const worker of await findWorkers()) {
+      for (let scans = 1; !signal.aborted; scans += 1) {
+        const announced = (await findWorkers()).filter(
+          (worker) => worker.taskQueue === taskQueue && worker.namespace === namespace,
+        );
+        const isServed = announced.some((worker) => reachableUrl(worker, hosts) !== null);
+        if (scans === SCANS_BEFORE_NOTICE && !isServed)
+          unreachable(reason(announced, { id, home }));
+        for (const worker of announced) {
           if (reading.has(worker.file) || worker.url === except) continue;
-          if (worker.taskQueue !== taskQueue || worker.namespace !== namespace) continue;
           const url = reachableUrl(worker, hosts);
           if (url === null) continue;
           if (hasExited(worker)) await removeFile(worker);
@@ -46,6 +63,25 @@ export function liveWorkers(
     // Rejects only when the signal aborts.
     scan().catch(() => undefined);
   };
+}
+
+/** Says why no worker can be read. */
+function reason(
+  announced: readonly KnownWorker[],
+  { id, home }: { readonly id: string; readonly home: string },
+): string {
+  const [worker] = announced;
+  const lost = `replies of run ${visible(id)} in progress are not shown until they are complete`;
+  if (worker === undefined) {
+    return (
+      `${lost}: no worker of its task queue announces a live stream in ${home}; use the PERDURE_HOME of the ` +
+      'workers, and start them with `live` (commands do)'
+    );
+  }
+  return (
+    `${lost}: its worker is on ${visible(worker.host)}; name that machine in PERDURE_LIVE_HOSTS, and let the ` +
+    'worker listen there (--live-host)'
+  );
 }
 
 function isRefused(error: unknown): boolean {

@@ -1,21 +1,24 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Archive } from './archive.js';
-import type { BlobStore } from './blob-store.js';
 import { describeDiskError } from './disk-fixes.js';
 import { fileBlobStore } from './file-blob-store.js';
-import { archiveIn, type ObjectStore } from './object-archive.js';
+import { archiveIn, type ObjectStore } from './object-stores.js';
+import { storesAt } from './s3-stores.js';
+import type { Stores } from './stores.js';
 import { syncFolder } from './sync-folder.js';
 import { writeWhole } from './write-file.js';
 
-/** Where large texts and the histories of deleted runs are stored. */
-export interface Stores {
-  readonly blobs: BlobStore;
-  readonly archive: Archive;
-}
-
-/** Returns the stores that workers, clients, and the command share: files below `home`. */
-export function openStores(home: string): Stores {
+/**
+ * Returns the stores that workers, clients, and the command share: what PERDURE_STORE names, else files below
+ * `home`. Throws an `Error` for an unusable PERDURE_STORE.
+ */
+export function openStores(
+  home: string,
+  env: Readonly<Record<string, string | undefined>> = {},
+): Stores {
+  const address = env['PERDURE_STORE']?.trim() ?? '';
+  if (address !== '') return storesAt(address, env);
   return {
     blobs: fileBlobStore(path.join(home, 'blobs')),
     archive: fileArchive(path.join(home, 'archive')),

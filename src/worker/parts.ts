@@ -75,7 +75,7 @@ export function createWorkerParts(
   const stopping = new AbortController();
   // Each prompt that is being rebuilt listens.
   setMaxListeners(0, stopping.signal);
-  const stores = openStores(perdureHome(env));
+  const stores = openStores(perdureHome(env), env);
   const blobs =
     options.blobs === undefined
       ? workerStore(stores.blobs, { verified: true })

@@ -46,12 +46,14 @@ export type AgentRunInput<
  * ```ts
  * import { runAgent } from 'perdure/workflow';
  *
- * // Only its type: the code of an agent never runs in a workflow.
- * import type { researcher } from './agents.js';
+ * import type { Typed } from 'perdure';
+ *
+ * // Or `typeof researcher`, of `import type`: the code of an agent never runs in a workflow.
+ * type Researcher = Typed<{ cause: string }>;
  *
  * export async function investigate(incident: string): Promise<string | undefined> {
  *   const message = `Find the cause of ${incident}`;
- *   const outcome = await runAgent<typeof researcher>({ agent: 'researcher', message });
+ *   const outcome = await runAgent<Researcher>({ agent: 'researcher', message });
  *   return outcome.output?.cause;
  * }
  * ```

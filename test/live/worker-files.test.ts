@@ -135,4 +135,33 @@ describe('the token of a worker', () => {
     over.abort();
     expect(new Set(requests)).toEqual(new Set(['/runs/r/deltas Bearer four']));
   });
+
+  test.each<[string, readonly Partial<LiveWorker>[], RegExp]>([
+    [
+      'no worker is announced',
+      [],
+      /^replies of run r in progress are not shown .* no worker .* use the PERDURE_HOME of the workers/,
+    ],
+    ['one of another task queue is', [{ taskQueue: 'another' }], /no worker of its task queue/],
+    [
+      'one on another machine is',
+      [{ url: 'http://team:1', host: 'team' }],
+      /its worker is on team; name that machine in PERDURE_LIVE_HOSTS/,
+    ],
+  ])('a reader is told once what to do if %s', async (_what, workers, words) => {
+    for (const one of workers) await announce(home, worker(one));
+    const over = new AbortController();
+    const said: string[] = [];
+    const told = new Promise<void>((resolve) => {
+      const unreachable = (why: string): void => {
+        said.push(why);
+        resolve();
+      };
+      const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
+      liveWorkers(home, { unreachable })(run, { batch: () => undefined, signal: over.signal });
+    });
+    await told;
+    over.abort();
+    expect(said).toEqual([expect.stringMatching(words)]);
+  });
 });

@@ -101,10 +101,13 @@ describe('the capabilities of a resolved model', () => {
   }
 
   test('are those of the name at the provider, unless the config overrides them', () => {
-    expect(resolved({}, 'o3')).toEqual(getCapabilities('o3'));
-    expect(resolved({ thinker: { model: 'o3' } }, 'thinker')).toEqual(getCapabilities('o3'));
+    // Only the Responses API has tools of the provider.
+    const chat = { nativeTools: false, computerUse: false };
+    expect(resolved({}, 'o3')).toEqual({ ...getCapabilities('o3'), ...chat });
+    const thinker = { model: 'o3', api: 'responses' } as const;
+    expect(resolved({ thinker }, 'thinker')).toEqual(getCapabilities('o3'));
     const mine = { baseUrl: 'http://127.0.0.1:1/v1', capabilities: { logprobs: false } };
-    expect(resolved({ mine }, 'mine')).toEqual({ ...OPTIMISTIC, logprobs: false });
+    expect(resolved({ mine }, 'mine')).toEqual({ ...OPTIMISTIC, logprobs: false, ...chat });
   });
 
   test('are few for the demo model', () => {

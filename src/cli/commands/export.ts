@@ -49,7 +49,7 @@ interface Opened extends OpenedRun {
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
   const { id, out, segment, all = false } = options;
   checkOptions(options);
-  const { archive } = openStores(context.home);
+  const { archive } = openStores(context.home, context.env);
   const opened = { ...(await openRun(context, id, { archive: true })), archive };
   const { client, run } = opened;
   if (run.description !== null) {

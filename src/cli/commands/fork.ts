@@ -64,7 +64,7 @@ async function start(
       ...(id !== undefined && { id }),
       ...(open && { open }),
     };
-    return await forkRun(client, run.id, given, openStores(context.home));
+    return await forkRun(client, run.id, given, openStores(context.home, context.env));
   } catch (error) {
     if (error instanceof InputError) {
       throw new UsageError(error.message.replace(/^fork\.at:/, '--at:'), { cause: error });

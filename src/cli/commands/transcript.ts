@@ -57,7 +57,7 @@ async function printTranscript(context: CliContext, options: TranscriptOptions):
   if (run.description !== null) {
     noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
   }
-  const { archive } = openStores(context.home);
+  const { archive } = openStores(context.home, context.env);
   if (turns) return await printTurns(context, opened, archive);
   return await printMessages(context, { ...opened, archive }, options);
 }
@@ -90,7 +90,7 @@ async function printMessages(
   const { total } = read;
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
-  const { blobs } = openStores(context.home);
+  const { blobs } = openStores(context.home, context.env);
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
     : messages;

@@ -28,12 +28,12 @@ export async function artifactFiles(given: readonly string[] = []): Promise<Arti
 
 /** Stores the artifacts of a message for the run that the message goes to. */
 export async function ownArtifacts(
-  { home }: CliContext,
+  { home, env }: CliContext,
   run: string,
   artifacts: ArtifactFiles,
 ): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
   if (Object.keys(artifacts).length === 0) return {};
-  return await storeArtifacts(openStores(home).blobs, run, { artifacts }).catch(
+  return await storeArtifacts(openStores(home, env).blobs, run, { artifacts }).catch(
     (error: unknown) => {
       if (!(error instanceof InputError)) throw error;
       throw new UsageError(error.message.replace(/^artifacts/, '--artifact'), { cause: error });

@@ -14,10 +14,10 @@ import { UsageError } from '../exit-codes.js';
  * the URL of an image on to the model's provider. Throws a `UsageError` that names the file and the fix.
  */
 export async function attachedFiles(
-  { home }: CliContext,
+  { home, env }: CliContext,
   names: readonly string[] = [],
 ): Promise<readonly Attachment[]> {
-  const { blobs } = openStores(home);
+  const { blobs } = openStores(home, env);
   return await Promise.all(
     names.map(async (name): Promise<Attachment> => {
       if (/^https?:\/\//i.test(name)) return { type: 'image', url: name };
@@ -34,11 +34,11 @@ export async function attachedFiles(
 
 /** Makes the attachments of a message belong to the run that the message goes to. */
 export async function ownAttachments(
-  { home }: CliContext,
+  { home, env }: CliContext,
   run: string,
   message: { readonly attachments?: readonly Attachment[] },
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
-  return await claimAttachments(openStores(home).blobs, run, message);
+  return await claimAttachments(openStores(home, env).blobs, run, message);
 }
 
 /** Reads a file. Checks its size first, so that a file that no provider accepts is not read. */

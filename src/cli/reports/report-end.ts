@@ -111,7 +111,7 @@ async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string
   if (blob === undefined) return answer;
   const { openStores } = await import('../../storage/file-stores.js');
   try {
-    return await openStores(context.home).blobs.get(blob);
+    return await openStores(context.home, context.env).blobs.get(blob);
   } catch (error) {
     context.note(
       `The answer is truncated: ${error instanceof Error ? error.message : String(error)}`,

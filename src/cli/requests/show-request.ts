@@ -41,13 +41,13 @@ export async function shownRequest(
 
 /** Reads arguments from the blob store, which may be elsewhere; then `unreadable` says why. */
 export async function readable(
-  { home }: CliContext,
+  { home, env }: CliContext,
   request: Request,
 ): Promise<{ readonly request: Request; readonly unreadable: string | null }> {
   if (request.argumentsBlob === undefined) return { request, unreadable: null };
   const { openStores } = await import('../../storage/file-stores.js');
   try {
-    const { blobs } = openStores(home);
+    const { blobs } = openStores(home, env);
     return { request: await withArguments(request, blobs), unreadable: null };
   } catch (error) {
     if (!BlobError.isInstance(error)) throw error;

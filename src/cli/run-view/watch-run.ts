@@ -112,7 +112,8 @@ export async function watchRun(
       const onEvent = (event: StreamEvent): void => {
         if (liveText.add(event)) ticker.draw();
       };
-      void subscribe(context, client, { id, signal: closed.signal, onEvent });
+      const unreachable = (why: string): void => screen.line(why);
+      void subscribe(context, client, { id, signal: closed.signal, onEvent, unreachable });
     }
     if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
     for await (const followed of followRun(client, { id, runId, signal })) {
@@ -219,10 +220,12 @@ async function subscribe(
     id,
     signal,
     onEvent,
+    unreachable,
   }: {
     readonly id: string;
     readonly signal: AbortSignal;
     readonly onEvent: (event: StreamEvent) => void;
+    readonly unreachable: (why: string) => void;
   },
 ): Promise<void> {
   try {
@@ -232,7 +235,7 @@ async function subscribe(
       import('../../live/live-hosts.js'),
     ]);
     const feeds = createRunStreams(client, {
-      sources: [liveWorkers(home, { hosts: readLiveHosts(env) })],
+      sources: [liveWorkers(home, { hosts: readLiveHosts(env), unreachable })],
     });
     for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
   } catch {

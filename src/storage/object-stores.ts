@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { assertSha256, BlobError, type BlobErrorKind, type BlobStore } from './blob-store.js';
+import { RESTORE } from './disk-fixes.js';
 import {
   type Archive,
   ArchiveError,
@@ -87,4 +89,52 @@ function safeName(text: string): string {
   // UTF-16, because in UTF-8 all lone surrogates are the same.
   const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
   return readable === '' ? hash : `${readable}-${hash}`;
+}
+
+/**
+ * Makes a `BlobStore` of a store of objects: `ab/cd/abcd…`. A text is put again each time, with the same bytes
+ * under the same name, which repairs a damaged object. `get` checks the hash.
+ */
+export function blobsIn(objects: ObjectStore): BlobStore {
+  const attempt = async <T>(kind: BlobErrorKind, act: () => Promise<T>): Promise<T> => {
+    try {
+      return await act();
+    } catch (cause) {
+      const verb = kind === 'unwritable' ? 'written to' : 'read in';
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new BlobError(kind, `blobs cannot be ${verb} ${objects.place}: ${why}`, { cause });
+    }
+  };
+  return {
+    async put(text) {
+      const bytes = Buffer.from(text);
+      const sha256 = sha256Of(bytes);
+      await attempt('unwritable', () => objects.put(blobName(sha256), bytes));
+      return { sha256, bytes: bytes.length };
+    },
+    async get({ sha256 }) {
+      assertSha256(sha256);
+      const bytes = await attempt('unreadable', () => objects.get(blobName(sha256)));
+      if (bytes === null) {
+        throw new BlobError(
+          'missing',
+          `blob ${sha256} is missing from ${objects.place}; ${RESTORE}`,
+        );
+      }
+      if (sha256Of(bytes) === sha256) return bytes.toString();
+      const found = `${bytes.length} bytes with another hash`;
+      throw new BlobError(
+        'damaged',
+        `blob ${sha256} in ${objects.place} is damaged (${found}); ${RESTORE}`,
+      );
+    },
+  };
+}
+
+function blobName(sha256: string): string {
+  return `${sha256.slice(0, 2)}/${sha256.slice(2, 4)}/${sha256}`;
+}
+
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }

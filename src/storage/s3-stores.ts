@@ -1,0 +1,174 @@
+import type { S3Client } from '@aws-sdk/client-s3';
+import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
+import type { Stores } from './stores.js';
+
+/** Where in an S3-compatible storage the texts and the archive are. */
+export interface S3Options {
+  readonly bucket: string;
+  /** What the names of all objects begin with, without a `/` at the end; default: nothing. */
+  readonly prefix?: string;
+  /** Default: AWS_REGION, or the region of the AWS profile. */
+  readonly region?: string;
+  /** Address of a storage other than Amazon's; default: AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL. */
+  readonly endpoint?: string;
+  /**
+   * Whether the bucket is a part of the path and not of the host, as most other storages need it. Default:
+   * true with an endpoint.
+   */
+  readonly pathStyle?: boolean;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const CONNECT_MS = 5_000;
+const REQUEST_MS = 30_000;
+
+/**
+ * Makes the stores of workers and clients in an S3-compatible storage: blobs below `blobs/`, and each history
+ * of the archive as one object below `archive/`. The keys come from the process, as AWS's SDK finds them; it is
+ * loaded with the first request, and has to be installed (`@aws-sdk/client-s3`). Throws an `Error` for
+ * an unusable option.
+ *
+ * @example
+ * ```ts
+ * import { createClient, createWorker, defineConfig, s3Stores } from 'perdure';
+ *
+ * const stores = s3Stores({ bucket: 'agents', prefix: 'production', region: 'eu-central-1' });
+ * await createWorker({ config: defineConfig({ agents: [] }), ...stores });
+ * await using client = await createClient(stores);
+ * ```
+ */
+export function s3Stores(options: S3Options): Stores {
+  return storesOf(options, process.env);
+}
+
+/** Returns the stores that PERDURE_STORE names: `s3://bucket/prefix`. Throws an `Error` for any other value. */
+export function storesAt(address: string, env: Environment): Stores {
+  const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
+  if (bucket === undefined) {
+    throw new Error(
+      `PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX, got ${JSON.stringify(address)}; leave it out for files in PERDURE_HOME`,
+    );
+  }
+  return storesOf({ bucket, prefix: prefix.replace(/\/+$/, '') }, env);
+}
+
+function storesOf(options: S3Options, env: Environment): Stores {
+  const { bucket, prefix = '' } = options;
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
+    throw new Error(
+      `bucket: expected 3 to 63 lowercase letters, digits, "." and "-", got ${JSON.stringify(bucket)}`,
+    );
+  }
+  if (prefix !== '' && (prefix.startsWith('/') || prefix.endsWith('/'))) {
+    throw new Error(`prefix: expected no "/" at its ends, got ${JSON.stringify(prefix)}`);
+  }
+  const client = once(async () => await openClient(options, env));
+  const below = (folder: string): ObjectStore =>
+    objectsIn({ bucket, folder: prefix === '' ? folder : `${prefix}/${folder}` }, client);
+  return { blobs: blobsIn(below('blobs')), archive: archiveIn(below('archive')) };
+}
+
+interface Place {
+  readonly bucket: string;
+  readonly folder: string;
+}
+
+function objectsIn({ bucket, folder }: Place, client: () => Promise<S3Client>): ObjectStore {
+  const Bucket = bucket;
+  const keyOf = (name: string): string => `${folder}/${name}`;
+  return {
+    place: `s3://${bucket}/${folder}`,
+    async put(name, bytes) {
+      const { PutObjectCommand } = await loadSdk();
+      const s3 = await client();
+      await s3
+        .send(new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes }))
+        .catch(rethrowWithFix);
+    },
+    async get(name) {
+      const { GetObjectCommand } = await loadSdk();
+      const s3 = await client();
+      try {
+        const { Body: body } = await s3.send(new GetObjectCommand({ Bucket, Key: keyOf(name) }));
+        return body === undefined ? null : Buffer.from(await body.transformToByteArray());
+      } catch (error) {
+        if (error instanceof Error && error.name === 'NoSuchKey') return null;
+        return rethrowWithFix(error);
+      }
+    },
+    async list(below) {
+      const { paginateListObjectsV2 } = await loadSdk();
+      const prefix = keyOf(`${below}/`);
+      const names: string[] = [];
+      const pages = paginateListObjectsV2({ client: await client() }, { Bucket, Prefix: prefix });
+      try {
+        for await (const { Contents: objects = [] } of pages) {
+          names.push(...objects.flatMap(({ Key: key }) => key?.slice(prefix.length) ?? []));
+        }
+      } catch (error) {
+        rethrowWithFix(error);
+      }
+      return names;
+    },
+  };
+}
+
+async function openClient(
+  { region, endpoint, pathStyle }: S3Options,
+  env: Environment,
+): Promise<S3Client> {
+  const { S3Client: Client } = await loadSdk();
+  const address = endpoint ?? env['AWS_ENDPOINT_URL_S3'] ?? env['AWS_ENDPOINT_URL'];
+  const place = region ?? env['AWS_REGION'];
+  return new Client({
+    ...(address !== undefined && { endpoint: address }),
+    ...(place !== undefined && { region: place }),
+    forcePathStyle: pathStyle ?? address !== undefined,
+    // Temporal retries.
+    maxAttempts: 1,
+    requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+    // Other storages do not know the checksums that the SDK adds by default.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+  });
+}
+
+const loadSdk = once(async () => {
+  try {
+    return await import('@aws-sdk/client-s3');
+  } catch (cause) {
+    throw new Error("AWS's SDK cannot be loaded; install it: npm install @aws-sdk/client-s3", {
+      cause,
+    });
+  }
+});
+
+/** Does something once; a failure is tried again. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return async () => {
+    made ??= make();
+    try {
+      return await made;
+    } catch (error) {
+      made = undefined;
+      throw error;
+    }
+  };
+}
+
+const FIXES: Readonly<Record<string, string>> = {
+  NoSuchBucket: 'create the bucket, or correct its name',
+  AccessDenied: 'give the keys of the process the rights to get, put, and list the objects',
+  InvalidAccessKeyId: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage',
+  SignatureDoesNotMatch: 'set AWS_SECRET_ACCESS_KEY to the secret of the key',
+  CredentialsProviderError:
+    'give the process keys, for example by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+};
+
+function rethrowWithFix(cause: unknown): never {
+  const { name, message } = cause instanceof Error ? cause : { name: '', message: String(cause) };
+  const fix = FIXES[name] ?? 'check that the storage can be reached, and its address and region';
+  throw new Error(`${message === '' ? name : message}; ${fix}`, { cause });
+}
