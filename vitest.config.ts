@@ -21,7 +21,7 @@ export default defineConfig({
   test: {
     // The SDK's native module does not bear worker threads.
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -1,0 +1,21 @@
+// A worker of your own that gets an agent: its workflows and activities stay what they are.
+//   perdure dev                       # any server of Temporal will do
+//   TEMPORAL_ADDRESS=127.0.0.1:7233 node --import tsx examples/existing-worker/worker.ts
+//   temporal workflow start --type review --task-queue applications --input '"a-1"'
+import { fileURLToPath } from 'node:url';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { perdurePlugin } from 'perdure';
+import * as activities from './activities.js';
+import { reviewer } from './agents.js';
+
+const connection = await NativeConnection.connect({
+  address: process.env['TEMPORAL_ADDRESS'] ?? '127.0.0.1:7233',
+});
+const worker = await Worker.create({
+  connection,
+  taskQueue: 'applications',
+  workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)),
+  activities,
+  plugins: [perdurePlugin({ agents: [reviewer] })],
+});
+await worker.run();

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { serve } from '@hono/node-server';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createApp } from '../../examples/web-app/app.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { reply } from '../../src/testing/steps.js';
+import { clientOf } from '../support/clerk.js';
+import { startExample, type Example } from '../support/example.js';
+
+let example: Example;
+let client: PerdureClient;
+beforeAll(async () => {
+  example = await startExample('web-app');
+  client = await clientOf(example.rig);
+});
+afterAll(async () => {
+  await client.disconnect();
+  await example.close();
+});
+
+interface Site {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Serves the app on a real port, as the example does. */
+async function open(): Promise<Site> {
+  const { port, server } = await new Promise<{ port: number; server: ReturnType<typeof serve> }>(
+    (resolve) => {
+      const started = serve(
+        { fetch: createApp(client).fetch, hostname: '127.0.0.1', port: 0 },
+        (at) => resolve({ port: at.port, server: started }),
+      );
+    },
+  );
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      if ('closeAllConnections' in server) server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+interface Sent {
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Reads events, as a browser does, until one has this text. */
+async function readUntil(
+  site: Site,
+  path: string,
+  text: string,
+  after?: string,
+): Promise<readonly Sent[]> {
+  const over = new AbortController();
+  const headers = after === undefined ? {} : { 'Last-Event-ID': after };
+  const response = await fetch(site.url + path, { headers, signal: over.signal });
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  const found: Sent[] = [];
+  let rest = '';
+  const decoder = new TextDecoder();
+  for await (const bytes of response.body ?? []) {
+    const blocks = (rest + decoder.decode(bytes, { stream: true })).split('\n\n');
+    rest = blocks.pop() ?? '';
+    found.push(...blocks.map(parse));
+    if (found.some(({ event, data }) => event === 'model-replied' && data.includes(text))) break;
+  }
+  over.abort();
+  return found;
+}
+
+function parse(block: string): Sent {
+  const field = (name: string): string =>
+    block
+      .split('\n')
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2) ?? '';
+  return { id: field('id'), event: field('event'), data: field('data') };
+}
+
+async function say(site: Site, path: string, text: string, id: string = randomUUID()) {
+  const response = await fetch(`${site.url}${path}/messages/${id}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ text }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+test('a conversation goes on where the reader was, though web server and worker restart in between', async () => {
+  const { stub } = example;
+  stub.script(reply.text('Welcome.'), reply.text('At nine.'));
+  const path = `/conversations/${randomUUID()}`;
+  const first = await open();
+  const page = await (await fetch(first.url)).text();
+  expect(page).toContain("new EventSource(base + '/events')");
+  expect((await fetch(`${first.url}${path}/events`)).status).toBe(404);
+  expect(await say(first, path, 'Hello', 'm-1')).toEqual({
+    status: 200,
+    body: { delivered: true },
+  });
+  // The browser sends it again, because it has not seen the answer.
+  expect(await say(first, path, 'Hello', 'm-1')).toMatchObject({ status: 200 });
+  const before = await readUntil(first, `${path}/events`, 'Welcome.');
+  await first.close();
+  await example.restart();
+  const second = await open();
+  expect(await say(second, path, 'When do you open?')).toMatchObject({ status: 200 });
+  const after = await readUntil(second, `${path}/events`, 'At nine.', before.at(-1)?.id);
+  const said = (events: readonly Sent[]) =>
+    events
+      .filter(({ event }) => event === 'message-said' || event === 'model-replied')
+      .map(({ data }) => data);
+  expect(said(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
+  expect(said(after)).toHaveLength(2);
+  expect(said(after).join('\n')).toMatch(/When do you open.*\n.*At nine/);
+  expect(await say(second, path, '  ')).toEqual({
+    status: 400,
+    body: { error: 'message: expected text, got an empty string' },
+  });
+  await second.close();
+  stub.assertConsumed();
+});
