@@ -7,7 +7,7 @@ export async function scheduleReport(client: PerdureClient, id = 'nightly-report
     cron: '0 3 * * *',
     agent: 'reporter',
     message: 'Report on the last day.',
-    // Nobody is there at night: nothing is asked, and a model that is down does not block the run.
+    // At night no one can approve a call or restore a model, so the run fails instead of waiting.
     unattended: 'deny',
     modelAttempts: 5,
     tags: ['nightly'],

@@ -49,7 +49,7 @@ export interface DecideArtifacts {
   list(): Promise<readonly ArtifactInfo[]>;
   /**
    * Returns a whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects with a
-   * `ToolError` if there is no artifact of this name, or if it does not fit the schema.
+   * `ToolError` for an unknown name, and for a value that does not fit the schema.
    */
   readonly get: {
     (name: string): Promise<unknown>;

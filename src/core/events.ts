@@ -47,7 +47,7 @@ export type TurnEvent =
       readonly type: 'model-failed';
       readonly reason: FailReason;
       readonly message: string;
-      /** What was used in vain. */
+      /** Tokens spent on model calls whose results were lost. */
       readonly used?: ReplyUsage;
       readonly at: number;
     }

@@ -40,7 +40,7 @@ export type ActivityProblem =
       readonly type: 'failed';
       readonly reason: FailReason;
       readonly message: string;
-      /** What was used in vain: by the model calls of a decision function that failed. */
+      /** Tokens that a decision function spent on model calls before it failed. */
       readonly used?: ReplyUsage;
       readonly reports?: readonly AttemptReport[];
     };

@@ -34,8 +34,8 @@ export interface Noted {
 
 /**
  * Does work in a span, a child of the one under way. Without an OpenTelemetry SDK in the process,
- * there is no span. An exception is noted without secrets, and passed on. What the SDK, or a processor of
- * spans, throws never reaches the work: a reply may have been paid for.
+ * there is no span. An exception is recorded without secrets and rethrown. Errors from the SDK or from a
+ * span processor are ignored, because failing the work could mean paying for a reply again.
  */
 export async function inSpan<T>(
   name: string,
@@ -69,7 +69,7 @@ function failSpan(span: Span, error: unknown, content: boolean): void {
   span.setStatus({ code: SpanStatusCode.ERROR, ...(content && { message: redactMessage(text) }) });
 }
 
-/** Does something for telemetry. Returns undefined if it throws: telemetry must not fail what it is about. */
+/** Runs telemetry code. Returns undefined if it throws, because telemetry must never fail the work itself. */
 export function quietly<T>(tell: () => T): T | undefined {
   try {
     return tell();
