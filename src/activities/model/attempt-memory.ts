@@ -84,17 +84,17 @@ export async function toPaidReply(
   given: {
     readonly checks: number;
     readonly blobs: BlobStore;
-    /** A larger reply goes to the blob store; default 32 KiB. */
+    /** A larger reply goes to the blob store, and is never inline; default: 32 KiB, or 192 KiB if the store is down. */
     readonly inlineBytes?: number;
   },
 ): Promise<PaidReply | null> {
-  const { checks, blobs, inlineBytes = INLINE_BYTES } = given;
+  const { checks, blobs, inlineBytes } = given;
   const json = JSON.stringify(reply);
   const bytes = Buffer.byteLength(json);
-  if (bytes <= inlineBytes) return { checks, reply };
+  if (bytes <= (inlineBytes ?? INLINE_BYTES)) return { checks, reply };
   const stored = await retryStore(() => blobs.put(json));
   if ('value' in stored) return { checks, blob: stored.value };
-  return bytes <= MAX_INLINE_BYTES ? { checks, reply } : null;
+  return bytes <= (inlineBytes ?? MAX_INLINE_BYTES) ? { checks, reply } : null;
 }
 
 /**
