@@ -16,10 +16,11 @@ export interface ArtifactsField {
   readonly artifacts?: Readonly<Record<string, unknown>>;
 }
 
-/** Larger values belong into files that a tool opens. */
+/** Larger values belong in files that a tool opens. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Characters of the description and of the beginning that the run accepts. */
 const MAX_KIND = 200;
 const MAX_HEAD = 500;
-const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * Stores the artifacts of a message for its run. Rejects with an `InputError` that names the artifact if a name is
