@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { reply } from '../../src/testing/steps.js';
+import type { StartOptions } from '../../src/client/client-types.js';
+import { template } from '../../src/prompts/template.js';
+import { reply, type Step } from '../../src/testing/steps.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk, type Told } from '../support/desk.js';
@@ -23,6 +25,7 @@ let desk: Desk;
 beforeAll(async () => {
   const parts = { instructions: 'Answer.', texts };
   const output = z.object({ city: z.string() });
+  const about = template('It is about {{what}}.', { args: ['what'] });
   const agents = [
     defineAgent({ ...parts, name: 'typed', model: 'm', output, attempts: 3 }),
     defineAgent({
@@ -39,6 +42,25 @@ beforeAll(async () => {
       model: 'o1-mini',
       tools: [look, answer()],
       toolChoice: 'required',
+    }),
+    defineAgent({
+      ...parts,
+      name: 'prompted',
+      model: 'm',
+      tools: [look],
+      attempts: 2,
+      prompts: {
+        plan: { text: about, output: z.object({ steps: z.array(z.string()) }) },
+      },
+      output,
+    }),
+    defineAgent({
+      ...parts,
+      name: 'prompted-caller',
+      model: 'o1-mini',
+      tools: [look, answer()],
+      toolChoice: 'required',
+      prompts: { act: { text: about, tools: ['answer'] }, say: { text: about, tools: [] } },
     }),
   ];
   desk = await openDesk(agents, { m: {}, 'o1-mini': {} });
@@ -83,4 +105,44 @@ test('LB-027 a call is demanded in the author’s words from a model that does n
   ]);
   expect(told.outcome).toMatchObject({ reason: 'tool' });
   expect(prompt(told, 0)).toContain('Use a tool, always.');
+});
+
+/** Runs a prompt, whose argument names the conversation. */
+async function runPrompt(
+  agent: string,
+  name: string,
+  steps: readonly Step[],
+  start: Partial<StartOptions> = {},
+): Promise<Told> {
+  const what = desk.conversation(...steps);
+  const { id } = await desk.client.start(agent, { prompt: name, promptArgs: { what }, ...start });
+  await desk.client.result(id);
+  desk.stub.assertConsumed();
+  return await desk.tell(id, what);
+}
+
+test('LM-038 a turn of a named prompt is closed and repaired in the author’s words, under its schema', async () => {
+  const plan = reply.text('{"steps": ["go"]}');
+  const closed = await runPrompt(
+    'prompted',
+    'plan',
+    [reply.calls([{ name: 'look', arguments: {} }]), plan],
+    { limits: { steps: 1 } },
+  );
+  expect(closed.outcome).toMatchObject({ status: 'stopped', output: { steps: ['go'] } });
+  expect(prompt(closed, 1)).toContain('Time is up, the limit \\"steps\\" was reached. Sum up.');
+  expect(JSON.stringify(closed.requests[1]?.body['response_format'])).toContain('steps');
+  const repaired = await runPrompt('prompted', 'plan', [reply.text('{"city": "Bern"}'), plan]);
+  expect(repaired.outcome).toMatchObject({ status: 'completed', output: { steps: ['go'] } });
+  expect(prompt(repaired, 1)).toMatch(/That was not it \(1\/2\): [^"]*steps[^"]* Once more\./);
+});
+
+test('LB-027 a named prompt with tools demands a call in the author’s words, one without tools does not', async () => {
+  const call = reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]);
+  const acted = await runPrompt('prompted-caller', 'act', [call]);
+  expect(acted.outcome).toMatchObject({ reason: 'tool', answer: 'done' });
+  expect(prompt(acted, 0)).toContain('Use a tool, always.');
+  const said = await runPrompt('prompted-caller', 'say', [reply.text('Well.')]);
+  expect(said.outcome).toMatchObject({ reason: 'answer', answer: 'Well.' });
+  expect(prompt(said, 0)).not.toContain('Use a tool, always.');
 });

@@ -17,6 +17,8 @@ import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
 
+const SCALAR = z.union([z.string(), z.number(), z.boolean()]);
+
 const tool = (name: string) =>
   defineTool({
     name,
@@ -248,6 +250,26 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     const state = initialState({ ...unloadedConfig('a'), definition: long }, { open: true });
     const pinned = { prompt: 'p', args: { a: 'x'.repeat(2_000) }, pin: true };
     expect(askRefusal(state, pinned, 'm')).toContain('pin: expected a prompt of at most 16384');
+  });
+
+  test.each([
+    [{ what: { a: 1 } }, 'args.what: expected a string, or a number, or a boolean, got'],
+    [{ what: [1] }, 'args.what: expected a string'],
+    [{ what: null }, 'args.what: expected a string'],
+    [{ what: 'x', whom: 7 }, 'args.whom: expected a string, or null, got 7'],
+    [{ what: 7, whom: null }, null],
+    [{ what: true, whom: 'x' }, null],
+  ])('of several types are checked: %j', (args, problem) => {
+    const whom = z.string().nullable().optional();
+    const several = definitionWith({
+      p: { text: template('{{what}}', { args: ['what'] }) },
+      q: { text: template('{{what}}, {{whom}}', { args: z.object({ what: SCALAR, whom }) }) },
+    });
+    for (const prompt of 'whom' in args ? ['q'] : ['p', 'q']) {
+      const found = promptProblem(several, { prompt, args });
+      if (problem === null) expect(found).toBeNull();
+      else expect(found).toContain(problem);
+    }
   });
 });
 

@@ -18,6 +18,12 @@ const translator = defineAgent({
     args: z.object({ language: z.enum(['German', 'French']), words: z.int().max(100) }),
   }),
   model: 'translator',
+  prompts: {
+    gloss: {
+      text: template('Explain the word {{word}}.', { args: ['word'] }),
+      output: z.object({ meaning: z.string() }),
+    },
+  },
 });
 const chief = defineAgent({
   name: 'chief',
@@ -52,6 +58,42 @@ test('a called agent with a template takes its arguments as the schema of its to
       },
     },
     required: ['message', 'args'],
+  });
+  await rig.stopWorkers();
+});
+
+test('a called agent with a template and a prompt takes the arguments of both', async () => {
+  const glossary = defineAgent({
+    name: 'glossary',
+    instructions: 'delegate',
+    model: 'chief',
+    agents: [{ agent: translator, prompt: 'gloss' }],
+  });
+  const args = { language: 'French', words: 5 };
+  const models = {
+    chief: scriptedModel([
+      replyCall('translator_gloss', { args, promptArgs: { word: 'pain' } }),
+      replyText('done'),
+    ]),
+    translator: scriptedModel([replyText('{"meaning": "bread"}')]),
+  };
+  await rig.worker([glossary], { models });
+  const { outcome, projection } = await rig.run({ agent: 'glossary', message: 'what is pain?' });
+  expect(outcome.answer).toBe('done');
+  expect(projection.messages.find(({ role }) => role === 'tool')?.text).toContain('bread');
+  expect(models.translator.requests[0]).toMatchObject({
+    instructions: 'Translate into French, in at most 5 words.',
+    messages: [{ text: 'Explain the word pain.' }],
+    responseFormat: { schema: { required: ['meaning'] } },
+  });
+  expect(
+    models.chief.requests[0]?.tools.find(({ name }) => name === 'translator_gloss')?.parameters,
+  ).toMatchObject({
+    properties: {
+      promptArgs: { properties: { word: { type: ['string', 'number', 'boolean'] } } },
+      args: { properties: { language: { enum: ['German', 'French'] } } },
+    },
+    required: ['promptArgs', 'args'],
   });
   await rig.stopWorkers();
 });

@@ -50,7 +50,9 @@ export function argumentProblem(schema: unknown, value: unknown, at: string): st
     const problems = anyOf.map((one: unknown) => argumentProblem(one, value, at));
     if (!problems.includes(null)) return wrong(anyOf.map(shortForm).join(', or '));
   }
-  if (typeof type === 'string' && !hasType(type, value)) return wrong(shortForm(schema));
+  const types = typesOf(type);
+  if (types.length > 0 && !types.some((one) => hasType(one, value)))
+    return wrong(shortForm(schema));
   if (Array.isArray(among) && !among.some((one: Json) => isEqual(one, value))) {
     return wrong(`one of ${among.map((one) => JSON.stringify(one)).join(', ')}`);
   }
@@ -63,10 +65,19 @@ function shortForm(schema: unknown): string {
   const { type, enum: among, const: only } = isObject(schema) ? schema : {};
   if (Array.isArray(among)) return among.map((one) => JSON.stringify(one)).join(' or ');
   if (only !== undefined) return JSON.stringify(only);
+  return typesOf(type).map(typeName).join(', or ') || 'a value';
+}
+
+/** The keyword has one type or a list of them. */
+function typesOf(type: unknown): readonly string[] {
+  return [type].flat().filter((one) => typeof one === 'string');
+}
+
+function typeName(type: string): string {
   if (type === 'integer') return 'a whole number';
   if (type === 'array') return 'a list';
   if (type === 'null') return 'null';
-  return type === 'object' ? 'an object' : `a ${typeof type === 'string' ? type : 'value'}`;
+  return type === 'object' ? 'an object' : `a ${type}`;
 }
 
 function hasType(type: string, value: unknown): boolean {
