@@ -112,7 +112,7 @@ async function runPrompt(
   agent: string,
   name: string,
   steps: readonly Step[],
-  start: Partial<StartOptions> = {},
+  start: Pick<StartOptions, 'limits'> = {},
 ): Promise<Told> {
   const what = desk.conversation(...steps);
   const { id } = await desk.client.start(agent, { prompt: name, promptArgs: { what }, ...start });

@@ -12,6 +12,7 @@ import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { findServerInUse } from '../doctor/server.js';
+import { storeFindings } from '../doctor/store.js';
 import { cliFinding } from '../doctor/temporal-cli.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
@@ -26,7 +27,7 @@ export interface DoctorOptions {
 
 /**
  * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, and asks
- * workers for their agents and models for one token. It changes nothing.
+ * workers for their agents and models for one token. It changes nothing but a store on S3, where it writes a short text.
  */
 export const doctor: Command<DoctorOptions> = {
   declare: (entry) =>
@@ -88,6 +89,7 @@ async function examine(
     configuration,
     await homeFinding(home),
     await permissionsFinding(home),
+    ...(await storeFindings(home, env)),
     found,
     ...(embedded ? [await cliFinding(home, env)] : []),
     ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),

@@ -1,0 +1,33 @@
+import { randomUUID } from 'node:crypto';
+import { openStores } from '../../storage/file-stores.js';
+import { within } from '../../storage/within.js';
+import type { Finding } from './finding.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const WITHIN_MS = 30_000;
+/** Always the same text, so that a store has at most one object from all checks. */
+const PROBE = 'perdure doctor checks that this store can be written and read.\n';
+
+/**
+ * Checks the store that PERDURE_STORE names: writes and reads a text, and lists the archive. Returns none
+ * if the files below PERDURE_HOME are the store, which `homeFinding` checks.
+ */
+export async function storeFindings(home: string, env: Environment): Promise<readonly Finding[]> {
+  const address = env['PERDURE_STORE']?.trim() ?? '';
+  if (address === '') return [];
+  const finding = { name: 'store', data: { address } };
+  try {
+    const { blobs, archive } = openStores(home, env);
+    await within(WITHIN_MS, async () => {
+      await blobs.get(await blobs.put(PROBE));
+      await archive.list({ namespace: 'default', id: randomUUID() });
+    });
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    const fix = `correct PERDURE_STORE (${address}) or AWS's variables, for workers and clients too`;
+    return [{ ...finding, level: 'problem', text, fix }];
+  }
+  const text = `${address}: blobs can be written and read, the archive can be listed`;
+  return [{ ...finding, level: 'ok', text }];
+}

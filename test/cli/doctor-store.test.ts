@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { doctor } from '../../src/cli/commands/doctor.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
+import { runInProcess } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+import { S3_KEYS, startS3, type S3Server } from '../support/s3-server.js';
+
+let rig: Rig;
+let s3: S3Server;
+beforeAll(async () => {
+  [rig, s3] = [await createRig(), await startS3()];
+});
+afterAll(async () => {
+  await rig.close();
+  await s3.close();
+  vi.unstubAllEnvs();
+});
+
+async function storeFinding(
+  store: string | undefined,
+  keys: Readonly<Record<string, string>> = S3_KEYS,
+): Promise<Finding | undefined> {
+  for (const [name, value] of Object.entries(keys)) vi.stubEnv(name, value);
+  const { stdout } = await runInProcess(
+    doctor,
+    { model: false },
+    {
+      home: rig.home,
+      address: inject('temporalAddress'),
+      taskQueue: rig.taskQueue,
+      json: true,
+      env: {
+        AWS_REGION: 'us-east-1',
+        AWS_ENDPOINT_URL_S3: s3.endpoint,
+        ...(store !== undefined && { PERDURE_STORE: store }),
+      },
+    },
+  );
+  const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
+  return findings.find(({ name }) => name === 'store');
+}
+
+test('a store on S3 is written and read, and each fault named with its fix', async () => {
+  expect(await storeFinding(undefined)).toBeUndefined();
+  expect(await storeFinding(`s3://${s3.bucket}/p`)).toMatchObject({
+    level: 'ok',
+    text: `s3://${s3.bucket}/p: blobs can be written and read, the archive can be listed`,
+  });
+  expect(await storeFinding('s3://no-such-bucket')).toMatchObject({
+    level: 'problem',
+    text: expect.stringContaining('create the bucket, or correct its name'),
+  });
+  expect(await storeFinding('/a/folder')).toMatchObject({
+    level: 'problem',
+    text: expect.stringContaining('expected s3://BUCKET'),
+  });
+  const keys = { ...S3_KEYS, AWS_ACCESS_KEY_ID: 'other' };
+  expect(await storeFinding(`s3://${s3.bucket}/p`, keys)).toMatchObject({
+    level: 'problem',
+    text: expect.stringContaining('set AWS_ACCESS_KEY_ID'),
+    fix: expect.stringContaining('correct PERDURE_STORE'),
+  });
+});
