@@ -147,6 +147,18 @@ test.each<[string, number, unknown, string]>([
     { message: 'System role not supported', type: 'BadRequestError', param: null, code: 400 },
     'role:system',
   ],
+  [
+    'llama-cpp-python',
+    500,
+    {
+      message:
+        "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema', 'ctx': {'expected': \"'text' or 'json_object'\"}}\n\n  File \"app.py\", line 376",
+      type: 'internal_server_error',
+      param: null,
+      code: null,
+    },
+    'response_format:json_schema',
+  ],
   ['a template', 400, 'Only user and assistant roles are supported!', 'role:system'],
   [
     'a template without a system role',

@@ -38,7 +38,7 @@ const STATUSES = new Set([400, 422, 500, 501]);
 
 /** How servers refuse a parameter. A value out of range is another matter. */
 const REFUSED =
-  "unsupported|not (?:currently )?(?:supported|allowed|permitted|enabled|available|recogni[sz]ed|implemented)|(?:doesn't|does not|do not|don't|cannot) (?:support|accept|allow|take)|only supports|unrecogni[sz]ed|extra_forbidden|must be verified|is (?:currently )?unavailable|(?:unknown|unexpected) (?:name|parameter|argument|keyword|field|key|property|variant|role)";
+  "unsupported|not (?:currently )?(?:supported|allowed|permitted|enabled|available|recogni[sz]ed|implemented)|(?:doesn't|does not|do not|don't|cannot) (?:support|accept|allow|take)|only supports|unrecogni[sz]ed|extra_forbidden|must be verified|is (?:currently )?unavailable|literal_error|(?:unknown|unexpected) (?:name|parameter|argument|keyword|field|key|property|variant|role)";
 
 /** Begins what a server names beside the refused parameter: the values it takes, what to use instead. */
 const ALTERNATIVES = /expected one of|supported values|must be one of|did you mean|use ['"`]/i;
