@@ -96,7 +96,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
-      return (await waitForResult(client, idOf(run), options)) as never;
+      return (await waitForResult(client, idOf(run), { ...options, archive })) as never;
     },
     ...readMethods(client, { archive, streams }),
     pause: (run, options) => pauseRun(client, idOf(run), withBy(options)),

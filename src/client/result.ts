@@ -8,7 +8,10 @@ import { isObject } from '../core/json.js';
 import { outcomeOf, type Projection } from '../history/projection.js';
 import { describeRun, readRun, type RunReading } from '../history/read-run.js';
 import { previousRunId, readSegmentStart, readSegment } from '../history/segments.js';
-import { InputError, ResultLostError } from '../core/errors.js';
+import { readTurns } from '../history/turn-log.js';
+import { finalOutcome } from '../core/run-status.js';
+import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
+import type { Archive } from '../storage/archive.js';
 
 export interface ResultOptions {
   /** The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn of an open run. */
@@ -17,28 +20,66 @@ export interface ResultOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Where the outcome of a run is read that the server has deleted; absent: only the server is asked. */
+interface ReadFrom {
+  readonly archive?: Archive | undefined;
+}
+
 /**
  * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history through
  * all segments, so it needs no worker. If the run ends before the turn has begun, returns the run's
- * outcome. Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
+ * outcome. Of a run that the server has deleted, it is the outcome that the archive has. Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
  * `ResultLostError`, and with the reason of the signal.
  */
 export async function waitForResult(
   client: Client,
   id: string,
-  { turn, signal = new AbortController().signal }: ResultOptions,
+  { turn, signal = new AbortController().signal, archive }: ResultOptions & ReadFrom,
 ): Promise<Outcome> {
   signal.throwIfAborted();
   if (turn !== undefined && (!Number.isInteger(turn) || turn < 1)) {
     throw new InputError(`turn: expected a whole number from 1, got ${turn}`);
   }
-  const { runId } = await describeRun(client, id);
+  const runId = await liveRunId(client, id, archive);
+  if (runId === null) return await archivedOutcome(client, id, { turn, archive });
   const outcome = (await isOpen(client, id, runId))
-    ? await outcomeOfTurn(client, { id, signal, turn })
+    ? await outcomeOfTurn(client, { id, signal, turn, archive })
     : await outcomeOfTask(client, { id, runId, signal }, turn);
   if (outcome !== null) return outcome;
   signal.throwIfAborted();
   throw new Error(`the server ended the history of run ${visible(id)} before the run`);
+}
+
+/** Returns null for a run that only the archive has. */
+async function liveRunId(client: Client, id: string, archive?: Archive): Promise<string | null> {
+  try {
+    return (await describeRun(client, id)).runId;
+  } catch (error) {
+    if (archive === undefined || !NoRunError.isInstance(error)) throw error;
+    return null;
+  }
+}
+
+async function archivedOutcome(
+  client: Client,
+  id: string,
+  { turn, archive }: Omit<AwaitedTurn, 'id' | 'signal'>,
+): Promise<Outcome> {
+  const run = await readRun(client, id, { archive });
+  const { state } = run.view;
+  const turns = archive === undefined ? [] : (await readTurns(client, run, archive)).turns;
+  const last = Math.max(0, ...turns.map((one) => one.turn));
+  if (turn !== undefined && turn > last) throw noTurn(id, turn, last);
+  const ofTurn = turns.find((one) => one.turn === (turn ?? last))?.outcome ?? null;
+  const ended = state === null ? null : finalOutcome(state);
+  // Without a turn, the run must have ended: the archive may lack the newest turn.
+  const isOfTurn = ended !== null && state?.open === true && state.ending !== 'cancelled';
+  const outcome = turn === undefined ? (isOfTurn ? (ofTurn ?? ended) : ended) : ofTurn;
+  if (outcome !== null) return outcome;
+  const what = turn === undefined ? 'the end' : `turn ${turn}`;
+  throw new ResultLostError(
+    `the server has deleted run ${visible(id)}, and the archive does not have ${what} of it`,
+  );
 }
 
 async function isOpen(client: Client, id: string, runId: string): Promise<boolean> {
@@ -66,9 +107,15 @@ async function outcomeOfTask(
   return null;
 }
 
+interface AwaitedTurn extends ReadFrom {
+  readonly id: string;
+  readonly signal: AbortSignal;
+  readonly turn: number | undefined;
+}
+
 async function outcomeOfTurn(
   client: Client,
-  { id, signal, turn }: { id: string; signal: AbortSignal; turn: number | undefined },
+  { id, signal, turn, archive }: AwaitedTurn,
 ): Promise<Outcome | null> {
   const run = await readRun(client, id);
   const { state } = run.view;
@@ -82,7 +129,7 @@ async function outcomeOfTurn(
   if (found !== null) return found;
   if (turn !== undefined && last !== null && turn > last) throw noTurn(id, turn, last);
   if (state !== null && target < state.turn.number)
-    return await readEarlierTurn(client, run, target);
+    return await readEarlierTurn(client, { ...run, archive }, target);
   for await (const { view } of followRun(client, { id, runId: run.runId, signal })) {
     const outcome = endOfTurn(view, target) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
     if (outcome !== undefined) return outcome;
@@ -108,10 +155,18 @@ function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
   return phase?.type === 'idle' ? phase.outcome : null;
 }
 
-async function readEarlierTurn(client: Client, run: RunReading, turn: number): Promise<Outcome> {
+async function readEarlierTurn(
+  client: Client,
+  run: RunReading & ReadFrom,
+  turn: number,
+): Promise<Outcome> {
   let previous = previousRunId(run.events);
   while (previous !== '') {
-    const segment = await readSegment(client, { id: run.id, runId: previous });
+    const segment = await readSegment(client, {
+      id: run.id,
+      runId: previous,
+      archive: run.archive,
+    });
     if (segment === null) break;
     const outcome = endOfTurn(segment.view, turn);
     if (outcome !== null) return outcome;

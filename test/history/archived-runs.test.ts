@@ -7,6 +7,7 @@ import { fork } from '../../src/cli/commands/fork.js';
 import { status } from '../../src/cli/commands/status.js';
 import { transcript } from '../../src/cli/commands/transcript.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import type { Outcome } from '../../src/core/outcome.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { TurnLog } from '../../src/history/turn-log.js';
 import { ModelError } from '../../src/models/model-error.js';
@@ -23,6 +24,7 @@ import { segmentsOf } from '../support/segments.js';
 
 /** What a reader returns, while the server has the run and after it has deleted it. */
 interface Reading {
+  readonly results: readonly Outcome[];
   readonly status: RunStatus;
   readonly transcript: Awaited<ReturnType<PerdureClient['transcript']>>;
   readonly calls: Awaited<ReturnType<PerdureClient['calls']>>;
@@ -51,7 +53,11 @@ let before: Reading;
 let segments: readonly { readonly runId: string; readonly events: number }[];
 
 async function read(): Promise<Reading> {
+  const results = [1, 2, 3, undefined].map((turn) =>
+    client.result(id, { ...(turn !== undefined && { turn }) }),
+  );
   return {
+    results: await Promise.all(results),
     status: await client.status(id),
     transcript: await client.transcript(id),
     calls: await client.calls(id),
@@ -195,6 +201,8 @@ describe('a run that the server has deleted', () => {
     expect(after.transcript).toEqual(before.transcript);
     expect(after.calls).toEqual(before.calls);
     expect(after.turns).toEqual(before.turns);
+    expect(after.results).toEqual(before.results);
+    await expect(client.result(id, { turn: 4 })).rejects.toThrow('its last one is 3');
     const { archived, historyLength: _, ...rest } = after.status;
     const { historyLength: __, ...expected } = before.status;
     expect(rest).toEqual(expected);
@@ -282,6 +290,9 @@ describe('a run that the server has deleted', () => {
       pending: [],
       archived: { ended: false },
     });
+    const lost = `the server has deleted run ${cut}, and the archive does not have the end of it`;
+    await expect(client.result(cut)).rejects.toThrow(lost);
+    expect(await client.result(cut, { turn: 1 })).toMatchObject({ status: 'completed' });
     const shown = await runInProcess(status, { id: cut }, place());
     expect(shown.stderr).toContain('what happened later, and how it ended, is unknown');
     expect(shown.stdout).toContain('the archive does not have its end');

@@ -153,9 +153,7 @@ test.each<[string, number, unknown, string]>([
     {
       message:
         "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema', 'ctx': {'expected': \"'text' or 'json_object'\"}}\n\n  File \"app.py\", line 376",
-      type: 'internal_server_error',
       param: null,
-      code: null,
     },
     'response_format:json_schema',
   ],

@@ -96,8 +96,10 @@ function unknownName(name: string, agents: readonly Agent[]): UsageError {
 }
 
 async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
-  const { client, run } = await openRun(context, id);
-  noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  const { client, run } = await openRun(context, id, { archive: true });
+  if (run.description !== null) {
+    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
+  }
   const { state } = run.view;
   if (state === null || !isLoaded(state)) {
     throw new Error(`run ${visible(id)} has no graph yet: no worker has loaded its agent`);

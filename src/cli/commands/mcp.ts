@@ -8,6 +8,7 @@ import { createHosting, type Hosting } from '../hosting/hosting.js';
 import type { CliContext } from '../context.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { runsServer } from '../mcp/runs-server.js';
+import { openStores } from '../../storage/file-stores.js';
 import { takeStdout } from '../mcp/protocol-stdout.js';
 import { noteServer } from '../hosting/note-server.js';
 import { formatCount } from '../format/format.js';
@@ -56,6 +57,7 @@ export const mcp: Command<McpOptions> = {
         agents: agents.map(({ name, description }) => ({ name, description })),
         taskQueue,
         client: () => context.client(),
+        archive: openStores(context.home, context.env).archive,
         ensureWorker: (queue: string) => ensureWorker(hostingFor(queue)),
         owner: () => (owner ??= mcpOwner(context.home)),
         allRuns,

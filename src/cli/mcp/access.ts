@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { osUser } from '../input/os-user.js';
+import type { Archive } from '../../storage/archive.js';
 import { requireOwnRun } from './owner.js';
 
 /** What the MCP server needs from the command. */
@@ -10,6 +11,8 @@ export interface RunsAccess {
   readonly client: () => Promise<Client>;
   /** Resolves when a worker serves the queue. Returns whether this process hosts it. */
   readonly ensureWorker: (taskQueue: string) => Promise<boolean>;
+  /** Has the runs that the server has deleted. */
+  readonly archive: Archive;
   /** Returns the secret that marks the runs that this server starts. */
   readonly owner: () => Promise<string>;
   /** Serve every run of the namespace, not only the runs that this server started. */
@@ -20,11 +23,11 @@ export interface RunsAccess {
 
 /** Returns the client for a run. Throws a `NoRunError` if the server does not serve that run. */
 export async function clientFor(
-  { client, owner, allRuns }: RunsAccess,
+  { client, owner, allRuns, archive }: RunsAccess,
   run: string,
 ): Promise<Client> {
   const connected = await client();
-  if (!allRuns) await requireOwnRun(connected, run, await owner());
+  if (!allRuns) await requireOwnRun(connected, { run, owner: await owner() }, archive);
   return connected;
 }
 

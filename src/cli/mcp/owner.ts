@@ -5,6 +5,9 @@ import type { Client } from '@temporalio/client';
 import { sha256Hex } from '../../core/digest.js';
 import { isObject } from '../../core/json.js';
 import { visible } from '../../core/text/summaries.js';
+import { newestArchived } from '../../history/archived-run.js';
+import { decodeFields } from '../../history/payloads.js';
+import type { Archive } from '../../storage/archive.js';
 import { describeRun } from '../../history/read-run.js';
 import { NoRunError } from '../../core/errors.js';
 
@@ -26,10 +29,28 @@ export function ownedMemo(owner: string, run: string): Readonly<Record<string, s
 }
 
 /** Throws a `NoRunError` for a run that another program, server, or user started. */
-export async function requireOwnRun(client: Client, run: string, owner: string): Promise<void> {
-  const { memo } = await describeRun(client, run).catch(asUnknownRun(run));
+export async function requireOwnRun(
+  client: Client,
+  { run, owner }: { readonly run: string; readonly owner: string },
+  archive?: Archive,
+): Promise<void> {
+  const memo = await memoOf(client, run, archive).catch(asUnknownRun(run));
   if (isObject(memo) && memo[MEMO_FIELD] === ownedMemo(owner, run)[MEMO_FIELD]) return;
   asUnknownRun(run)(new NoRunError(run));
+}
+
+/** Reads the memo of a run; of one that the server has deleted, the memo that it began its last segment with. */
+async function memoOf(client: Client, id: string, archive?: Archive): Promise<unknown> {
+  try {
+    return (await describeRun(client, id)).memo;
+  } catch (error) {
+    if (archive === undefined || !NoRunError.isInstance(error)) throw error;
+    const found = await newestArchived(archive, { namespace: client.options.namespace, id });
+    const [started] = found?.history.events ?? [];
+    const memo = started?.workflowExecutionStartedEventAttributes?.memo;
+    if (found === null) throw error;
+    return decodeFields(memo?.fields ?? {});
+  }
 }
 
 /** Uses the same message for a foreign run and for no run, so that ids cannot be discovered. */

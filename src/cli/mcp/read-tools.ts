@@ -19,8 +19,9 @@ const LONGEST_WAIT_SECONDS = 300;
 
 /** Adds the tools that read runs. They need no worker. */
 export function addReadTools(server: McpServer, access: RunsAccess): void {
+  const { archive } = access;
   const readStatus = async (id: string): Promise<RunStatus> =>
-    toRunStatus(await readRun(await clientFor(access, id), id), Date.now());
+    toRunStatus(await readRun(await clientFor(access, id), id, { archive }), Date.now());
   server.registerTool(
     'agent_status',
     {
@@ -56,7 +57,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
       }
       const client = await clientFor(access, id);
       const outcome = await withinSeconds(seconds, mcpReq.signal, (signal) =>
-        waitForResult(client, id, { signal }),
+        waitForResult(client, id, { signal, archive }),
       );
       return toolResult(
         outcome === null ? unfinishedAnswer(await readStatus(id)) : endedAnswer(id, outcome),

@@ -95,7 +95,7 @@ async function startOnce(
   } catch (error) {
     if (!IdTakenError.isInstance(error)) throw error;
   }
-  await requireOwnRun(client, id, owner);
+  await requireOwnRun(client, { run: id, owner });
   const existing = await readRun(client, id);
   // The input of a later segment has no message.
   const message = existing.view.input?.message ?? input.message;

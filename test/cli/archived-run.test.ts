@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { graph } from '../../src/cli/commands/graph.js';
+import { ownedMemo } from '../../src/cli/mcp/owner.js';
+import { runsServer } from '../../src/cli/mcp/runs-server.js';
+import type { RunsAccess } from '../../src/cli/mcp/access.js';
+import { openStores } from '../../src/storage/file-stores.js';
+import { createRunInput } from '../../src/updates/run-input.js';
+import { startRun } from '../../src/updates/start.js';
+import { clerk } from '../support/clerk.js';
+import { obedientModel } from '../support/conversation.js';
+import { forgetSegments } from '../support/forget-run.js';
+import { runInProcess } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const OWNER = 'the secret of one server';
+
+let rig: Rig;
+/** A run that the MCP server started, and that Temporal has deleted. */
+const id = `archived-${randomUUID()}`;
+beforeAll(async () => {
+  rig = await createRig();
+  await rig.worker([clerk()], { models: { m: obedientModel() } });
+  const input = createRunInput('clerk', { message: 'steps 1 then done', archive: true });
+  const memo = ownedMemo(OWNER, id);
+  const { runId } = await startRun(rig.client, input, { id, taskQueue: rig.taskQueue, memo });
+  await rig.client.workflow.getHandle(id).result();
+  rig.exempt('the test deletes it', id);
+  await forgetSegments(rig.client, id, [runId]);
+}, 120_000);
+afterAll(async () => await rig.close());
+
+interface Answer {
+  readonly isError?: boolean | undefined;
+  readonly structuredContent?: unknown;
+}
+
+async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Promise<Answer[]> {
+  const server = runsServer({
+    agents: [],
+    taskQueue: rig.taskQueue,
+    client: async () => rig.client,
+    archive: openStores(rig.home).archive,
+    ensureWorker: async () => false,
+    owner: async () => owner,
+    canDecide: false,
+    ...given,
+  });
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  const client = new Client({ name: 'test', version: '1' });
+  await Promise.all([server.connect(theirs), client.connect(ours)]);
+  try {
+    const tools = ['agent_status', 'agent_result'];
+    return await Promise.all(
+      tools.map((name) => client.callTool({ name, arguments: { id } }) as Promise<Answer>),
+    );
+  } finally {
+    await client.close();
+  }
+}
+
+test('the MCP server reads its own runs from the archive, and no other server’s', async () => {
+  for (const answers of [
+    await askServer({ allRuns: false }, OWNER),
+    await askServer({ allRuns: true }, 'another'),
+  ]) {
+    for (const { isError, structuredContent } of answers) {
+      expect(isError ?? false).toBe(false);
+      expect(JSON.stringify(structuredContent)).toContain('"reason":"answer"');
+    }
+  }
+  const foreign = await askServer({ allRuns: false }, 'another');
+  expect(foreign.map(({ isError }) => isError)).toEqual([true, true]);
+});
+
+test('the drawing of a run comes from the archive', async () => {
+  const place = {
+    address: inject('temporalAddress'),
+    home: rig.home,
+    taskQueue: rig.taskQueue,
+  };
+  const { stdout, stderr } = await runInProcess(graph, { run: id }, place);
+  expect(stdout).toContain('n0 -->|"text"| finish');
+  expect(stderr).toContain('The server has deleted run');
+});
