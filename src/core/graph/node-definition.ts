@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { RunState } from '../state.js';
-import { PLAN_SCHEMA } from '../plan/plan-schema.js';
+import { planSchema } from '../plan/plan-schema.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode } from './node-tool.js';
 
@@ -34,7 +34,8 @@ export function definitionAt(
     }
     case 'plan': {
       if (node.planning === 'catalog') return { ...definition, toolCalls: 'parallel' };
-      const output = { type: 'json', name: 'plan', schema: PLAN_SCHEMA } as const;
+      const schema = planSchema(definition.tools.map(({ name }) => name));
+      const output = { type: 'json', name: 'plan', schema } as const;
       return { ...definition, output, toolChoice: 'none', attempts: node.attempts };
     }
     case 'answer':

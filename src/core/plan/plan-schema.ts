@@ -2,8 +2,11 @@ import type { JsonObject } from '../json.js';
 
 const ids = { type: 'array', items: { type: 'string' } };
 
-/** The JSON schema of a whole plan. What a schema cannot say, `planProblem` checks. */
-export const PLAN_SCHEMA: JsonObject = {
+/**
+ * Returns the JSON schema of a whole plan of calls of these tools. What a schema cannot say, `planProblem`
+ * checks. Naming the tools keeps a small model from inventing some, where its server enforces the schema.
+ */
+export const planSchema = (tools: readonly string[]): JsonObject => ({
   type: 'object',
   properties: {
     actions: {
@@ -12,7 +15,7 @@ export const PLAN_SCHEMA: JsonObject = {
         type: 'object',
         properties: {
           id: { type: 'string', description: 'a1, a2, …' },
-          tool: { type: 'string', description: "the tool's name" },
+          tool: { type: 'string', enum: [...tools] },
           arguments: {
             type: 'object',
             description:
@@ -26,4 +29,4 @@ export const PLAN_SCHEMA: JsonObject = {
     answer: { type: 'string', description: 'the answer, if there is nothing to do' },
   },
   required: ['actions'],
-};
+});
