@@ -7,7 +7,7 @@ import { defineTool } from '../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from './support/rig.js';
 
 // A real server that speaks OpenAI's API, small models included:
-//   llama-server -m model.gguf --port 8080
+//   llama-server -m model.gguf --jinja --port 8080
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 PERDURE_MODEL=any npm run test:live
 // What is asserted is the form, for a small model has little sense.
 
@@ -67,7 +67,7 @@ const agents = [
     model,
     tools: [switchLamp],
     limits: { steps: 8 },
-    settings: { ...settings, maxOutputTokens: 200 },
+    settings: { ...settings, maxOutputTokens: 500 },
   }),
 ];
 

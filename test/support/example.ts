@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/cli/input/load-config.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from './rig.js';
 
-/** An example as it lies in the repository, on a worker whose model is the stub. */
+/** An example as it lies in the repository, on a worker whose model is the stub, or a real one. */
 export interface Example {
   readonly rig: Rig;
   readonly stub: Stub;
@@ -12,7 +12,11 @@ export interface Example {
   close(): Promise<void>;
 }
 
-export async function startExample(name: string): Promise<Example> {
+/** Starts an example. `live`: the variables of a real model, instead of the stub's. */
+export async function startExample(
+  name: string,
+  live?: Readonly<Record<string, string>>,
+): Promise<Example> {
   const [rig, stub] = [await createRig(), await startStub()];
   const { agents, models, rules } = await loadConfig({
     folder: resolve('examples', name),
@@ -22,6 +26,7 @@ export async function startExample(name: string): Promise<Example> {
     PERDURE_HOME: rig.home,
     PERDURE_MODEL: 'stub',
     OPENAI_BASE_URL: stub.baseUrl,
+    ...live,
   };
   const restart = async (): Promise<void> => {
     await rig.stopWorkers();

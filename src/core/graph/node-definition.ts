@@ -34,7 +34,7 @@ export function definitionAt(
     }
     case 'plan': {
       if (node.planning === 'catalog') return { ...definition, toolCalls: 'parallel' };
-      const schema = planSchema(definition.tools.map(({ name }) => name));
+      const schema = planSchema(definition.tools.map((tool) => tool.name));
       const output = { type: 'json', name: 'plan', schema } as const;
       return { ...definition, output, toolChoice: 'none', attempts: node.attempts };
     }
