@@ -1,11 +1,6 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
 import type { Effects } from '../core/loop.js';
-import {
-  FIRST_MESSAGE_MS,
-  nextAction,
-  type AtOnceAction,
-  type TimedAction,
-} from '../core/next-action.js';
+import { FIRST_MESSAGE_MS, type AtOnceAction, type TimedAction } from '../core/next-action.js';
 import { outcomeOf } from '../core/turn.js';
 import { archiveForCompaction } from './archive-messages.js';
 import { loadRun } from './begin.js';
@@ -18,7 +13,7 @@ import { WORK } from '../core/work/work.js';
 import { checkProposal } from './check-decision.js';
 import { requestsChanged } from './requests.js';
 import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
-import { segmentFacts } from './segment-facts.js';
+import { actionNow, segmentFacts } from './segment-facts.js';
 import { updatesHandled } from './updates-handled.js';
 import { recordTurnMemo } from './visibility.js';
 
@@ -96,7 +91,7 @@ function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<void> 
 
 /** Whether the run has something else to do than to wait. */
 function isOther(run: RunContext, { type }: TimedAction): boolean {
-  return nextAction(run.state, segmentFacts(), Date.now()).type !== type;
+  return actionNow(run).type !== type;
 }
 
 async function untilChange(run: RunContext, action: TimedAction): Promise<void> {

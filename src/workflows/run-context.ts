@@ -4,6 +4,7 @@ import type { RunInput } from '../core/input/input.js';
 import type { ContextFields } from '../core/input/turn-context.js';
 import { interruptionOf } from '../core/work/interruption.js';
 import { record as recordFact, type Run } from '../core/loop.js';
+import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import { blocks } from '../core/work/work.js';
@@ -37,6 +38,17 @@ export interface RunContext extends Run {
   expiryTimer: { readonly at: number; readonly scope: CancellationScope } | null;
   /** Ids of the open requests that the memo has. */
   shownRequests: string;
+  /** The next action that was found last, and what it was found for; null before the first time. */
+  last: LastAction | null;
+}
+
+/** A next action, with the state and the moment in the history that it belongs to. */
+export interface LastAction {
+  readonly state: RunState;
+  /** Unix time in ms. */
+  readonly now: number;
+  readonly historyEvents: number;
+  readonly action: Action;
 }
 
 /** Creates the context of a segment. `shown`: the status that the search attributes show. */
@@ -58,6 +70,7 @@ export function createRunContext(
     requestsChanged: () => undefined,
     expiryTimer: null,
     shownRequests: '',
+    last: null,
   };
 }
 

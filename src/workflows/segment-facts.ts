@@ -1,5 +1,5 @@
 import { workflowInfo } from '@temporalio/workflow';
-import { nextAction } from '../core/next-action.js';
+import { nextAction, type Action } from '../core/next-action.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import type { RunContext } from './run-context.js';
 
@@ -13,7 +13,24 @@ export function segmentFacts(): SegmentFacts {
   };
 }
 
+/**
+ * Returns the run's next action as it is now. Many conditions ask for it while calls run, and it takes time for a
+ * large batch, so it is found once for each state.
+ */
+export function actionNow(run: RunContext): Action {
+  const { state } = run;
+  const { historyEvents } = segmentFacts();
+  const now = Date.now();
+  const { last } = run;
+  if (last?.state === state && last.now === now && last.historyEvents === historyEvents) {
+    return last.action;
+  }
+  const action = nextAction(state, segmentFacts(), now);
+  run.last = { state, now, historyEvents, action };
+  return action;
+}
+
 /** Whether the segment is full, and the next one can continue all work that is under way. */
-export function mustLeave({ state }: RunContext): boolean {
-  return nextAction(state, segmentFacts(), Date.now()).type === 'continue-as-new';
+export function mustLeave(run: RunContext): boolean {
+  return actionNow(run).type === 'continue-as-new';
 }

@@ -2,7 +2,6 @@ import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
 import { callsAtOnce, toolAt } from '../../core/graph/node-tool.js';
 import { apply, eventsOf } from '../../core/loop.js';
-import { nextAction, type Action } from '../../core/next-action.js';
 import { requestDue } from '../../core/requests/request-due.js';
 import { interruptionOf } from '../../core/work/interruption.js';
 import { batchOf, openCallById } from '../../core/turn.js';
@@ -10,7 +9,7 @@ import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { checkProposal } from '../check-decision.js';
 import type { RunContext } from '../run-context.js';
-import { mustLeave, segmentFacts } from '../segment-facts.js';
+import { actionNow, mustLeave } from '../segment-facts.js';
 import { executeAgentCall } from './execute-agent-call.js';
 import { executeToolCall } from './execute-tool-call.js';
 
@@ -61,7 +60,7 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
   const faults: unknown[] = [];
   const decided = (): readonly ToolCall[] => {
     if (mustLeave(run)) return [];
-    const action = nextBatchAction(run);
+    const action = actionNow(run);
     if (action.type !== 'run-calls') return [];
     // The calls of a plan become ready one after another.
     return action.calls.filter(
@@ -82,19 +81,15 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
     }
     if (busy === 0) break;
     const before = busy;
-    const asks = (): boolean => nextBatchAction(run).type === 'raise-requests';
+    const asks = (): boolean => actionNow(run).type === 'raise-requests';
     await condition(() => busy < before || asks() || decided().length > 0);
   }
   if (faults.length > 0) throw faults[0];
 }
 
-function nextBatchAction({ state }: RunContext): Action {
-  return nextAction(state, segmentFacts(), Date.now());
-}
-
 /** Raises the requests that have become due while calls run, as the loop does between its actions. */
 function raiseRequests(run: RunContext): void {
-  const action = nextBatchAction(run);
+  const action = actionNow(run);
   if (action.type !== 'raise-requests') return;
   for (const event of eventsOf(action, Date.now())) apply(run, event);
   run.requestsChanged();
