@@ -37,9 +37,11 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
  * process has a runtime already.
  */
 export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
-  const redacting = new DefaultLogger('TRACE', ({ message, meta, level, timestampNanos }) => {
+  // The SDK logs each activity at `DEBUG`: what the logger would drop is not worth redacting.
+  const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
+  const redacting = new DefaultLogger(level, ({ message, meta, level: given, timestampNanos }) => {
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
-    logger.log(level, redactMessage(message), fields);
+    logger.log(given, redactMessage(message), fields);
   });
   Runtime.install({ ...rest, logger: redacting });
 }
