@@ -17,6 +17,7 @@ import { loadAgent } from './load-agent.js';
 import { callModel } from './model/call-model.js';
 import { checkDecision } from './requests/check-decision.js';
 import { notifyRequest } from './requests/notify-request.js';
+import { observeLoad } from './observe.js';
 import { rememberTurn } from './remember-turn.js';
 import { retrieveDocuments } from './retrieve-documents.js';
 import { checkBlob } from './storage-faults.js';
@@ -26,7 +27,9 @@ import { runTool } from './tool/run-tool.js';
 /** Creates the activities of a worker. */
 export function createActivities(deps: ActivityDependencies): Activities {
   return {
-    loadAgent: withSafeErrors((input) => loadAgent(deps, input)),
+    loadAgent: withSafeErrors((input) =>
+      observeLoad(Context.current(), input, () => loadAgent(deps, input)),
+    ),
     callModel: withSafeErrors((input) => callModel(deps, input)),
     runTool: withSafeErrors((input) => runTool(deps, input)),
     retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),

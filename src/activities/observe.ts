@@ -7,7 +7,14 @@ import {
   INTERNAL_SPAN,
   type SpanOptions,
 } from '../telemetry/spans.js';
-import type { CallModelInput, RunToolInput, RunToolResult } from '../core/contract.js';
+import type {
+  CallModelInput,
+  LoadAgentInput,
+  RunToolInput,
+  RunToolResult,
+} from '../core/contract.js';
+import type { SpanPlace } from '../core/input/trace-header.js';
+import type { RunConfig } from '../core/state.js';
 import { costOf } from '../core/limits.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { ResolvedModel } from '../models/model-catalog.js';
@@ -29,12 +36,15 @@ type Attributes = SpanOptions['attributes'];
 const MICROS = 1e6;
 const MAX_CONTENT = 32_000;
 
+/** A reply with the span of its call, below which the calls that it asks for are traced. */
+export type TracedReply = ModelReply & SpanPlace;
+
 /** Calls a model in a span, under the conventions for generative AI, and counts the call. */
 export async function observeModelCall(
   { info, metricMeter: meter }: Context,
   { definition, model, input, request, content }: ModelCall,
   call: () => Promise<ModelReply>,
-): Promise<ModelReply> {
+): Promise<TracedReply> {
   const labels = { agent: definition.name, model: model.name };
   const attributes = {
     ...placeOf(info, input),
@@ -55,7 +65,8 @@ export async function observeModelCall(
       count(reply.finish);
       noted.attributes(quietly(() => replyAttributes(reply, { model, content })) ?? {});
       countUsage(meter, reply, { model, labels });
-      return reply;
+      const span = noted.traceparent();
+      return span === undefined ? reply : { ...reply, span };
     } catch (error) {
       count(isCancellation(error) ? 'cancelled' : 'error');
       throw error;
@@ -113,6 +124,29 @@ function replyAttributes(
     ...(requestId !== undefined && { 'gen_ai.response.id': requestId }),
     ...(content && { 'gen_ai.output.messages': contentText([{ role: 'assistant', text }]) }),
   };
+}
+
+/**
+ * Loads a called agent in a span of its own, which becomes the span of the run: the model calls of its first turn are
+ * below it, though it ends before them. Other runs are below the span of whoever has started them.
+ */
+export async function observeLoad(
+  { info }: Context,
+  { agent, depth = 0 }: LoadAgentInput,
+  load: () => Promise<RunConfig>,
+): Promise<RunConfig> {
+  if (depth === 0) return await load();
+  const attributes = {
+    ...placeOf(info, { turn: 1, step: 0 }),
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.agent.name': agent,
+  };
+  const options = { kind: INTERNAL_SPAN, attributes };
+  return await inSpan(`invoke_agent ${agent}`, options, async (noted) => {
+    const config = await load();
+    const span = noted.traceparent();
+    return span === undefined ? config : { ...config, span };
+  });
 }
 
 function isCancellation(error: unknown): boolean {

@@ -3,6 +3,7 @@ import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
 import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
+import type { SpanPlace } from './input/trace-header.js';
 import type { ContextFields } from './input/turn-context.js';
 import type { RememberInput, RetrieveInput } from './input/turn-inputs.js';
 import type { Json, JsonObject } from './json.js';
@@ -35,7 +36,7 @@ export type {
 } from './guards/recorded.js';
 
 /** Input of the activity that loads the agent of a new run. */
-export interface LoadAgentInput {
+export interface LoadAgentInput extends SpanPlace {
   readonly agent: string;
   readonly limits: Limits;
   /** How many agents are above the run; absent for a run without a caller. */
@@ -60,7 +61,7 @@ export interface LoadAgentInput {
  * Input of a model call. Its size does not grow with the conversation: it names the prompt by digest. It has
  * the run's context only for agents with a function that reads it.
  */
-export interface CallModelInput extends ContextFields {
+export interface CallModelInput extends ContextFields, SpanPlace {
   /** How many canonical messages the prompt has. */
   readonly upTo: number;
   /** Digest of these messages as the model sees them. The definition has a hash of its own. */
@@ -95,7 +96,7 @@ export interface CallModelInput extends ContextFields {
 }
 
 /** Input of `runTool`. */
-export interface RunToolInput extends ContextFields {
+export interface RunToolInput extends ContextFields, SpanPlace {
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;

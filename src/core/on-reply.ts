@@ -44,7 +44,12 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
     },
   );
   if (calls.length > 0) {
-    const { batch, refused } = openBatch(next, { step, calls, at: event.at });
+    const { batch, refused } = openBatch(next, {
+      step,
+      calls,
+      at: event.at,
+      ...(reply.span !== undefined && { span: reply.span }),
+    });
     const opened = withTurn(next, {
       phase: { type: 'acting', batch },
       ...limitHit(next, refused),

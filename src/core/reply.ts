@@ -40,6 +40,8 @@ export interface RecordedReply {
   };
   /** Parameters that the server refused in this call; the next calls leave them out. */
   readonly dropped?: readonly string[];
+  /** The span of the call, as W3C's `traceparent`, if its calls are traced below it. */
+  readonly span?: string;
   /** The failed attempts before this one; absent if there were none. */
   readonly reports?: readonly AttemptReport[];
 }

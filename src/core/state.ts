@@ -44,6 +44,8 @@ export interface RunConfig {
   readonly heartbeatMs?: number;
   /** How many agents are above this run; absent for a run that no agent has called. */
   readonly depth?: number;
+  /** The span of a called agent, which its first turn is traced below. */
+  readonly span?: string;
   /** What the workers do about requests; absent if they have neither. */
   readonly decisions?: {
     /** A function decides who may decide, so each decision is checked on a worker. */

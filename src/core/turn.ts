@@ -19,6 +19,8 @@ export interface Batch {
   readonly step: number;
   /** When the model asked for the calls, Unix time in ms; a wait for a duration starts here. */
   readonly at: number;
+  /** The span of the reply that asked for the calls; absent if nothing is traced. */
+  readonly span?: string;
   readonly calls: readonly ToolCall[];
   readonly results: readonly (CallResult | null)[];
 }

@@ -4,7 +4,8 @@ import { inTraceOf } from './spans.js';
 /** Continues the trace of a run in each of its activities. */
 const activityTraces: ActivityInterceptorsFactory = () => ({
   inbound: {
-    execute: async (input, next) => await inTraceOf(input.headers, async () => next(input)),
+    execute: async (input, next) =>
+      await inTraceOf(input.headers, input.args, async () => next(input)),
   },
 });
 

@@ -34,6 +34,14 @@ export function clientSpans(): WorkflowClientInterceptor {
         next({ ...input, headers: withTrace(input.headers) }),
       );
     },
+    async signal(input, next) {
+      // A message that waits for a worker.
+      if (input.signalName !== 'message') return await next(input);
+      const { workflowId } = input.workflowExecution;
+      await inSpan(...invocation('', workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type Span,
 } from '@opentelemetry/api';
 import { defaultPayloadConverter, type Headers } from '@temporalio/common';
-import { TRACE_HEADER } from '../core/input/trace-header.js';
+import { isTraceparent, TRACE_HEADER } from '../core/input/trace-header.js';
 import { isObject } from '../core/json.js';
 import { redactMessage } from '../secrets/redact.js';
 
@@ -30,6 +30,8 @@ export interface Noted {
   attributes(attributes: Attributes): void;
   /** Marks the span as failed. */
   fail(error: unknown): void;
+  /** Returns the span as W3C's `traceparent`; undefined if it is not recorded, or passed on in another form. */
+  traceparent(): string | undefined;
 }
 
 /**
@@ -51,6 +53,7 @@ export async function inSpan<T>(
     fail(error) {
       quietly(() => span && failSpan(span, error, content));
     },
+    traceparent: () => quietly(() => (span?.isRecording() ? traceparentOf(span) : undefined)),
   };
   const active = quietly(() => span && trace.setSpan(context.active(), span));
   try {
@@ -61,6 +64,13 @@ export async function inSpan<T>(
   } finally {
     quietly(() => span?.end());
   }
+}
+
+function traceparentOf(span: Span): string | undefined {
+  const carrier: Record<string, string> = {};
+  propagation.inject(trace.setSpan(context.active(), span), carrier);
+  const { traceparent } = carrier;
+  return isTraceparent(traceparent) ? traceparent : undefined;
 }
 
 function failSpan(span: Span, error: unknown, content: boolean): void {
@@ -87,21 +97,28 @@ export function withTrace(headers: Headers): Headers {
 }
 
 /**
- * Does work in the trace that the headers name, unless a span is under way already: Temporal's own
- * interceptors, which come first, have read the headers then.
+ * Does work in the trace that the headers name, below the `span` that the input names, if it does. Only if no
+ * span is under way: Temporal's own interceptors, which come first, have read the headers then.
  */
-export async function inTraceOf<T>(headers: Headers, work: () => Promise<T>): Promise<T> {
+export async function inTraceOf<T>(
+  headers: Headers,
+  [input]: readonly unknown[],
+  work: () => Promise<T>,
+): Promise<T> {
   const payload = headers[TRACE_HEADER];
-  if (payload === undefined || trace.getActiveSpan() !== undefined) return await work();
-  return await context.with(contextIn(payload), work);
+  const span = isObject(input) && isTraceparent(input['span']) ? input['span'] : null;
+  const isUntraced = payload === undefined && span === null;
+  if (isUntraced || trace.getActiveSpan() !== undefined) return await work();
+  return await context.with(contextIn(payload, span), work);
 }
 
 /** Whoever starts a run writes its headers, so they may hold anything: rubbish must not fail an activity. */
-function contextIn(payload: Headers[string]): Context {
+function contextIn(payload: Headers[string] | undefined, span: string | null): Context {
   const active = context.active();
   try {
-    const carrier: unknown = defaultPayloadConverter.fromPayload(payload);
-    return isObject(carrier) ? propagation.extract(active, carrier) : active;
+    const found: unknown = payload && defaultPayloadConverter.fromPayload(payload);
+    const carrier = { ...(isObject(found) && found), ...(span !== null && { traceparent: span }) };
+    return propagation.extract(active, carrier);
   } catch {
     return active;
   }

@@ -79,7 +79,7 @@ async function loadHere(run: RunContext, request: LoadAgentInput): Promise<unkno
 }
 
 function loadInput(
-  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs }: RunInput,
+  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs, called }: RunInput,
   hasAgent: boolean,
 ): LoadAgentInput {
   const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
@@ -89,6 +89,7 @@ function loadInput(
     ...(depth !== undefined && { depth }),
     ...(budget !== undefined && { budget }),
     ...(args !== undefined && { args }),
+    ...(called?.span !== undefined && { span: called.span }),
     ...(prompt !== undefined &&
       !hasAgent && { prompt: { prompt, ...(promptArgs && { args: promptArgs }) } }),
     ...(large && { context, root: rootRun() }),

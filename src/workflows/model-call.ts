@@ -44,6 +44,7 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     ...(prompt !== undefined && { prompt }),
   });
   const { rules, modelAttempts } = input;
+  const { span } = state.config;
   const { maxOutputTokens } = action;
   const reads =
     definition.decide === 'function' ||
@@ -56,6 +57,8 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     definition: definition.hash,
     turn: state.turn.number,
     step: state.turn.spent.steps + 1,
+    // A later turn is a part of its sender's trace.
+    ...(span !== undefined && state.turn.number === 1 && { span }),
     ...(action.type === 'call-model' && action.closing && { closing: true as const }),
     ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
     ...(action.type === 'call-model' && prompt !== undefined && { prompt }),

@@ -193,5 +193,6 @@ test('a worker that is told to shut down keeps no call waiting for a workflow th
   worker.shutdown();
   await running;
   await connection.close();
-  expect((await pending())?.lastFailure?.message).toContain('this worker is shutting down');
+  // On a slow machine, the SDK itself ends the call.
+  expect((await pending())?.lastFailure?.message).toMatch(/worker is shutting down/i);
 });

@@ -39,6 +39,25 @@ const provider = new TracerProvider({
   spanProcessors: [new SimpleSpanProcessor({ exporter }), rude],
 });
 
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  effect: 'read',
+  input: z.object({ fails: z.boolean() }),
+  execute: async ({ fails }) => {
+    if (fails) throw new Error('nothing is there');
+    return 'a canary-free sight';
+  },
+});
+const scout = defineAgent({
+  name: 'scout',
+  description: 'scouts',
+  instructions: 'x',
+  model: 'script',
+  tools: [look],
+});
+const head = defineAgent({ name: 'head', instructions: 'x', model: 'script', agents: [scout] });
+
 let desk: Desk;
 let client: PerdureClient;
 beforeAll(async () => {
@@ -50,24 +69,6 @@ beforeAll(async () => {
     }),
   );
   desk = await createDesk();
-  const look = defineTool({
-    name: 'look',
-    description: 'looks',
-    effect: 'read',
-    input: z.object({ fails: z.boolean() }),
-    execute: async ({ fails }) => {
-      if (fails) throw new Error('nothing is there');
-      return 'a canary-free sight';
-    },
-  });
-  const scout = defineAgent({
-    name: 'scout',
-    description: 'scouts',
-    instructions: 'x',
-    model: 'script',
-    tools: [look],
-  });
-  const head = defineAgent({ name: 'head', instructions: 'x', model: 'script', agents: [scout] });
   await desk.work([scout, head]);
   client = await createClient({
     address: inject('temporalAddress'),
@@ -91,9 +92,31 @@ const spans = () =>
     status: span.status,
     parent: span.parentSpanContext?.spanId,
     id: span.spanContext().spanId,
+    began: span.startTime[0] * 1e9 + span.startTime[1],
     traceId: span.spanContext().traceId,
   }));
 const named = (name: string) => spans().filter((span) => span.name === name);
+
+interface Tree {
+  readonly [name: string]: readonly Tree[];
+}
+
+/** Returns each span with those below it, in the order in which they began. */
+function tree(all: ReturnType<typeof spans>): Tree {
+  const known = new Set(all.map(({ id }) => id));
+  const below = (parent: string | undefined): readonly Tree[] =>
+    all
+      .filter((one) =>
+        parent === undefined ? !known.has(one.parent ?? '') : one.parent === parent,
+      )
+      .toSorted((one, other) => one.began - other.began)
+      .map(({ name, id }) => ({ [name]: below(id) }));
+  return Object.assign({}, ...below(undefined)) as Tree;
+}
+
+const calledAgent: Tree = {
+  'invoke_agent scout': [{ 'chat script': [{ 'execute_tool look': [] }] }, { 'chat script': [] }],
+};
 
 describe('the spans of a run', () => {
   test('are in the trace of the client that has started it, its calls and called agents included', async () => {
@@ -118,10 +141,12 @@ describe('the spans of a run', () => {
       'chat script',
       'execute_tool look',
       'invoke_agent head',
+      'invoke_agent scout',
     ]);
-    for (const { parent } of [...named('chat script'), ...named('execute_tool look')]) {
-      expect(parent).toBe(started?.id);
-    }
+    // T-30: agent → decision → called agent → its decision → tool. The second reply of each is beside the first.
+    expect(tree(spans())).toEqual({
+      'invoke_agent head': [{ 'chat script': [calledAgent] }, { 'chat script': [] }],
+    });
     expect(named('chat script')[0]?.attributes).toMatchObject({
       'gen_ai.operation.name': 'chat',
       'gen_ai.provider.name': 'custom',
@@ -152,6 +177,36 @@ describe('the spans of a run', () => {
     const [asked] = named('invoke_agent');
     expect(named('chat script')).toMatchObject([{ parent: asked?.id, traceId: asked?.traceId }]);
     await desk.end(desk.rig.client.workflow.getHandle(run.id));
+  });
+
+  test('of a message that waited for a worker are in the trace of who has sent it', async () => {
+    const other = await createDesk();
+    const sender = await createClient({
+      address: inject('temporalAddress'),
+      taskQueue: other.rig.taskQueue,
+      home: other.rig.home,
+    });
+    const id = `waited-${randomUUID()}`;
+    const start = { agent: 'scout' };
+    expect(await sender.ask(id, 'first', { start })).toMatchObject({ delivered: false });
+    exporter.reset();
+    expect(await sender.ask(id, 'and now?')).toMatchObject({ delivered: false });
+    other.script(['one', 'two']);
+    await other.work([scout]);
+    await sender.result(id, { turn: 1 });
+    await sender.close(id);
+    await other.end(other.rig.client.workflow.getHandle(id));
+    const { events } = await other.rig.client.workflow.getHandle(id).fetchHistory();
+    const signals = (events ?? []).flatMap(
+      ({ workflowExecutionSignaledEventAttributes: signal }) => signal ?? [],
+    );
+    expect(signals).toHaveLength(2);
+    for (const { header } of signals) expect(header?.fields).toHaveProperty([TRACE_HEADER]);
+    const [chat] = named('chat script');
+    const sent = spans().filter(({ name }) => name.startsWith('invoke_agent'));
+    expect(sent.map(({ id: span }) => span)).toContain(chat?.parent);
+    await sender.disconnect();
+    await other.close();
   });
 
   test('say what has failed', async () => {

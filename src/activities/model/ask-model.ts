@@ -7,7 +7,7 @@ import type { ModelContext, ModelReply, ModelRequest } from '../../models/model.
 import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { observeModelCall } from '../observe.js';
+import { observeModelCall, type TracedReply } from '../observe.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import type { AttemptMemory } from './attempt-memory.js';
 import { askForClass } from './classification.js';
@@ -34,7 +34,7 @@ export async function askModel(
   deps: ActivityDependencies,
   context: Context,
   question: Question,
-): Promise<ModelReply> {
+): Promise<TracedReply> {
   const { prompt, input, request } = question;
   const { definition } = prompt.pinned;
   const chosen = chooseModel(deps, context, question);
@@ -88,9 +88,11 @@ function chooseModel(
   const own = deps.models.resolve(definition.model);
   const call = async (request: ModelRequest, signal: AbortSignal): Promise<ModelReply> => {
     const about = { definition, model: own, input, request, content: deps.captureContent === true };
-    return await observeModelCall(context, about, async () =>
+    // The author's code gets the reply as the model gave it.
+    const { span: _, ...reply } = await observeModelCall(context, about, async () =>
       redactReply(await own.model.call(request, { signal })),
     );
+    return reply;
   };
   const closing = input.closing === true;
   const model = toDecidingModel(deps, context, { decide, call, memory, closing, userContext });

@@ -3,7 +3,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { CallModelInput } from '../../core/contract.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
-import type { ModelReply, ModelRequest } from '../../models/model.js';
+import type { ModelRequest } from '../../models/model.js';
+import type { TracedReply } from '../observe.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
@@ -67,7 +68,7 @@ export async function callModel(
 async function askIfCurrent(
   { deps, context, input, memory }: Attempt,
   question: { readonly prompt: Prompt; readonly request: ModelRequest },
-): Promise<ModelReply> {
+): Promise<TracedReply> {
   const hasAsked = await assertCurrentAttempt(context).catch((error: unknown) => {
     throw retryFailure(normalizeError(error).message);
   });
@@ -124,7 +125,7 @@ async function withFailureMapping<T>(
 /** Records a reply and adds it to this worker's transcript cache. */
 async function recordCall(
   { deps, context, input, memory }: Attempt,
-  paid: { readonly prompt: Prompt; readonly request: ModelRequest; readonly reply: ModelReply },
+  paid: { readonly prompt: Prompt; readonly request: ModelRequest; readonly reply: TracedReply },
 ): Promise<RecordedReply> {
   const { prompt, request, reply } = paid;
   const { pinned, userContext } = prompt;

@@ -7,6 +7,7 @@ import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.j
 import { parseCallsInContent } from '../../models/calls-in-content.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
+import type { TracedReply } from '../observe.js';
 import { planNode, type PinnedAgent } from '../definitions.js';
 import type { Judge } from '../requests/judge-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
@@ -47,7 +48,7 @@ interface ReadReply {
  * for.
  */
 export async function recordReply(
-  original: ModelReply,
+  original: TracedReply,
   source: ReplySource,
 ): Promise<RecordedReply> {
   const decision = readSpecialForm(original, source);
@@ -74,6 +75,7 @@ export async function recordReply(
     ...(calls.length > 0 && { calls }),
     ...(provider && { provider }),
     ...(parsed && { parsed }),
+    ...(calls.length > 0 && original.span !== undefined && { span: original.span }),
     finish: reply.finish,
     usage: readUsage(original, source.request),
     ...(droppedParameters.length > 0 && { dropped: droppedParameters }),

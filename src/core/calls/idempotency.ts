@@ -1,5 +1,6 @@
 import { sha256Hex } from '../digest.js';
 import { isObject } from '../json.js';
+import { isTraceparent } from '../input/trace-header.js';
 import { show } from '../text/format-value.js';
 import type { ToolCall } from '../transcript/messages.js';
 
@@ -17,6 +18,8 @@ export interface CallOrigin {
   readonly key: string;
   /** An earlier run for this call ended without an outcome; its `once` tools may have been executed. */
   readonly again?: true;
+  /** The span of the reply that asked for the call; absent if nothing is traced. */
+  readonly span?: string;
 }
 
 /** Hex digits of a call's key in the id of the run that answers it. */
@@ -61,10 +64,11 @@ export function nameInCalledId(id: string): string {
 /** Returns what is wrong with `called` in an input, or null. */
 export function checkCalled(value: unknown): string | null {
   if (value === undefined) return null;
-  const { key, again, ...rest } = isObject(value) ? value : {};
+  const { key, again, span, ...rest } = isObject(value) ? value : {};
   const isKey = typeof key === 'string' && /^[0-9a-f]{64}$/.test(key);
-  const fits = isKey && (again === undefined || again === true) && Object.keys(rest).length === 0;
-  if (fits) return null;
+  const isSpan = span === undefined || isTraceparent(span);
+  const fits = isKey && (again === undefined || again === true) && isSpan;
+  if (fits && Object.keys(rest).length === 0) return null;
   return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
 }
 

@@ -34,7 +34,7 @@ type Plan =
  */
 export function openBatch(
   state: RunState,
-  opened: { step: number; at: number; calls: readonly ToolCall[] },
+  opened: Omit<Batch, 'results'>,
 ): { batch: Batch; refused: CallLimit | null } {
   const seen = new Map<string, number>();
   let left = callsLeft(state);

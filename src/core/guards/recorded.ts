@@ -123,6 +123,7 @@ const reply = fields<RecordedReply>({
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
   usage: replyUsageShape,
   requestId: optional(text),
+  span: optional(text),
   decided: optional(
     fields<NonNullable<RecordedReply['decided']>>({ modelCalls: count, promptTokens: amount }),
   ),

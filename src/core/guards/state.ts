@@ -45,6 +45,7 @@ const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape 
 const batchFields = fields<Batch>({
   step: count,
   at: amount,
+  span: optional(text),
   calls: list(callShape),
   results: list(nullable(resultShape)),
 });
@@ -122,6 +123,7 @@ export const configShape = fields<RunConfig>({
   ),
   heartbeatMs: optional(amount),
   depth: optional(count),
+  span: optional(text),
   decisions: optional(
     fields<NonNullable<RunConfig['decisions']>>({
       mayDecide: optional(yes),

@@ -86,10 +86,12 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
   const { state } = run;
   const { definition } = state.config;
   const artifacts = callArtifacts(state, call, tool);
+  const batch = batchOf(state);
   return {
     definition: definition.hash,
     turn: state.turn.number,
-    step: batchOf(state)?.step ?? state.turn.spent.steps,
+    step: batch?.step ?? state.turn.spent.steps,
+    ...(batch?.span !== undefined && { span: batch.span }),
     call,
     effect: tool.effect,
     key: callKey(run.input, state, call),

@@ -30,6 +30,8 @@ export interface AgentCall {
   readonly call?: string;
   /** The run that answered the call before ended without an outcome. */
   readonly again?: boolean;
+  /** The span that the run is traced below. */
+  readonly span?: string | undefined;
   /** Takes what happens to the child, as the history records it. */
   readonly observe?: (fact: ChildFact) => void;
 }
@@ -53,7 +55,7 @@ export async function runChildOnce(
   agentCall: AgentCall,
   options: ChildWorkflowOptions & { readonly workflowId: string },
 ): Promise<Outcome> {
-  const { key, call = '', observe = () => undefined } = agentCall;
+  const { key, call = '', span, observe = () => undefined } = agentCall;
   let again = agentCall.again ?? false;
   let workflowIdReusePolicy: NonNullable<ChildWorkflowOptions['workflowIdReusePolicy']> =
     'REJECT_DUPLICATE';
@@ -65,7 +67,12 @@ export async function runChildOnce(
         cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         ...options,
         workflowIdReusePolicy,
-        args: [{ ...input, called: { key, ...(again && { again }) } }],
+        args: [
+          {
+            ...input,
+            called: { key, ...(again && { again }), ...(span !== undefined && { span }) },
+          },
+        ],
       });
       const checked = checkedResult('agent', isOutcome, outcome);
       observe({ type: 'child-ended', call, outcome: checked, message: '' });
