@@ -34,6 +34,13 @@ export function clientSpans(): WorkflowClientInterceptor {
         next({ ...input, headers: withTrace(input.headers) }),
       );
     },
+    async signalWithStart(input, next) {
+      const { workflowId } = input.options;
+      const named = agentIn(input.workflowType, input.options.args);
+      return await inSpan(...invocation(named, workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
     async signal(input, next) {
       // A message that waits for a worker.
       if (input.signalName !== 'message') return await next(input);
