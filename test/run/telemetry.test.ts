@@ -14,6 +14,7 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { OpenTelemetryActivityInboundInterceptor } from '@temporalio/interceptors-opentelemetry';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -205,6 +206,29 @@ describe('the spans of a run', () => {
     const [chat] = named('chat script');
     const sent = spans().filter(({ name }) => name.startsWith('invoke_agent'));
     expect(sent.map(({ id: span }) => span)).toContain(chat?.parent);
+    await sender.disconnect();
+    await other.close();
+  });
+
+  test('are in one trace with those of Temporal’s own interceptors, and below them', async () => {
+    const other = await createDesk();
+    const sender = await createClient({
+      address: inject('temporalAddress'),
+      taskQueue: other.rig.taskQueue,
+      home: other.rig.home,
+    });
+    await other.work([scout], {
+      interceptors: {
+        activity: [(given) => ({ inbound: new OpenTelemetryActivityInboundInterceptor(given) })],
+      },
+    });
+    other.script(['one']);
+    await sender.result(await sender.start('scout', { message: 'go' }));
+    const [started] = named('invoke_agent scout');
+    const [activity] = named('RunActivity:callModel');
+    const [chat] = named('chat script');
+    expect(activity).toMatchObject({ parent: started?.id, traceId: started?.traceId });
+    expect(chat).toMatchObject({ parent: activity?.id, traceId: started?.traceId });
     await sender.disconnect();
     await other.close();
   });
