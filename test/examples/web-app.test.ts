@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { serve } from '@hono/node-server';
+import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApp } from '../../examples/web-app/app.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
@@ -21,21 +23,23 @@ afterAll(async () => {
 
 interface Site {
   readonly url: string;
+  readonly port: number;
   close(): Promise<void>;
 }
 
 /** Serves the app on a real port, as the example does. */
-async function open(): Promise<Site> {
+async function open(at = 0): Promise<Site> {
   const { port, server } = await new Promise<{ port: number; server: ReturnType<typeof serve> }>(
     (resolve) => {
       const started = serve(
-        { fetch: createApp(client).fetch, hostname: '127.0.0.1', port: 0 },
-        (at) => resolve({ port: at.port, server: started }),
+        { fetch: createApp(client).fetch, hostname: '127.0.0.1', port: at },
+        (address) => resolve({ port: address.port, server: started }),
       );
     },
   );
   return {
     url: `http://127.0.0.1:${port}`,
+    port,
     async close() {
       if ('closeAllConnections' in server) server.closeAllConnections();
       server.close();
@@ -124,5 +128,45 @@ test('a conversation goes on where the reader was, though web server and worker 
     body: { error: 'message: expected text, got an empty string' },
   });
   await second.close();
+  stub.assertConsumed();
+});
+
+test('a page in a browser shows replies, and connects again after web server and worker have restarted', async (context) => {
+  const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
+  if (executablePath === undefined) {
+    return context.skip('no Chromium is installed: apt-get install chromium');
+  }
+  const { stub } = example;
+  stub.script(reply.text('Welcome.'), reply.text('At nine.'));
+  const first = await open();
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  try {
+    const page = await browser.newPage();
+    await page.goto(first.url);
+    const send = async (text: string): Promise<void> => {
+      await page.fill('input[name=text]', text);
+      await page.click('button');
+    };
+    const shows = (text: string) => page.getByText(text).waitFor({ timeout: 45_000 });
+    await send('Hello');
+    await shows('Welcome.');
+    await first.close();
+    await example.restart();
+    const second = await open(first.port);
+    await send('When do you open?');
+    await shows('At nine.');
+    expect(await page.locator('p').allInnerTexts()).toEqual([
+      'Hello',
+      'Welcome.',
+      'When do you open?',
+      'At nine.',
+    ]);
+    await page.reload();
+    await shows('At nine.');
+    expect(await page.locator('p').count()).toBe(4);
+    await second.close();
+  } finally {
+    await browser.close();
+  }
   stub.assertConsumed();
 });
