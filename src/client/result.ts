@@ -28,8 +28,9 @@ interface ReadFrom {
 /**
  * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history through
  * all segments, so it needs no worker. If the run ends before the turn has begun, returns the run's
- * outcome. Of a run that the server has deleted, it is the outcome that the archive has. Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
- * `ResultLostError`, and with the reason of the signal.
+ * outcome. Of a run that the server has deleted, it is the outcome that the archive has. Rejects with a
+ * `NoRunError`, with an `InputError` for a turn that does not exist, with a `ResultLostError`, and with the
+ * reason of the signal.
  */
 export async function waitForResult(
   client: Client,
@@ -67,14 +68,16 @@ async function archivedOutcome(
 ): Promise<Outcome> {
   const run = await readRun(client, id, { archive });
   const { state } = run.view;
-  const turns = archive === undefined ? [] : (await readTurns(client, run, archive)).turns;
-  const last = Math.max(0, ...turns.map((one) => one.turn));
-  if (turn !== undefined && turn > last) throw noTurn(id, turn, last);
-  const ofTurn = turns.find((one) => one.turn === (turn ?? last))?.outcome ?? null;
+  const { turns } = archive ? await readTurns(client, run, archive) : { turns: [] };
   const ended = state === null ? null : finalOutcome(state);
-  // Without a turn, the run must have ended: the archive may lack the newest turn.
-  const isOfTurn = ended !== null && state?.open === true && state.ending !== 'cancelled';
-  const outcome = turn === undefined ? (isOfTurn ? (ofTurn ?? ended) : ended) : ofTurn;
+  const outcomeAt = (number: number): Outcome | null =>
+    turns.find((one) => one.turn === number)?.outcome ?? null;
+  const last = Math.max(0, ...turns.map((one) => one.turn));
+  if (turn !== undefined && turn > last && ended !== null) throw noTurn(id, turn, last);
+  const isTask = state?.open !== true || state.ending === 'cancelled';
+  // Without the end of an open run, its newest turn is unknown, too.
+  const newest = isTask || ended === null ? ended : (outcomeAt(last) ?? ended);
+  const outcome = turn === undefined ? newest : outcomeAt(turn);
   if (outcome !== null) return outcome;
   const what = turn === undefined ? 'the end' : `turn ${turn}`;
   throw new ResultLostError(

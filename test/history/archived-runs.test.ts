@@ -292,6 +292,8 @@ describe('a run that the server has deleted', () => {
     });
     const lost = `the server has deleted run ${cut}, and the archive does not have the end of it`;
     await expect(client.result(cut)).rejects.toThrow(lost);
+    // It had begun; nobody knows how it went on.
+    await expect(client.result(cut, { turn: 3 })).rejects.toThrow('does not have turn 3 of it');
     expect(await client.result(cut, { turn: 1 })).toMatchObject({ status: 'completed' });
     const shown = await runInProcess(status, { id: cut }, place());
     expect(shown.stderr).toContain('what happened later, and how it ended, is unknown');
