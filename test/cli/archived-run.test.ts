@@ -13,6 +13,7 @@ import { obedientModel } from '../support/conversation.js';
 import { forgetSegments } from '../support/forget-run.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
 
 const OWNER = 'the secret of one server';
 
@@ -21,13 +22,16 @@ let rig: Rig;
 const id = `archived-${randomUUID()}`;
 beforeAll(async () => {
   rig = await createRig();
-  await rig.worker([clerk()], { models: { m: obedientModel() } });
-  const input = createRunInput('clerk', { message: 'steps 1 then done', archive: true });
+  const segment = { steps: 1, bytes: 2_000_000 };
+  await rig.worker([clerk()], { models: { m: obedientModel() }, segment });
+  const input = createRunInput('clerk', { message: 'steps 2 then done', archive: true });
   const memo = ownedMemo(OWNER, id);
-  const { runId } = await startRun(rig.client, input, { id, taskQueue: rig.taskQueue, memo });
+  await startRun(rig.client, input, { id, taskQueue: rig.taskQueue, memo });
   await rig.client.workflow.getHandle(id).result();
   rig.exempt('the test deletes it', id);
-  await forgetSegments(rig.client, id, [runId]);
+  const segments = (await segmentsOf(rig.client, id)).map(({ runId }) => runId);
+  expect(segments.length).toBeGreaterThan(1);
+  await forgetSegments(rig.client, id, segments);
 }, 120_000);
 afterAll(async () => await rig.close());
 
