@@ -30,7 +30,7 @@ beforeAll(async () => {
   await rig.client.workflow.getHandle(id).result();
   rig.exempt('the test deletes it', id);
   const segments = (await segmentsOf(rig.client, id)).map(({ runId }) => runId);
-  expect(segments.length).toBeGreaterThan(1);
+  if (segments.length < 2) throw new Error('the run has only one segment');
   await forgetSegments(rig.client, id, segments);
 }, 120_000);
 afterAll(async () => await rig.close());
