@@ -62,10 +62,13 @@ beforeAll(async () => {
   await client.start('h', { id: `${id}-keyless`, message: `keyless ${HOSTILE}` });
   const open = await client.start('h', { id: `${id}-open`, message, open: true });
   await Promise.all([client.result(done), client.result(wrong), client.result(open, { turn: 1 })]);
-  await vi.waitFor(async () => {
-    const { status } = await client.status(`${id}-keyless`);
-    if (status !== 'blocked') throw new Error(status);
-  });
+  await vi.waitFor(
+    async () => {
+      const { status } = await client.status(`${id}-keyless`);
+      if (status !== 'blocked') throw new Error(status);
+    },
+    { timeout: 40_000, interval: 50 },
+  );
 });
 afterAll(async () => {
   for (const end of ['keyless', 'open']) await client.cancel(`${id}-${end}`);

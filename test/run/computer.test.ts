@@ -379,7 +379,10 @@ test('a full segment is left while a person is asked, and the pictures go on in 
   const before = (await handle.describe()).runId;
   expect((await told(handle.workflowId)).segments).toBe(3);
   stub.script(reply.computer(click), reply.text('Ordered.'));
-  await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }));
+  await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }), {
+    timeout: 40_000,
+    interval: 50,
+  });
   await decide(handle, { as: 'approve' });
   await handle.result();
   expect(before).not.toBe((await handle.describe()).runId);

@@ -253,11 +253,14 @@ describe('an MCP server that changes a tool', () => {
     ).rejects.toMatchObject({ reason: 'wrong_digest' });
     await resolveRequests(rig.client, id, accept);
     // Accepted for all calls that follow, until it changes once more.
-    const second = await vi.waitFor(async () => {
-      const status = await asking(handle);
-      expect(status.step).toBe(4);
-      return status;
-    });
+    const second = await vi.waitFor(
+      async () => {
+        const status = await asking(handle);
+        expect(status.step).toBe(4);
+        return status;
+      },
+      { timeout: 40_000, interval: 50 },
+    );
     expect(seen(changing.ledger).map(({ args }) => args['to'])).toEqual(['a', 'b', 'c']);
     expect(second.message).toContain('+   "title": {');
     // The word that was given for the first form counts for no other.

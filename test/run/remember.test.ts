@@ -187,7 +187,8 @@ test('a cancel of the run does not wait for its memory', async () => {
   await entered.reached;
   await handle.cancel();
   await desk.end(handle);
-  await vi.waitFor(async () =>
-    expect(await handle.describe()).toMatchObject({ status: { name: 'CANCELLED' } }),
+  await vi.waitFor(
+    async () => expect(await handle.describe()).toMatchObject({ status: { name: 'CANCELLED' } }),
+    { timeout: 40_000, interval: 50 },
   );
 });

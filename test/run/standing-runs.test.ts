@@ -136,7 +136,10 @@ describe('a blocked run goes over into a new segment', () => {
     while ((await lastRunId(handle)) === first) {
       const before = calls;
       await handle.executeUpdate(resumeUpdate, { args: [{}] });
-      await vi.waitFor(() => expect(calls).toBeGreaterThan(before));
+      await vi.waitFor(() => expect(calls).toBeGreaterThan(before), {
+        timeout: 40_000,
+        interval: 50,
+      });
     }
     const status = await blocked(handle);
     expect(status).toMatchObject({ reason: 'credentials', segments: 2, turn: 1 });
@@ -160,7 +163,10 @@ describe('a blocked run goes over into a new segment', () => {
     while ((await statusOf(handle)).segments === 1) {
       const before = reads;
       await handle.executeUpdate(resumeUpdate, { args: [{}] });
-      await vi.waitFor(() => expect(reads).toBeGreaterThan(before));
+      await vi.waitFor(() => expect(reads).toBeGreaterThan(before), {
+        timeout: 40_000,
+        interval: 50,
+      });
       await blocked(handle);
     }
     expect(await statusOf(handle)).toMatchObject({ reason: 'storage', segments: 2 });
@@ -228,11 +234,14 @@ describe('a run of an agent that no worker knows', () => {
     const status = await blocked(handle);
     expect(status).toMatchObject({ agent: 'clark', reason: 'agent_missing', outcome: null });
     expect(status.message).toContain('got "clark" (nearest: clerk, slow)');
-    await vi.waitFor(async () => {
-      const told = await client.status(handle.workflowId);
-      expect(told).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
-      expect(told.message).toBe(status.message);
-    });
+    await vi.waitFor(
+      async () => {
+        const told = await client.status(handle.workflowId);
+        expect(told).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
+        expect(told.message).toBe(status.message);
+      },
+      { timeout: 40_000, interval: 50 },
+    );
     await ask(handle, 'and this');
     await rig.worker([agent([look], 'clark')], { models, segment: { steps: 1, bytes: 1e9 } });
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed', answer: 'done' });
@@ -270,9 +279,12 @@ describe('a cancel takes effect', () => {
 
   test('while an open run lists them, with a message and a change of limits that wait', async () => {
     const handle = await rig.start({ agent: 'slow', open: true });
-    await vi.waitFor(async () => {
-      expect((await handle.describe()).raw.pendingActivities).toHaveLength(1);
-    });
+    await vi.waitFor(
+      async () => {
+        expect((await handle.describe()).raw.pendingActivities).toHaveLength(1);
+      },
+      { timeout: 40_000, interval: 50 },
+    );
     await ask(handle, 'one');
     // An update that the run has not accepted yet would be rejected as one of a run that is not found.
     const limits = await handle.startUpdate('setLimits', {

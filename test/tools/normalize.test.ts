@@ -248,7 +248,7 @@ describe('normalizeResult of streams', () => {
     }
     const text = await normalizeResult(endless());
     expect(text).toContain('[the stream continues; reading stopped after 8388608 bytes]');
-    await vi.waitFor(() => expect(isClosed).toBe(true));
+    await vi.waitFor(() => expect(isClosed).toBe(true), { timeout: 40_000, interval: 50 });
   });
 
   it('stops a stream of endlessly many small values', async () => {
