@@ -4,6 +4,7 @@ import { StoreFault } from '../storage/worker-store.js';
 import type { BlockedReason } from '../core/blocked.js';
 import type { CheckBlobInput } from '../core/contract.js';
 import type { Json } from '../core/json.js';
+import type { ReplyUsage } from '../core/reply.js';
 import type { AttemptReport } from '../core/report.js';
 import { redactMessage } from '../secrets/redact.js';
 import { wellFormed } from '../tools/utf8.js';
@@ -43,12 +44,14 @@ interface StorageFailureOptions {
   readonly reports?: readonly AttemptReport[];
   /** A model reply that has been paid for, for the call after the block. */
   readonly paid?: Json | undefined;
+  /** What the model calls of a decision function have used. */
+  readonly used?: ReplyUsage;
 }
 
 /** Creates the failure that blocks a run as `storage`. */
 export function storageFailure(
   { message, blob }: StorageFault,
-  { blocked, reports = [], paid }: StorageFailureOptions = {},
+  { blocked, reports = [], paid, used }: StorageFailureOptions = {},
 ): ApplicationFailure {
   const problem = {
     reason: 'storage',
@@ -56,6 +59,7 @@ export function storageFailure(
     ...(blob !== undefined && { blob }),
     ...(paid !== undefined && { paid }),
     ...(reports.length > 0 && { reports }),
+    ...(used && { used }),
   } as const;
   return blockedFailure(problem, { blocked, probeDelayMs: PROBE_MS });
 }

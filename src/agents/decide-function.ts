@@ -36,9 +36,14 @@ export interface DecideModel {
   readonly name: string;
   /**
    * Calls the model, at most 32 times in a decision. The usage counts toward the limits of turn and run, and
-   * is recorded with the decision. If the function is tried again, a request that was answered before gets
-   * the same reply, without another call. Rejects with a `ModelError`; one that the function does not
-   * catch is retried, blocks the run, or ends the turn, as for any model call.
+   * is recorded, however the decision ends. A call that the function does not wait for is cut off when the
+   * function ends, and counts with an estimate of its prompt. If the function is tried again, a request that was
+   * answered before gets the same reply, without another call.
+   *
+   * Rejects with an `Error` for a request that is no request, and after the turn was canceled. Rejects with a
+   * `ModelError` if the model fails, or if the tokens or the cost of turn or run leave no room for the call;
+   * calls that are made at the same time may each use what is left. One that the function does not catch is
+   * retried, blocks the run, or ends the turn, as for any model call; one by a limit ends the turn at the limit.
    */
   call(request?: DecideRequest): Promise<Pick<ModelReply, 'text' | 'calls' | 'finish' | 'usage'>>;
 }

@@ -1,6 +1,6 @@
 import type { ForkMessagesInput } from './input/fork.js';
 import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
-import type { Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
+import type { Budget, Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
 import type { SpanPlace } from './input/trace-header.js';
@@ -81,6 +81,8 @@ export interface CallModelInput extends ContextFields, SpanPlace {
   /** For a summary: how many tokens the model reads at most; absent if unknown. */
   readonly window?: number;
   readonly maxOutputTokens?: number;
+  /** For a decision function: what its model calls may use; absent if nothing limits them. */
+  readonly left?: Budget;
   /** Message number at which the run was forked; a part of the ids of its calls. */
   readonly fork?: number;
   /** Request parameters that the server has refused earlier in this run. */

@@ -7,7 +7,7 @@ import type { KeptCall, UndoState } from './requests/undo.js';
 import type { AskedCall, BlobRef } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
 import type { DecisionRecord } from './decisions.js';
-import type { Limits } from './definition/definition.js';
+import type { BudgetName, Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
@@ -47,10 +47,12 @@ export type TurnEvent =
       readonly type: 'model-failed';
       readonly reason: FailReason;
       readonly message: string;
-      /** Tokens spent on model calls whose results were lost. */
-      readonly used?: ReplyUsage;
       readonly at: number;
     }
+  /** A decision function has called its model, and its decision has not come. */
+  | { readonly type: 'tokens-used'; readonly used: ReplyUsage }
+  /** A decision function had no room left for another model call. */
+  | { readonly type: 'limit-hit'; readonly limit: BudgetName }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */
   | { readonly type: 'call-finished'; readonly result: CallResult; readonly at: number }
   /** The waits that have ended by now get their results. */

@@ -33,7 +33,12 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'scheduled'; readonly task: Task }
   | { readonly type: 'completed'; readonly task: Task; readonly result: unknown }
   | { readonly type: 'failed'; readonly task: Task; readonly failure: Failure }
-  | { readonly type: 'canceled'; readonly task: Task }
+  | {
+      readonly type: 'canceled';
+      readonly task: Task;
+      /** What the activity reported as it stopped; absent if the run did not wait for it. */
+      readonly details?: readonly unknown[];
+    }
   /** The run of a called agent has ended. `outcome` is null if it left none. */
   | {
       readonly type: 'child-ended';

@@ -1,5 +1,6 @@
 import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
-import type { Json } from './json.js';
+import type { BudgetName } from './definition/definition.js';
+import { isObject, type Json } from './json.js';
 import { FAIL_REASONS, type FailReason } from './outcome.js';
 import { replyUsageShape, reportShape } from './guards/outcome.js';
 import type { ReplyUsage } from './reply.js';
@@ -35,14 +36,16 @@ export type ActivityProblem =
       /** For a model call: a reply that is paid for; the next call checks it instead of calling the model. */
       readonly paid?: Json;
       readonly reports?: readonly AttemptReport[];
+      readonly used?: ReplyUsage;
     }
   | {
       readonly type: 'failed';
       readonly reason: FailReason;
       readonly message: string;
-      /** Tokens that a decision function spent on model calls before it failed. */
-      readonly used?: ReplyUsage;
+      /** The limit that left a decision function no room for another model call. */
+      readonly limit?: BudgetName;
       readonly reports?: readonly AttemptReport[];
+      readonly used?: ReplyUsage;
     };
 
 /**
@@ -56,6 +59,28 @@ export function parseProblem(
   return isActivityProblem(first) ? first : null;
 }
 
+/**
+ * What a model call that ended without a reply has paid for, in the details of its failure or cancellation: the
+ * calls of a decision function. Whatever ended it, this counts, and only once.
+ */
+export interface Payment {
+  /** Tokens that no earlier end of the call has reported. */
+  readonly used?: ReplyUsage;
+  /** The replies, for the next attempt. */
+  readonly paid?: Json;
+}
+
+/** Reads what was paid from the details of a failure or a cancellation. */
+export function parsePayment(details: readonly unknown[] | null | undefined): Payment {
+  const [first] = details ?? [];
+  if (!isObject(first)) return {};
+  const { used, paid } = first;
+  return { ...(isUsage(used) && { used }), ...(isJson(paid) && { paid }) };
+}
+
+const isUsage = guard(replyUsageShape);
+const isJson = guard(json);
+
 const isActivityProblem = guard(
   tagged<ActivityProblem, 'type'>('type', {
     blocked: fields<Extract<ActivityProblem, { type: 'blocked' }>>({
@@ -67,13 +92,15 @@ const isActivityProblem = guard(
       blob: optional(text),
       paid: optional(json),
       reports: optional(list(reportShape)),
+      used: optional(replyUsageShape),
     }),
     failed: fields<Extract<ActivityProblem, { type: 'failed' }>>({
       type: oneOf('failed'),
       reason: oneOf(...FAIL_REASONS),
       message: text,
-      used: optional(replyUsageShape),
+      limit: optional(oneOf('tokens', 'costUsd')),
       reports: optional(list(reportShape)),
+      used: optional(replyUsageShape),
     }),
   }),
 );

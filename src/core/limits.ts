@@ -1,4 +1,11 @@
-import type { LimitName, LimitSet, Limits, ModelPrice } from './definition/definition.js';
+import type {
+  Budget,
+  BudgetName,
+  LimitName,
+  LimitSet,
+  Limits,
+  ModelPrice,
+} from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
 import { currentDefinition } from './named-prompts/turn-definition.js';
 import { type EffectiveLimits, type RunState } from './state.js';
@@ -90,9 +97,9 @@ export interface Reservation {
   /** Output tokens that the budget still allows; null if no budget limits the output. */
   readonly maxOutputTokens: number | null;
   /** The budget that caps the output below the settings; null if none does. */
-  readonly clippedBy: LimitName | null;
+  readonly clippedBy: BudgetName | null;
   /** The budget that does not allow another call; null if all do. */
-  readonly refusedBy: LimitName | null;
+  readonly refusedBy: BudgetName | null;
 }
 
 /**
@@ -100,7 +107,32 @@ export interface Reservation {
  * `extraTokens` are those of a message that is added before the call.
  */
 export function reserve(state: RunState, extraTokens = 0): Reservation {
-  const rooms = outputRooms(state, extraTokens);
+  const wanted = currentDefinition(state).settings.maxOutputTokens ?? Infinity;
+  return reserveOf(outputRooms(state, extraTokens), wanted);
+}
+
+/** Reserves tokens and money for a model call of a decision function, of what the run has left for the decision. */
+export function reserveWithin(left: Budget, use: Use & { readonly wanted: number }): Reservation {
+  return reserveOf(roomsIn(left, use), use.wanted);
+}
+
+/** Returns what turn and run have left of tokens and money; null if nothing limits these. */
+export function budgetLeft(state: RunState): Budget | null {
+  const scopes = scopesOf(state);
+  const tokens = scopes.flatMap(([limits, { usage }]) =>
+    isSet(limits.tokens) ? [limits.tokens - usage.inputTokens - usage.outputTokens] : [],
+  );
+  const costUsd = scopes.flatMap(([limits, { usage }]) =>
+    isSet(limits.costUsd) ? [limits.costUsd - (usage.costUsd ?? 0)] : [],
+  );
+  if (tokens.length + costUsd.length === 0) return null;
+  return {
+    ...(tokens.length > 0 && { tokens: Math.min(...tokens) }),
+    ...(costUsd.length > 0 && { costUsd: Math.min(...costUsd) }),
+  };
+}
+
+function reserveOf(rooms: readonly Room[], wanted: number): Reservation {
   const least = rooms.reduce<Room | null>(
     (best, room) => (best === null || room.tokens < best.tokens ? room : best),
     null,
@@ -109,45 +141,52 @@ export function reserve(state: RunState, extraTokens = 0): Reservation {
   if (least.tokens < MIN_OUTPUT_TOKENS) {
     return { maxOutputTokens: null, clippedBy: null, refusedBy: least.limit };
   }
-  const wanted = currentDefinition(state).settings.maxOutputTokens ?? Infinity;
   if (wanted <= least.tokens) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
   return { maxOutputTokens: least.tokens, clippedBy: least.limit, refusedBy: null };
 }
 
 interface Room {
-  readonly limit: LimitName;
+  readonly limit: BudgetName;
   readonly tokens: number;
 }
 
 function outputRooms(state: RunState, extraTokens: number): readonly Room[] {
-  const scopes: readonly (readonly [LimitSet, Spent])[] = [
+  const { price } = state.config;
+  const input = state.transcript.tokens + extraTokens;
+  return scopesOf(state).flatMap(([limits, { usage }]) => roomsIn(limits, { usage, input, price }));
+}
+
+function scopesOf(state: RunState): readonly (readonly [LimitSet, Spent])[] {
+  return [
     [state.config.limits.turn, state.turn.spent],
     [state.config.limits.run, state.total],
   ];
-  const input = state.transcript.tokens + extraTokens;
-  return scopes.flatMap(([limits, spent]) => [
-    ...tokenRoom(limits, { spent, input }),
-    ...moneyRoom(limits, { spent, input, price: state.config.price }),
-  ]);
 }
 
-function tokenRoom(limits: LimitSet, use: { spent: Spent; input: number }): readonly Room[] {
+/** What a budget is compared with: what is used of it, and the estimated input of the next model call. */
+interface Use {
+  readonly usage: Usage;
+  readonly input: number;
+  readonly price: ModelPrice | null;
+}
+
+function roomsIn(limits: LimitSet, use: Use): readonly Room[] {
+  return [...tokenRoom(limits, use), ...moneyRoom(limits, use)];
+}
+
+function tokenRoom(limits: LimitSet, use: Use): readonly Room[] {
   if (!isSet(limits.tokens)) return [];
-  const { inputTokens, outputTokens } = use.spent.usage;
+  const { inputTokens, outputTokens } = use.usage;
   return [
     { limit: 'tokens', tokens: Math.floor(limits.tokens - inputTokens - outputTokens - use.input) },
   ];
 }
 
-function moneyRoom(
-  limits: LimitSet,
-  use: { spent: Spent; input: number; price: ModelPrice | null },
-): readonly Room[] {
+function moneyRoom(limits: LimitSet, use: Use): readonly Room[] {
   if (!isSet(limits.costUsd)) return [];
   // Without a price, the budget cannot be enforced, so it allows no call.
   if (use.price === null) return [{ limit: 'costUsd', tokens: 0 }];
-  const left =
-    limits.costUsd - (use.spent.usage.costUsd ?? 0) - (use.input * use.price.input) / 1e6;
+  const left = limits.costUsd - (use.usage.costUsd ?? 0) - (use.input * use.price.input) / 1e6;
   if (use.price.output === 0) return left < 0 ? [{ limit: 'costUsd', tokens: 0 }] : [];
   return [{ limit: 'costUsd', tokens: Math.floor((left * 1e6) / use.price.output) }];
 }

@@ -20,7 +20,6 @@ import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
-import type { ReplyUsage } from './reply.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
 import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
@@ -56,6 +55,10 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return closingReason(state) === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':
       return modelFailed(state, event);
+    case 'tokens-used':
+      return addTokensUsed(state, event.used);
+    case 'limit-hit':
+      return withTurn(state, { limit: event.limit });
     case 'call-finished':
       return callFinished(state, event);
     case 'time-passed':
@@ -129,10 +132,9 @@ function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
 }
 
 function modelFailed(
-  before: RunState,
-  event: { reason: FailReason; message: string; used?: ReplyUsage; at: number },
+  state: RunState,
+  event: { reason: FailReason; message: string; at: number },
 ): RunState {
-  const state = event.used === undefined ? before : addTokensUsed(before, event.used);
   const closing = closingReason(state);
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));

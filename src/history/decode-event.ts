@@ -5,7 +5,7 @@ import { isObject, textField } from '../core/json.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import { decodeChildEvent } from './decode-child-event.js';
 import { decodeEndEvent } from './decode-end-event.js';
-import { decodePayload, decodeFields, decodeFailure, decodeFirst } from './payloads.js';
+import { decodeAll, decodeFailure, decodeFields, decodeFirst, decodePayload } from './payloads.js';
 
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 /** An event as Temporal's API gives it. */
@@ -44,7 +44,11 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
     }
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
   | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
-  | { readonly type: 'cancelled'; readonly scheduled: number }
+  | {
+      readonly type: 'cancelled';
+      readonly scheduled: number;
+      readonly details: readonly unknown[];
+    }
   /** The workflow asked for an activity to be canceled. It may not wait for the activity. */
   | { readonly type: 'cancel-asked'; readonly scheduled: number }
   | {
@@ -147,7 +151,10 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
       failure: decodeFailure(broken.failure),
     };
   }
-  if (cancelled) return { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId) };
+  if (cancelled) {
+    const details = decodeAll(cancelled.details?.payloads);
+    return { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId), details };
+  }
   return asked ? { type: 'cancel-asked', scheduled: Number(asked.scheduledEventId) } : null;
 }
 

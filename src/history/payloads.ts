@@ -11,7 +11,7 @@ export function decodeFailure(failure: RawFailure | null | undefined): Failure {
   let inner = failure;
   while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
   const timedOut = Boolean(inner?.timeoutFailureInfo);
-  const details = (inner?.applicationFailureInfo?.details?.payloads ?? []).map(decodePayload);
+  const details = decodeAll(inner?.applicationFailureInfo?.details?.payloads);
   const type = inner?.applicationFailureInfo?.type ?? '';
   return { message: inner?.message ?? '', type, timedOut, details };
 }
@@ -24,6 +24,10 @@ export function decodeFields(fields: Record<string, Payload>): Record<string, un
 
 export function decodeFirst(payloads: readonly Payload[] | null | undefined): unknown {
   return decodePayload(payloads?.[0]);
+}
+
+export function decodeAll(payloads: readonly Payload[] | null | undefined): readonly unknown[] {
+  return (payloads ?? []).map(decodePayload);
 }
 
 /** Returns null if there is no payload, or if it cannot be decoded. */

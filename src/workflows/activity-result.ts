@@ -1,6 +1,7 @@
 import {
   ActivityFailure,
   ApplicationFailure,
+  CancelledFailure,
   isCancellation,
   TimeoutFailure,
 } from '@temporalio/workflow';
@@ -41,8 +42,11 @@ export function failureFact(
   task: Task,
   error: unknown,
 ): Omit<FactOf<'failed'>, 'at'> | Omit<FactOf<'canceled'>, 'at'> {
-  if (isCancellation(error)) return { type: 'canceled', task };
   const cause = failureCause(error);
+  if (isCancellation(error)) {
+    const details = cause instanceof CancelledFailure ? cause.details : undefined;
+    return { type: 'canceled', task, ...(details && { details }) };
+  }
   const isOurs = cause instanceof ApplicationFailure;
   const failure = {
     message: failureMessage(error),

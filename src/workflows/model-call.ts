@@ -3,6 +3,7 @@ import type { CallModelInput } from '../core/contract.js';
 import type { RememberInput, RetrieveInput } from '../core/input/turn-inputs.js';
 import type { TimedAction } from '../core/next-action.js';
 import { ownPlaces } from '../core/documents.js';
+import { budgetLeft } from '../core/limits.js';
 import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
 import { currentAsking, definitionFor } from '../core/named-prompts/turn-definition.js';
@@ -50,6 +51,7 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     definition.decide === 'function' ||
     definition.output?.type === 'function' ||
     definition.tools.some(({ approval }) => approval);
+  const left = definition.decide === 'function' ? budgetLeft(state) : null;
   const size = window !== undefined && { window };
   return {
     upTo: promptLength(state.transcript),
@@ -68,6 +70,7 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     ...(reads && contextFields(run)),
     ...(rules && { rules }),
     ...(maxOutputTokens !== null && { maxOutputTokens }),
+    ...(left !== null && { left }),
     ...(modelAttempts !== undefined && { attempts: modelAttempts }),
   };
 }

@@ -1,5 +1,12 @@
-import { expect, test } from 'vitest';
-import { toPaidReply } from '../../src/activities/model/attempt-memory.js';
+import { describe, expect, test } from 'vitest';
+import {
+  noteAsked,
+  paymentOf,
+  readMemory,
+  toDetails,
+  toPaidReply,
+  usedBy,
+} from '../../src/activities/model/attempt-memory.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 
 const down: BlobStore = {
@@ -8,10 +15,50 @@ const down: BlobStore = {
 };
 const reply = { text: 'x'.repeat(3_000), calls: [], finish: 'stop' } as const;
 
-test('a store that is down puts a reply into the heartbeat only if it is one of few', async () => {
-  expect(await toPaidReply(reply, { checks: 1, blobs: down })).toEqual({ checks: 1, reply });
+test('a store that is down puts a reply into the heartbeat only if there is room', async () => {
+  const inline = { checks: 0, reply };
+  expect(await toPaidReply(reply, { checks: 0, blobs: down })).toEqual(inline);
   const long = { ...reply, text: 'x'.repeat(60_000) };
   expect(await toPaidReply(long, { checks: 1, blobs: down })).toEqual({ checks: 1, reply: long });
   // A decision may ask for 32 replies: together they have to fit a heartbeat.
-  expect(await toPaidReply(reply, { checks: 0, blobs: down, inlineBytes: 2_048 })).toBeNull();
+  const limits = { checks: 0, blobs: down, inlineBytes: 2_048 };
+  expect(await toPaidReply(reply, { ...limits, mostInlineBytes: 4_000 })).toEqual(inline);
+  expect(await toPaidReply(reply, { ...limits, mostInlineBytes: 3_000 })).toBeNull();
+});
+
+describe('what the calls of a decision have used', () => {
+  const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+  const call = (digest: string) => ({ digest, usage });
+
+  test('goes to the next attempt, and is reported once', () => {
+    const first = readMemory({ heartbeatDetails: undefined });
+    noteAsked(first, call('a'))({ checks: 0, reply });
+    const second = readMemory({ heartbeatDetails: toDetails(first) });
+    expect(second.asked).toEqual([{ ...call('a'), checks: 0, reply }]);
+    expect(usedBy(second)).toEqual(usage);
+
+    // This end of the call is recorded, so the run counts it.
+    const { paid, used } = paymentOf(second);
+    expect(used).toEqual(usage);
+    const later = readMemory({ heartbeatDetails: undefined }, { paid });
+    expect(later.asked).toMatchObject([{ digest: 'a', reply }]);
+    noteAsked(later, call('b'));
+    expect(usedBy(later)).toEqual(usage);
+    expect(usedBy(readMemory({ heartbeatDetails: toDetails(later) }, { paid }))).toEqual(usage);
+  });
+
+  test('is kept though the memory of the calls is bounded', () => {
+    const memory = readMemory({ heartbeatDetails: undefined });
+    for (let number = 1; number <= 200; number += 1) noteAsked(memory, call(`${number}`));
+    expect(memory.asked).toHaveLength(64);
+    expect(memory.asked.at(-1)?.digest).toBe('200');
+    expect(usedBy(memory).inputTokens).toBe(2_000);
+  });
+
+  test('is read from rubbish as nothing', () => {
+    for (const paid of [null, 7, 'x', [], { asked: 'x' }, { asked: [null, { digest: 1 }] }]) {
+      expect(usedBy(readMemory({ heartbeatDetails: { paid } })).inputTokens).toBe(0);
+      expect(usedBy(readMemory({ heartbeatDetails: paid }, { paid })).inputTokens).toBe(0);
+    }
+  });
 });

@@ -179,6 +179,25 @@ describe('a decide function', () => {
       async ({ model }) => ({ answer: (await model.call('x' as never)).text }),
       'model.call: expected an object of a request\'s fields, got "x"',
     ],
+    ...(
+      [
+        [{ settings: null }, 'settings: expected an object, got null'],
+        [
+          { settings: { maxOutputTokens: -5 } },
+          'settings.maxOutputTokens: expected a whole number from 1, got -5',
+        ],
+        [{ messages: 'hi' }, 'messages: expected a list, got "hi"'],
+        [{ messages: [{ role: 'user', text: 1n }] }, 'messages[0].text: expected a string'],
+        [{ messages: [{ role: 'system', text: '' }] }, 'messages[0].role: expected one of user,'],
+        [{ tools: null }, 'tools: expected a list, got null'],
+        [{ toolChoice: 'maybe' }, 'toolChoice: expected one of auto, required, none, got "maybe"'],
+        [{ settings: { seed: 1n } }, 'settings: expected JSON, got a value that has none'],
+      ] as const
+    ).map(([given, words]): [string, DecideFunction, string] => [
+      `${Object.keys(given)[0]} (${words})`,
+      async ({ model }) => ({ answer: (await model.call(given as never)).text }),
+      `model.call: ${words}`,
+    ]),
     [
       'too many calls',
       async ({ model }) => {

@@ -6,6 +6,7 @@ import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
+import { decidingAgent } from './deciding-agent.js';
 import { ledgerGraphs } from './ledger-graph.js';
 import { stdioFixture } from './mcp-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
@@ -26,6 +27,7 @@ export async function workerByEnv(
       agents: [
         agent,
         contractAgent(),
+        decidingAgent(),
         retrievingAgent(env['LEDGER'] ?? ''),
         ...ledgerGraphs(env['LEDGER'] ?? ''),
         ...blockingAgents(env['CHECKS']),

@@ -94,8 +94,15 @@ function chooseModel(
     );
     return reply;
   };
-  const closing = input.closing === true;
-  const model = toDecidingModel(deps, context, { decide, call, memory, closing, userContext });
+  const model = toDecidingModel(deps, context, {
+    decide,
+    call,
+    memory,
+    price: own.price,
+    left: input.left,
+    closing: input.closing === true,
+    userContext,
+  });
   return { model, name: own.name, provider: 'function', price: null };
 }
 

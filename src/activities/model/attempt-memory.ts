@@ -1,8 +1,9 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
-import type { Context, Info } from '@temporalio/activity';
+import type { Info } from '@temporalio/activity';
 import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { BlobRef } from '../../core/transcript/messages.js';
+import type { Payment } from '../../core/failure.js';
 import type { AttemptReport } from '../../core/report.js';
+import { addTokens } from '../../core/spend.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import { replyUsageShape } from '../../core/guards/outcome.js';
 import { guard } from '../../core/guards/shape.js';
@@ -15,7 +16,7 @@ import { retryStore } from '../offload-text.js';
 const MAX_REPORTS = 10;
 /** A larger reply goes to the blob store, because a heartbeat may end up in the history. */
 const INLINE_BYTES = 32 * 1024;
-/** The limit while the store is down: a large heartbeat is better than a second payment. */
+/** The limit of all replies together while the store is down: a large heartbeat is better than a second payment. */
 const MAX_INLINE_BYTES = 192 * 1024;
 
 /** A reply that has been paid for, recorded before the author's code checks it. */
@@ -40,11 +41,13 @@ export interface AskedReply extends PaidReply {
   /** SHA-256 of the request. */
   readonly digest: string;
   readonly usage: ReplyUsage;
+  /** An earlier end of the call has reported the usage, so the run has counted it. */
+  readonly counted?: true;
 }
 
 /**
  * Reads what earlier attempts have passed on. The input's `paid` is the reply that an earlier call has paid
- * for, if the run was blocked between the payment and the check.
+ * for, if the run was blocked between the payment and the check, and those of a decision function.
  */
 export function readMemory(
   { heartbeatDetails }: Pick<Info, 'heartbeatDetails'>,
@@ -52,11 +55,12 @@ export function readMemory(
 ): AttemptMemory {
   const details: unknown = heartbeatDetails;
   const { reports, paid = earlier } = isObject(details) ? details : {};
-  const asked: unknown = isObject(paid) ? paid['asked'] : undefined;
+  const given: unknown = isObject(paid) ? paid['asked'] : undefined;
+  const asked = Array.isArray(given) ? given.filter(isAsked) : [];
   return {
     reports: Array.isArray(reports) ? reports : [],
     paid: isPaid(paid) ? paid : null,
-    asked: Array.isArray(asked) ? asked.filter(isAsked) : [],
+    asked: paid === earlier ? asked.map((one) => ({ ...one, counted: true })) : asked,
   };
 }
 
@@ -76,25 +80,27 @@ export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject |
 }
 
 /**
- * Returns a paid reply in the form that a heartbeat carries. Null if the reply is over 192 KiB and the blob
- * store is down: then the check is not protected.
+ * Returns a paid reply in the form that a heartbeat carries. Null if the reply is over 192 KiB, or
+ * `mostInlineBytes`, and the blob store is down: then the reply is not protected.
  */
 export async function toPaidReply(
   reply: ModelReply,
   given: {
     readonly checks: number;
     readonly blobs: BlobStore;
-    /** A larger reply goes to the blob store, and is never inline; default: 32 KiB, or 192 KiB if the store is down. */
+    /** A larger reply goes to the blob store. */
     readonly inlineBytes?: number;
+    /** The limit while the store is down. */
+    readonly mostInlineBytes?: number;
   },
 ): Promise<PaidReply | null> {
-  const { checks, blobs, inlineBytes } = given;
+  const { checks, blobs, inlineBytes = INLINE_BYTES, mostInlineBytes = MAX_INLINE_BYTES } = given;
   const json = JSON.stringify(reply);
   const bytes = Buffer.byteLength(json);
-  if (bytes <= (inlineBytes ?? INLINE_BYTES)) return { checks, reply };
+  if (bytes <= inlineBytes) return { checks, reply };
   const stored = await retryStore(() => blobs.put(json));
   if ('value' in stored) return { checks, blob: stored.value };
-  return bytes <= (inlineBytes ?? MAX_INLINE_BYTES) ? { checks, reply } : null;
+  return bytes <= mostInlineBytes ? { checks, reply } : null;
 }
 
 /**
@@ -129,11 +135,40 @@ function isReply(value: unknown): value is ModelReply {
   return isObject(value) && typeof value['text'] === 'string' && Array.isArray(value['calls']);
 }
 
-/** Event loop turns until the SDK has passed a heartbeat to its core, which sends it from its own thread. */
-const HANDOVER_TICKS = 3;
+const NO_USAGE: ReplyUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 
-/** Sends the memory to the server, so that the next attempt has it even if this process freezes now. */
-export async function handOver(context: Context, memory: AttemptMemory): Promise<void> {
-  context.heartbeat(toDetails(memory));
-  for (let tick = 0; tick < HANDOVER_TICKS; tick += 1) await nextTick();
+/** Returns what the model calls of a decision have used, without what the run has counted already. */
+export function usedBy({ asked }: AttemptMemory): ReplyUsage {
+  return asked.reduce((sum, one) => addTokens(sum, uncounted(one)), NO_USAGE);
+}
+
+/** Returns what a decision has paid for, for the end of an attempt that has made no decision. */
+export function paymentOf(memory: AttemptMemory): Payment {
+  const paid = toDetails(memory)?.['paid'];
+  const hasAsked = memory.asked.length > 0;
+  return { ...(paid !== undefined && { paid }), ...(hasAsked && { used: usedBy(memory) }) };
+}
+
+/** A function that asks for something else in each attempt would let the memory grow with the attempts. */
+const MAX_ASKED = 64;
+
+/** Notes a call of a decision function as soon as it is paid for. Returns a function that adds its reply. */
+export function noteAsked(
+  { asked }: AttemptMemory,
+  call: Pick<AskedReply, 'digest' | 'usage'>,
+): (paid: PaidReply | null) => void {
+  const noted: AskedReply = { ...call, checks: 0 };
+  asked.push(noted);
+  if (asked.length > MAX_ASKED) {
+    const usage = asked.splice(0, 2).map(uncounted).reduce(addTokens);
+    asked.unshift({ digest: '', usage, checks: 0 });
+  }
+  return (paid) => {
+    const at = asked.indexOf(noted);
+    if (at >= 0 && paid !== null) asked[at] = { ...noted, ...paid };
+  };
+}
+
+function uncounted({ usage, counted }: AskedReply): ReplyUsage {
+  return counted === true ? NO_USAGE : usage;
 }

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { CallModelInput } from '../../core/contract.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
@@ -9,14 +9,21 @@ import { redactJson } from '../../secrets/redact-json.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { retryFailure } from '../failures.js';
+import { interruptionCause, retryFailure } from '../failures.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { createJudge } from '../requests/judge-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
-import { readMemory, readPaidReply, toDetails, type AttemptMemory } from './attempt-memory.js';
+import {
+  paymentOf,
+  readMemory,
+  readPaidReply,
+  toDetails,
+  usedBy,
+  type AttemptMemory,
+} from './attempt-memory.js';
 import { attemptReport, decideFailure, modelFailure, toModelError } from './model-failures.js';
-import { usedBy } from './decide-model.js';
+import { BudgetError } from './decide-calls.js';
 import { createModelRequest } from './model-request.js';
 import { rebuildPrompt, type Prompt } from './rebuild-prompt.js';
 import { recordReply } from './record-reply.js';
@@ -53,12 +60,22 @@ export async function callModel(
         memory.paid === null
           ? await askIfCurrent(attempt, { prompt, request })
           : await readPaidReply(memory.paid, deps.blobs);
-      return { prompt, request, reply };
+      return { prompt, request, reply: withUsage(reply, attempt, prompt) };
     });
     // The reply has been paid for: no step from here on may cause another call.
     return await recordCall(attempt, paid);
   };
   return await withHeartbeat(context, work, () => toDetails(memory));
+}
+
+/** Returns the reply with what it costs the run: a decision function has used what it has called its model for. */
+function withUsage(
+  reply: TracedReply,
+  { input, memory }: Attempt,
+  { pinned: { definition } }: Prompt,
+): TracedReply {
+  const isDecided = definition.decide === 'function' && input.compact === undefined;
+  return isDecided ? { ...reply, usage: usedBy(memory) } : reply;
 }
 
 /**
@@ -89,11 +106,11 @@ async function withFailureMapping<T>(
   try {
     return await steps();
   } catch (thrown) {
-    context.cancellationSignal.throwIfAborted();
+    if (context.cancellationSignal.aborted) throw cancellation(context, memory);
     // Failures of the engine itself, such as a worker that shuts down, have been mapped already.
     if (thrown instanceof ApplicationFailure) throw thrown;
     const { reports } = memory;
-    const earlier = { reports, paid: toDetails(memory)?.['paid'] };
+    const earlier = { reports, ...paymentOf(memory) };
     const fault = findStorageFault(thrown);
     if (fault !== null) throw storageFailure(fault, earlier);
     const error = toModelError(thrown);
@@ -110,16 +127,23 @@ async function withFailureMapping<T>(
       random: Math.random,
     });
     const report = attemptReport(error, decision, { attempt, at });
-    const used = usedBy(memory);
-    const failure = modelFailure(decision, report, {
-      ...earlier,
-      ...(memory.asked.length > 0 && { used }),
-    });
+    const limit = error instanceof BudgetError ? { limit: error.limit } : {};
+    const failure = modelFailure(decision, report, { ...earlier, ...limit });
     reports.push(report);
     context.log.warn('model call failed', { report, decision: decision.type });
     context.heartbeat(toDetails(memory));
     throw failure;
   }
+}
+
+/**
+ * Returns how an interrupted attempt ends. A cancellation says what a decision function has paid for until then; any
+ * other interruption leaves that to the next attempt.
+ */
+function cancellation(context: Context, memory: AttemptMemory): unknown {
+  const isCanceled = interruptionCause(context) === 'CANCELLED';
+  if (!isCanceled || memory.asked.length === 0) return context.cancellationSignal.reason;
+  return new CancelledFailure('CANCELLED', [paymentOf(memory)]);
 }
 
 /** Records a reply and adds it to this worker's transcript cache. */

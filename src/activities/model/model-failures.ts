@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common';
 import type { ModelBlock } from '../../core/blocked.js';
 import type { Json } from '../../core/json.js';
+import type { BudgetName } from '../../core/definition/definition.js';
 import type { FailReason } from '../../core/outcome.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import type { AttemptReport } from '../../core/report.js';
@@ -150,6 +151,8 @@ interface Earlier {
   readonly paid?: Json | undefined;
   /** What the model calls of a decision function have used. */
   readonly used?: ReplyUsage;
+  /** The limit that left a decision function no room for another model call. */
+  readonly limit?: BudgetName;
 }
 
 /**
@@ -159,17 +162,21 @@ interface Earlier {
 export function modelFailure(
   decision: FailureDecision,
   report: AttemptReport,
-  { reports: earlier = [], paid, used }: Earlier = {},
+  { reports: earlier = [], paid, used, limit }: Earlier = {},
 ): ApplicationFailure {
   const { message, type } = report;
   const reports = [...earlier, report];
   switch (decision.type) {
     case 'retry': {
       const nextRetryDelay = decision.delayMs;
-      return ApplicationFailure.create({ message, type, details: [{ reports }], nextRetryDelay });
+      const details = [{ reports, ...(used && { used }) }];
+      return ApplicationFailure.create({ message, type, details, nextRetryDelay });
     }
     case 'failed':
-      return problemFailure({ ...decision, message, reports, ...(used && { used }) }, { type });
+      return problemFailure(
+        { ...decision, message, reports, ...(used && { used }), ...(limit && { limit }) },
+        { type },
+      );
     case 'blocked': {
       const { reason, probeAfterMs } = decision;
       const problem = {
@@ -179,6 +186,7 @@ export function modelFailure(
         ...(probeAfterMs !== undefined && { waitMs: probeAfterMs }),
         ...(paid !== undefined && { paid }),
         reports,
+        ...(used && { used }),
       } as const;
       return problemFailure(problem, { type });
     }

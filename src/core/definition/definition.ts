@@ -11,6 +11,12 @@ export type LimitName = 'steps' | 'toolCalls' | 'tokens' | 'costUsd' | 'wallMs' 
 /** Limits as positive numbers, or null for no limit. `wallMs` is in ms, `costUsd` in US dollars. */
 export type LimitSet = { readonly [K in LimitName]?: number | null };
 
+/** The limits of what model calls use. */
+export type BudgetName = Extract<LimitName, 'tokens' | 'costUsd'>;
+
+/** What is left of tokens, and of US dollars. */
+export type Budget = { readonly [K in BudgetName]?: number };
+
 /** Limits of each turn, and in `run` those of the whole run. */
 export interface Limits extends LimitSet {
   readonly run?: LimitSet;

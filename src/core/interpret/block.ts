@@ -3,6 +3,7 @@ import type { RunEvent } from '../events.js';
 import { parseProblem, type ActivityProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { workOf } from '../facts.js';
+import type { Json } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { findWork, type Block, type Work } from '../work/work.js';
@@ -97,10 +98,16 @@ function nextProbeMs(before: number | undefined, reason: BlockedReason): number 
 /**
  * Returns the events of a task that was canceled although nothing interrupts the run. After `resume`,
  * the work is attempted at once. At the end of a segment it stays blocked, and the next one continues.
+ * `paid`: the replies that the task has paid for, if there are any.
  */
-export function probeCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
-  const work = findWork(state, workOf(fact.task)?.name ?? '');
-  if (work === undefined) return [];
+export function probeCanceled(
+  state: RunState,
+  fact: FactOf<'canceled'>,
+  paid?: Json,
+): readonly RunEvent[] {
+  const found = findWork(state, workOf(fact.task)?.name ?? '');
+  if (found === undefined) return [];
+  const work = { ...found, ...(paid !== undefined && { paid }) };
   return [{ type: 'work-changed', work: work.resumed ? unblocked(work) : stopped(work, fact.at) }];
 }
 

@@ -1,6 +1,6 @@
 import { MODEL_BLOCKS } from '../blocked.js';
 import type { RunEvent } from '../events.js';
-import { parseProblem } from '../failure.js';
+import { parsePayment, parseProblem, type ActivityProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isReply } from '../guards/recorded.js';
 import { interruptionOf } from '../work/interruption.js';
@@ -9,6 +9,9 @@ import type { RunState } from '../state.js';
 import { WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
+const ERROR: Pick<Extract<ActivityProblem, { type: 'failed' }>, 'reason' | 'limit'> = {
+  reason: 'error',
+};
 const OVER: RunEvent = { type: 'work-ended', name: WORK.model };
 
 /** The model replied. A reply that came in spite of an interruption counts, because it is paid for. */
@@ -24,22 +27,32 @@ export function modelReplied(
 
 /** A model call failed permanently. A failed closing call is not retried: code composes the answer. */
 export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
-  if (interruptionOf(state) !== null) return [OVER];
   const { failure, task, at } = fact;
+  const used = usedIn(failure.details);
+  if (interruptionOf(state) !== null) return [OVER, ...used];
   const isClosing = isObject(task.input) && task.input['closing'] === true;
   const blocking = isClosing ? null : blockingProblem(fact, MODEL_BLOCKS);
-  if (blocking !== null) return blockWork(state, fact, blocking);
+  if (blocking !== null) return [...used, ...blockWork(state, fact, blocking)];
   const cut = cutIn(task.input);
   if (cut !== null) return [OVER, { type: 'compacted', cut, reply: null, at }];
   const problem = parseProblem(failure.details);
-  const reason = problem?.type === 'failed' ? problem.reason : 'error';
+  const { reason, limit } = problem?.type === 'failed' ? problem : ERROR;
+  if (limit !== undefined && !isClosing) return [OVER, ...used, { type: 'limit-hit', limit }];
   const message = problem?.message ?? failure.message;
-  const used = problem?.type === 'failed' && problem.used;
-  return [OVER, { type: 'model-failed', reason, message, ...(used && { used }), at }];
+  return [OVER, ...used, { type: 'model-failed', reason, message, at }];
 }
 
+/** A model call was canceled. What a decision function has paid for until then counts, and is kept for a later attempt. */
 export function modelCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
-  return interruptionOf(state) === null ? probeCanceled(state, fact) : [OVER];
+  const used = usedIn(fact.details);
+  if (interruptionOf(state) !== null) return [OVER, ...used];
+  const { paid } = parsePayment(fact.details);
+  return [...used, ...probeCanceled(state, fact, paid)];
+}
+
+function usedIn(details: readonly unknown[] | undefined): readonly RunEvent[] {
+  const { used } = parsePayment(details);
+  return used === undefined ? [] : [{ type: 'tokens-used', used }];
 }
 
 function cutIn(input: unknown): number | null {

@@ -49,7 +49,7 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     }
     case 'cancelled': {
       const task = run.inFlight.get(event.scheduled);
-      return task ? { type: 'canceled', task, at } : null;
+      return task ? { type: 'canceled', task, details: event.details, at } : null;
     }
     case 'cancel-asked': {
       const task = run.inFlight.get(event.scheduled);

@@ -1,0 +1,185 @@
+import type { Context } from '@temporalio/activity';
+import type { DecideModel } from '../../agents/decide-function.js';
+import type { Budget, BudgetName, ModelPrice } from '../../core/definition/definition.js';
+import { reserveWithin } from '../../core/limits.js';
+import type { ReplyUsage } from '../../core/reply.js';
+import { addTokens, toUsage } from '../../core/spend.js';
+import { ModelError } from '../../models/model-error.js';
+import type { ModelReply, ModelRequest } from '../../models/model.js';
+import { estimateUsage } from '../../models/usage-estimate.js';
+import type { BlobStore } from '../../storage/blob-store.js';
+import {
+  noteAsked,
+  readPaidReply,
+  toPaidReply,
+  usedBy,
+  type AskedReply,
+  type AttemptMemory,
+} from './attempt-memory.js';
+import { capped, decideRequest } from './decide-request.js';
+import { handOver } from './hand-over.js';
+
+/** How often a decision may call the model: the replies are remembered for another attempt. */
+const MAX_CALLS = 32;
+/** A larger reply goes to the blob store, because up to `MAX_CALLS` of them are remembered. */
+const INLINE_BYTES = 2 * 1024;
+/** Of all remembered replies together, while the store is down. */
+const MOST_INLINE_BYTES = 192 * 1024;
+
+/** A decision function has no room for another model call; a turn that ends by it has reached this limit. */
+export class BudgetError extends ModelError {
+  readonly limit: BudgetName;
+
+  constructor(limit: BudgetName) {
+    const message = `model.call: the limit "${limit}" leaves no room for another call in this decision; answer with what there is, or let this error end the turn at its limit`;
+    super(message, { kind: 'request', type: 'limit' });
+    this.limit = limit;
+  }
+}
+
+type Asked = Pick<AskedReply, 'digest' | 'usage'>;
+
+/** What the model calls of a decision need. */
+export interface DecideCallOptions {
+  readonly blobs: BlobStore;
+  readonly context: Context;
+  /** Calls the agent's model once; its replies have no secrets. */
+  readonly call: (request: ModelRequest, signal: AbortSignal) => Promise<ModelReply>;
+  readonly memory: AttemptMemory;
+  readonly price: ModelPrice | null;
+  /** What turn and run have left; absent if nothing limits the calls. */
+  readonly left?: Budget | undefined;
+}
+
+/** The calls of one attempt. Classes are decided several times at once, by decisions that share all of this. */
+interface Shared extends DecideCallOptions {
+  /** Replies of earlier attempts. Two equal requests of a decision are two calls. */
+  readonly unused: AskedReply[];
+  /** What the calls under way use at least. */
+  readonly underWay: Map<symbol, ReplyUsage>;
+  count: number;
+}
+
+/** The model of one decision. */
+export interface DecideCalls {
+  readonly model: DecideModel;
+  /** Ends the calls that are under way. They count with an estimate of their prompts: the provider has these. */
+  readonly cutOff: () => void;
+  /** Resolves when no call is under way: their replies are paid for, and another attempt needs them. */
+  readonly settled: () => Promise<void>;
+}
+
+/** Opens the model for the decisions of one attempt. */
+export function openDecideCalls(
+  options: DecideCallOptions,
+): (own: ModelRequest, signal: AbortSignal) => DecideCalls {
+  const unused = options.memory.asked.filter(({ reply, blob }) => (reply ?? blob) !== undefined);
+  const shared: Shared = { ...options, unused, underWay: new Map(), count: 0 };
+  return (own, signal) => openDecision(shared, own, signal);
+}
+
+function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): DecideCalls {
+  const pending = new Set<Promise<unknown>>();
+  const asking = new Map<symbol, Asked>();
+  const cut = new AbortController();
+  const over = (id: symbol): void => {
+    asking.delete(id);
+    shared.underWay.delete(id);
+  };
+  const cutOff = (): void => {
+    signal.removeEventListener('abort', cutOff);
+    if (cut.signal.aborted) return;
+    cut.abort(signal.aborted ? signal.reason : new Error('the decision has been made'));
+    for (const [id, asked] of asking) {
+      noteAsked(shared.memory, asked);
+      over(id);
+    }
+  };
+  if (signal.aborted) cutOff();
+  else signal.addEventListener('abort', cutOff, { once: true });
+
+  const ask = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
+    const id = Symbol(digest);
+    const usage = { ...estimateUsage(request, NO_REPLY), estimated: true } as const;
+    asking.set(id, { digest, usage });
+    shared.underWay.set(id, usage);
+    try {
+      const reply = await shared.call(request, cut.signal);
+      cut.signal.throwIfAborted();
+      over(id);
+      await keep(shared, { digest, usage: usageOf(reply, request) }, reply);
+      return reply;
+    } finally {
+      over(id);
+    }
+  };
+  const answer = async (given: unknown): ReturnType<DecideModel['call']> => {
+    cut.signal.throwIfAborted();
+    const { request, digest } = decideRequest(own, given);
+    shared.count += 1;
+    if (shared.count > MAX_CALLS) {
+      throw new Error(`model.call: expected at most ${MAX_CALLS} calls in a decision`);
+    }
+    const known = shared.unused.findIndex((one) => one.digest === digest);
+    const [found] = known < 0 ? [] : shared.unused.splice(known, 1);
+    const { text, calls, finish, usage } =
+      found === undefined
+        ? await ask(withinBudget(shared, request), digest)
+        : await readPaidReply(found, shared.blobs);
+    return { text, calls, finish, ...(usage && { usage }) };
+  };
+
+  return {
+    cutOff,
+    settled: async () => {
+      await Promise.allSettled(pending);
+      cutOff();
+    },
+    model: {
+      name: own.model,
+      call(given = {}) {
+        const answering = answer(given);
+        pending.add(answering);
+        // A function may leave a call alone.
+        answering.catch(() => undefined).finally(() => pending.delete(answering));
+        return answering;
+      },
+    },
+  };
+}
+
+/** Returns the request with as many output tokens as the budget allows. Throws a `BudgetError` if it allows none. */
+function withinBudget(
+  { left, memory, price, underWay, count }: Shared,
+  request: ModelRequest,
+): ModelRequest {
+  // The run has reserved what the first call needs.
+  if (left === undefined || (count === 1 && memory.asked.length === 0)) return request;
+  const used = [...underWay.values()].reduce(addTokens, usedBy(memory));
+  const { refusedBy, maxOutputTokens } = reserveWithin(left, {
+    usage: toUsage(used, price),
+    input: estimateUsage(request, NO_REPLY).inputTokens,
+    price,
+    wanted: request.settings.maxOutputTokens ?? Infinity,
+  });
+  if (refusedBy !== null) throw new BudgetError(refusedBy);
+  return capped(request, maxOutputTokens ?? undefined);
+}
+
+async function keep(
+  { memory, blobs, context }: Shared,
+  asked: Asked,
+  reply: ModelReply,
+): Promise<void> {
+  const mostInlineBytes = MOST_INLINE_BYTES - JSON.stringify(memory.asked).length;
+  const limits = { inlineBytes: INLINE_BYTES, mostInlineBytes };
+  const add = noteAsked(memory, asked);
+  add(await toPaidReply(reply, { checks: 0, blobs, ...limits }));
+  await handOver(context, memory);
+}
+
+const NO_REPLY: ModelReply = { text: '', calls: [], finish: 'stop' };
+
+function usageOf(reply: ModelReply, request: ModelRequest): ReplyUsage {
+  return reply.usage ?? { ...estimateUsage(request, reply), estimated: true };
+}

@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AgentOptions } from '../../src/agents/agent.js';
+import type { DecideFunction } from '../../src/agents/decide-function.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { classify } from '../../src/output/classes/classify.js';
+import { clientOf } from '../support/clerk.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let client: PerdureClient;
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+const price = { input: 1, cachedInput: 1, output: 2 };
+const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+const never = new Promise<never>(() => undefined);
+
+/** A value that is awaited before it is there. */
+function later<T = void>(): { readonly value: Promise<T>; readonly set: (value: T) => void } {
+  let set: (value: T) => void = () => undefined;
+  const value = new Promise<T>((resolve) => (set = resolve));
+  return { value, set };
+}
+
+/** A model that says what it is asked for, and what was asked of it. Words that begin with "Slow" it never answers. */
+function echo(given: Partial<ModelReply> = {}): Model & { readonly asked: ModelRequest[] } {
+  const asked: ModelRequest[] = [];
+  return {
+    asked,
+    call: async (request, { signal }) => {
+      asked.push(request);
+      const { instructions: text } = request;
+      if (text.startsWith('Slow')) {
+        await new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('aborted')));
+        });
+      }
+      return { text, calls: [], finish: 'stop', usage, ...given };
+    },
+  };
+}
+
+async function serve<T>(
+  decide: DecideFunction,
+  model: Model,
+  rest: Partial<AgentOptions<T>> = {},
+): Promise<void> {
+  await rig.stopWorkers();
+  const agent = defineAgent<T>({ name: 'a', instructions: 'Decide.', model: 'm', decide, ...rest });
+  await rig.worker([agent], { models: { m: { ...model, price } } });
+}
+
+async function run<T>(
+  decide: DecideFunction,
+  model: Model,
+  rest: Partial<AgentOptions<T>> = {},
+): Promise<Ended> {
+  await serve(decide, model, rest);
+  return await rig.run({ agent: 'a', message: 'Go' });
+}
+
+describe('what a decide function pays for', () => {
+  test('counts the prompt of a call that it does not wait for, which is cut off', async () => {
+    const cut = later<unknown>();
+    const model: Model = {
+      call: async (request, context) => {
+        const reply = echo().call(request, context);
+        if (request.instructions === 'Slow.') void reply.catch(cut.set);
+        return await reply;
+      },
+    };
+    const { outcome } = await run(async ({ model: own }) => {
+      const [slow, fast] = [
+        own.call({ instructions: 'Slow.' }),
+        own.call({ instructions: 'Fast.' }),
+      ];
+      return { answer: (await Promise.race([slow, fast])).text };
+    }, model);
+    expect(String(await cut.value)).toContain('aborted');
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Fast.' });
+    expect(outcome.usage.inputTokens).toBeGreaterThan(10);
+    expect(outcome.usage.estimated).toBe(true);
+  });
+
+  test('is kept if another call fails meanwhile', async () => {
+    const failed = later();
+    const asked: string[] = [];
+    const model: Model = {
+      call: async (request, context) => {
+        const { instructions: text } = request;
+        asked.push(text);
+        if (text === 'Bad.' && asked.length <= 2) {
+          failed.set();
+          throw new ModelError('overloaded', { kind: 'retry', type: 'http_503' });
+        }
+        if (text === 'Good.') await failed.value;
+        return await echo().call(request, context);
+      },
+    };
+    const { outcome } = await run(async ({ model: own }) => {
+      const both = await Promise.all([
+        own.call({ instructions: 'Good.' }),
+        own.call({ instructions: 'Bad.' }),
+      ]);
+      return { answer: both.map(({ text }) => text).join(' ') };
+    }, model);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Good. Bad.' });
+    expect(asked).toEqual(['Good.', 'Bad.', 'Bad.']);
+    expect(outcome.usage).toMatchObject({ inputTokens: 20, outputTokens: 10 });
+  });
+
+  test('counts if the turn is canceled, and a function that ignores that pays for nothing more', async () => {
+    const waiting = later();
+    const refused = later<unknown>();
+    const model = echo();
+    await serve(async ({ model: own, signal }) => {
+      await own.call({ instructions: 'One.' });
+      await own.call({ instructions: 'Two.' });
+      signal.addEventListener('abort', () => {
+        own.call({ instructions: 'Late.' }).catch(refused.set);
+      });
+      waiting.set();
+      return await never;
+    }, model);
+    const { id } = await client.start('a', { message: 'Go', open: true });
+    await waiting.value;
+    await client.cancelTurn(id);
+    const outcome = await client.result(id, { turn: 1 });
+    expect(outcome).toMatchObject({
+      status: 'cancelled',
+      usage: { inputTokens: 20, outputTokens: 10 },
+    });
+    expect(String(await refused.value)).toContain('CANCELLED');
+    expect(model.asked.map(({ instructions }) => instructions)).toEqual(['One.', 'Two.']);
+    await client.close(id);
+    await expect(client.status(id)).resolves.toMatchObject({ usage: { inputTokens: 20 } });
+  });
+
+  test('counts if the time of the turn is over', async () => {
+    const { outcome } = await run(
+      async ({ model: own, closing }) => {
+        if (closing) return { answer: 'It is closed.' };
+        await own.call({ instructions: 'One.' });
+        return await never;
+      },
+      echo(),
+      { limits: { wallMs: 1_500 } },
+    );
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'wallMs' });
+    expect(outcome.usage.inputTokens).toBe(10);
+  });
+
+  test('is counted once while the run is blocked, and the reply is used when it goes on', async () => {
+    let isEmpty = true;
+    const asked: string[] = [];
+    const model: Model = {
+      call: async (request, context) => {
+        asked.push(request.instructions);
+        if (request.instructions === 'Two.' && isEmpty) {
+          throw new ModelError('no money', { kind: 'quota', type: 'insufficient_quota' });
+        }
+        return await echo().call(request, context);
+      },
+    };
+    await serve(
+      async ({ model: own }) => {
+        const one = await own.call({ instructions: 'One.' });
+        return { answer: one.text + (await own.call({ instructions: 'Two.' })).text };
+      },
+      model,
+      { limits: { tokens: 10_000 } },
+    );
+    const { id } = await client.start('a', { message: 'Go' });
+    await expect
+      .poll(() => client.status(id))
+      .toMatchObject({ status: 'blocked', reason: 'quota', usage: { inputTokens: 10 } });
+    isEmpty = false;
+    await client.resume(id);
+    const outcome = await client.result(id);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'One.Two.' });
+    expect(outcome.usage).toMatchObject({ inputTokens: 20, outputTokens: 10 });
+    expect(asked).toEqual(['One.', 'Two.', 'Two.']);
+  });
+
+  test('is counted once for classes of several samples', async () => {
+    const model: Model = {
+      call: () => Promise.resolve({ text: 'yes', calls: [], finish: 'stop', usage }),
+    };
+    const decide: DecideFunction = async ({ model: own }) => ({ answer: (await own.call()).text });
+    const { outcome } = await run(decide, model, {
+      output: classify(['yes', 'no'], { samples: 4 }),
+    });
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'yes' });
+    expect(outcome.usage).toMatchObject({ inputTokens: 40, outputTokens: 20 });
+  });
+});
+
+describe('a limit within a decision', () => {
+  const reading = { ...usage, inputTokens: 400, outputTokens: 100 };
+
+  test('refuses the call that does not fit, and ends the turn by the limit', async () => {
+    const model = echo({ usage: reading });
+    const { outcome } = await run(
+      async ({ model: own, closing }) => {
+        if (closing) return { answer: 'It is closed.' };
+        for (;;) await own.call({ instructions: 'More. '.repeat(300) });
+      },
+      model,
+      { limits: { tokens: 1_800 } },
+    );
+    expect(outcome).toMatchObject({ status: 'stopped', reason: 'tokens', answer: 'It is closed.' });
+    expect(outcome.usage.inputTokens).toBe(1_200);
+    expect(model.asked.map(({ settings }) => settings.maxOutputTokens)).toEqual([
+      expect.any(Number),
+      expect.any(Number),
+      expect.any(Number),
+    ]);
+  });
+
+  test('can be caught: the function answers with what it has', async () => {
+    const { outcome } = await run(
+      async ({ model: own }) => {
+        let count = 0;
+        try {
+          for (;;) {
+            await own.call({ instructions: 'More.' });
+            count += 1;
+          }
+        } catch (error) {
+          return { answer: `${count}: ${String(error)}` };
+        }
+      },
+      echo({ usage: reading }),
+      { limits: { costUsd: 0.0015 } },
+    );
+    expect(outcome).toMatchObject({ status: 'completed' });
+    expect(outcome.answer).toMatch(/^3: .*the limit "costUsd" leaves no room for another call/);
+  });
+});
+
+test('a decide function cannot change what the next one reads', async () => {
+  const heard: string[] = [];
+  const decide: DecideFunction = ({ messages, context }) => {
+    heard.push(messages[0]?.text ?? '', JSON.stringify(context));
+    Object.assign(messages[0] ?? {}, { text: 'changed' });
+    Object.assign(context as object, { tenant: 'changed' });
+    return { answer: 'done' };
+  };
+  await serve(decide, echo());
+  const { id } = await client.start('a', { message: 'Go', open: true, context: { tenant: 'a' } });
+  await client.result(id, { turn: 1 });
+  await client.ask(id, 'More');
+  await client.result(id, { turn: 2 });
+  expect(heard).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
+});
