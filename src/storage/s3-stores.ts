@@ -1,6 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
+import { TimeoutError, within } from './within.js';
 
 /** Where in an S3-compatible storage the texts and the archive are. */
 export interface S3Options {
@@ -21,7 +22,13 @@ export interface S3Options {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const CONNECT_MS = 5_000;
+/** A request that takes longer is given up, its body included; its socket is then free for another one. */
 const REQUEST_MS = 30_000;
+
+/** How long a request may take, in milliseconds. */
+interface Limit {
+  readonly requestMs: number;
+}
 
 /**
  * Makes the stores of workers and clients in an S3-compatible storage: blobs below `blobs/`, and each history
@@ -39,21 +46,25 @@ const REQUEST_MS = 30_000;
  * ```
  */
 export function s3Stores(options: S3Options): Stores {
-  return storesOf(options, process.env);
+  return storesOf(options, process.env, { requestMs: REQUEST_MS });
 }
 
 /** Returns the stores that PERDURE_STORE names: `s3://bucket/prefix`. Throws an `Error` for any other value. */
-export function storesAt(address: string, env: Environment): Stores {
+export function storesAt(
+  address: string,
+  env: Environment,
+  limit: Limit = { requestMs: REQUEST_MS },
+): Stores {
   const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
   if (bucket === undefined) {
     throw new Error(
       `PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX, got ${JSON.stringify(address)}; leave it out for files in PERDURE_HOME`,
     );
   }
-  return storesOf({ bucket, prefix: prefix.replace(/\/+$/, '') }, env);
+  return storesOf({ bucket, prefix: prefix.replace(/\/+$/, '') }, env, limit);
 }
 
-function storesOf(options: S3Options, env: Environment): Stores {
+function storesOf(options: S3Options, env: Environment, { requestMs }: Limit): Stores {
   const { bucket, prefix = '' } = options;
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
     throw new Error(
@@ -64,17 +75,22 @@ function storesOf(options: S3Options, env: Environment): Stores {
     throw new Error(`prefix: expected no "/" at its ends, got ${JSON.stringify(prefix)}`);
   }
   const client = once(async () => await openClient(options, env));
-  const below = (folder: string): ObjectStore =>
-    objectsIn({ bucket, folder: prefix === '' ? folder : `${prefix}/${folder}` }, client);
+  const below = (folder: string): ObjectStore => {
+    const place = { bucket, folder: prefix === '' ? folder : `${prefix}/${folder}`, requestMs };
+    return objectsIn(place, client);
+  };
   return { blobs: blobsIn(below('blobs')), archive: archiveIn(below('archive')) };
 }
 
-interface Place {
+interface Place extends Limit {
   readonly bucket: string;
   readonly folder: string;
 }
 
-function objectsIn({ bucket, folder }: Place, client: () => Promise<S3Client>): ObjectStore {
+function objectsIn(
+  { bucket, folder, requestMs }: Place,
+  client: () => Promise<S3Client>,
+): ObjectStore {
   const Bucket = bucket;
   const keyOf = (name: string): string => `${folder}/${name}`;
   return {
@@ -82,16 +98,20 @@ function objectsIn({ bucket, folder }: Place, client: () => Promise<S3Client>): 
     async put(name, bytes) {
       const { PutObjectCommand } = await loadSdk();
       const s3 = await client();
-      await s3
-        .send(new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes }))
-        .catch(rethrowWithFix);
+      const command = new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes });
+      await within(requestMs, (abortSignal) => s3.send(command, { abortSignal })).catch(
+        rethrowWithFix,
+      );
     },
     async get(name) {
       const { GetObjectCommand } = await loadSdk();
       const s3 = await client();
+      const command = new GetObjectCommand({ Bucket, Key: keyOf(name) });
       try {
-        const { Body: body } = await s3.send(new GetObjectCommand({ Bucket, Key: keyOf(name) }));
-        return body === undefined ? null : Buffer.from(await body.transformToByteArray());
+        return await within(requestMs, async (abortSignal) => {
+          const { Body: body } = await s3.send(command, { abortSignal });
+          return body === undefined ? null : Buffer.from(await body.transformToByteArray());
+        });
       } catch (error) {
         if (error instanceof Error && error.name === 'NoSuchKey') return null;
         return rethrowWithFix(error);
@@ -99,17 +119,17 @@ function objectsIn({ bucket, folder }: Place, client: () => Promise<S3Client>): 
     },
     async list(below) {
       const { paginateListObjectsV2 } = await loadSdk();
+      const s3 = await client();
       const prefix = keyOf(`${below}/`);
-      const names: string[] = [];
-      const pages = paginateListObjectsV2({ client: await client() }, { Bucket, Prefix: prefix });
-      try {
-        for await (const { Contents: objects = [] } of pages) {
+      const listed = { Bucket, Prefix: prefix };
+      return await within(requestMs, async (abortSignal) => {
+        const names: string[] = [];
+        for await (const page of paginateListObjectsV2({ client: s3 }, listed, { abortSignal })) {
+          const { Contents: objects = [] } = page;
           names.push(...objects.flatMap(({ Key: key }) => key?.slice(prefix.length) ?? []));
         }
-      } catch (error) {
-        rethrowWithFix(error);
-      }
-      return names;
+        return names;
+      }).catch(rethrowWithFix);
     },
   };
 }
@@ -127,7 +147,7 @@ async function openClient(
     forcePathStyle: pathStyle ?? address !== undefined,
     // Temporal retries.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS },
+    requestHandler: { connectionTimeout: CONNECT_MS },
     // Other storages do not know the checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -168,6 +188,7 @@ const FIXES: Readonly<Record<string, string>> = {
 };
 
 function rethrowWithFix(cause: unknown): never {
+  if (cause instanceof TimeoutError) throw cause;
   const { name, message } = cause instanceof Error ? cause : { name: '', message: String(cause) };
   const fix = FIXES[name] ?? 'check that the storage can be reached, and its address and region';
   throw new Error(`${message === '' ? name : message}; ${fix}`, { cause });

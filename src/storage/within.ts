@@ -1,17 +1,28 @@
-/** Work took longer than its limit. It continues, since a disk that hangs cannot be interrupted. */
+/** Work took longer than its limit. It continues unless it ends by its signal: a disk that hangs cannot be interrupted. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
-/** Returns the result of `work`. Rejects with a `TimeoutError` if it takes longer than `limitMs`. */
-export async function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
+/**
+ * Returns the result of `work`. If it takes longer than `limitMs`, rejects with a `TimeoutError` and aborts
+ * the signal that `work` receives.
+ */
+export async function within<T>(
+  limitMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const message = `no answer within ${limitMs / 1_000} s; check the disk or the service behind it`;
-    timer = setTimeout(() => reject(new TimeoutError(message)), limitMs);
+    timer = setTimeout(() => {
+      const error = new TimeoutError(message);
+      reject(error);
+      over.abort(error);
+    }, limitMs);
   });
   try {
-    return await Promise.race([work(), late]);
+    return await Promise.race([work(over.signal), late]);
   } finally {
     clearTimeout(timer);
   }
