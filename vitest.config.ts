@@ -25,6 +25,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // A busy machine may take long: what does not come is found out by then, too.
+    expect: { poll: { timeout: 40_000 } },
     reporters: ['default', './test/support/count-reporter.ts'],
     projects: [
       { extends: true, test: { name: 'pure', include: PURE, isolate: false } },

@@ -70,10 +70,11 @@ async function copyMessages(
   }
   const to = info.workflowExecution?.workflowId ?? '';
   const copying = { owners: () => readLineage(client, run, archive), to };
-  const messages = await takeAttachments(blobs, taken, copying);
-  const pinned = selectPinned(messages);
   const before = artifactsBefore(transcript.artifacts ?? [], all, next);
   const artifacts = await takeArtifacts(blobs, before, copying);
+  const attached = await takeAttachments(blobs, taken, copying);
+  const messages = announceAgain(attached, { before, artifacts });
+  const pinned = selectPinned(messages);
   return {
     chunk: { blob: await blobs.put(formatChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK),
@@ -127,6 +128,25 @@ async function takeArtifacts(
       one.given === undefined ? one : { ...one, blob: await copyToRun(blobs, copy, one.blob) },
     ),
   );
+}
+
+/** Returns the messages with this run's references where the engine tells the model about an artifact. */
+function announceAgain(
+  messages: readonly Message[],
+  {
+    before,
+    artifacts,
+  }: { readonly before: readonly Artifact[]; readonly artifacts: readonly Artifact[] },
+): readonly Message[] {
+  const references = before.flatMap(({ blob: { sha256: old } }, index) => {
+    const own = artifacts[index]?.blob.sha256 ?? old;
+    return own === old ? [] : [[old, own] as const];
+  });
+  return messages.map((message) => {
+    if (message.role !== 'user' || message.origin !== 'perdure') return message;
+    const text = references.reduce((told, [old, own]) => told.replaceAll(old, own), message.text);
+    return { ...message, text };
+  });
 }
 
 /** Attaches the messages' attachments to this run. Rejects with a `BlobError` if one cannot be read. */

@@ -33,6 +33,8 @@ interface ModelCall {
 
 type Attributes = SpanOptions['attributes'];
 
+/** The provider of a decision: the calls that its function makes have spans of their own. */
+export const FUNCTION = 'function';
 const MICROS = 1e6;
 const MAX_CONTENT = 32_000;
 
@@ -57,8 +59,11 @@ export async function observeModelCall(
     }),
   };
   const options = { kind: CLIENT_SPAN, attributes, content };
-  const count = (outcome: string): void =>
+  const count = (outcome: string): void => {
+    // The calls of a decision function have counts of their own.
+    if (model.provider === FUNCTION) return;
     quietlyCount(meter, { ...CALLS, labels: { ...labels, outcome } });
+  };
   return await inSpan(`chat ${model.name}`, options, async (noted) => {
     try {
       const reply = await call();
@@ -100,8 +105,7 @@ function countUsage(
   reply: ModelReply,
   { model, labels }: Pick<ModelCall, 'model'> & { readonly labels: Labels },
 ): void {
-  // The calls of a decision function have spans and counts of their own.
-  if (model.provider === 'function' || reply.usage === undefined) return;
+  if (model.provider === FUNCTION || reply.usage === undefined) return;
   const { inputTokens, outputTokens } = reply.usage;
   quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'input' }, value: inputTokens });
   quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'output' }, value: outputTokens });
@@ -116,7 +120,7 @@ function replyAttributes(
   return {
     'gen_ai.response.finish_reasons': [finish],
     ...(usage &&
-      model.provider !== 'function' && {
+      model.provider !== FUNCTION && {
         'gen_ai.usage.input_tokens': usage.inputTokens,
         'gen_ai.usage.output_tokens': usage.outputTokens,
         'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens,

@@ -80,7 +80,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
         ...(by && { by }),
         ...given,
         ...(await claimAttachments(blobs, id, given)),
-        ...(await storeArtifacts(blobs, id, { ...(artifacts && { artifacts }) })),
+        ...(await storeArtifacts(blobs, id, { artifacts })),
       });
       return await startRun(client, input, { id, taskQueue, reuseId });
     },
@@ -171,7 +171,7 @@ async function ask(
   const id = idOf(to.run);
   const said = typeof to.message === 'string' ? { message: to.message } : to.message;
   const { artifacts, ...given } = said;
-  const stored = await storeArtifacts(to.blobs, id, { ...(artifacts && { artifacts }) });
+  const stored = await storeArtifacts(to.blobs, id, { artifacts });
   const named = withId({ ...claim(by), ...given, ...stored });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);

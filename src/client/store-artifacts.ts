@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { InputError } from '../core/errors.js';
 import { ARTIFACT_NAME, type GivenArtifact } from '../core/input/given-artifacts.js';
 import { describeValue } from '../core/artifacts/describe-value.js';
@@ -29,7 +28,7 @@ const MAX_HEAD = 500;
 export async function storeArtifacts(
   blobs: BlobStore,
   run: string,
-  { artifacts }: ArtifactsField,
+  { artifacts }: { readonly artifacts: ArtifactsField['artifacts'] | undefined },
 ): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
   if (artifacts === undefined) return {};
   if (!isObject(artifacts)) {
@@ -56,13 +55,13 @@ async function storeArtifact(
   const at = `artifacts.${name}`;
   const isText = typeof value === 'string';
   const json = isText ? value : jsonText(value);
-  if (json === undefined || !(isText || isDeepStrictEqual(JSON.parse(json), value))) {
+  if (json === undefined || !(isText || isJson(value))) {
     throw new InputError(
       `${at}: expected a text or JSON, got ${show(value)}; convert what JSON does not have, such as dates, maps, and undefined`,
     );
   }
   const content = wellFormed(json);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- compared with its JSON above
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked above
   const kind = wellFormed(describeValue(value as Json).slice(0, MAX_KIND));
   const head = wellFormed(content.slice(0, MAX_HEAD));
   const bytes = Buffer.byteLength(content);
@@ -73,6 +72,17 @@ async function storeArtifact(
   }
   const blob = await blobs.put(ownedText('artifact', run, content));
   return { name, blob, kind, head, ...(isText && { text: true as const }) };
+}
+
+/** Whether a value that JSON can serialize has all of itself in the JSON. */
+function isJson(value: unknown): boolean {
+  if (Array.isArray(value)) return Array.from(value).every(isJson);
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (!isObject(value)) return ['string', 'boolean'].includes(typeof value) || value === null;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return (
+    (prototype === null || prototype === Object.prototype) && Object.values(value).every(isJson)
+  );
 }
 
 /** Replaces lone surrogates, which no store and no server accepts. */

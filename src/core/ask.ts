@@ -14,7 +14,11 @@ import { checkArtifacts } from './input/given-artifacts.js';
 import { checkInput } from './input/check-object.js';
 import { givenProblem } from './input/given-messages.js';
 import { checkFlag, checkText, show } from './input/input.js';
-import { messageContextProblem, turnContextOf } from './input/turn-context.js';
+import {
+  joinedContextProblem,
+  messageContextProblem,
+  turnContextOf,
+} from './input/turn-context.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
@@ -87,6 +91,10 @@ export function askRefusal(
   if (steer && ask.refresh === true && inTurn(state)) {
     return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
   }
+  const contexts = [state.turn, ...state.inbox.waiting].map(({ context }) => context);
+  const joined = [...contexts, turnContextOf(ask).context];
+  const overfull = ask.context === undefined ? null : joinedContextProblem(joined);
+  if (overfull !== null && (steer || answers)) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
   }

@@ -79,8 +79,8 @@ async function assertEngine(bundle: WorkerOptions['workflowBundle']): Promise<vo
   );
 }
 
-/** A text of the engine that no bundler changes. */
-const ENGINE = 'perdure.unreadable';
+/** A text of the interceptors, which no bundler changes, and which only the plugin adds to a bundle. */
+const ENGINE = 'has brought this run ahead of its workflow tasks';
 const NAME = 'perdure';
 
 /** Returns the default settings, overridden by the worker's own options under any name of the SDK. */

@@ -147,12 +147,18 @@ describe('--artifact', () => {
   });
 
   test.each([
-    ['rows', '--artifact rows: expected NAME=FILE, such as orders=orders.json'],
-    ['rows=missing.json', '--artifact missing.json: there is no such file'],
-    ['rows=broken.json', '--artifact broken.json: expected JSON'],
-    ['A=c.txt', '--artifact: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got "A"'],
-  ])('refuses %s with exit code 2, and starts nothing', async (given, why) => {
-    const { code, stderr } = await perdure('run', 'looker', 'look', '--artifact', given);
+    [['rows'], '--artifact rows: expected NAME=FILE, such as orders=orders.json'],
+    [['rows=missing.json'], '--artifact missing.json: there is no such file'],
+    [['rows=broken.json'], '--artifact broken.json: expected JSON'],
+    [['A=c.txt'], '--artifact: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got "A"'],
+    [['n=c.txt', 'n=rows.json'], '--artifact n: expected each name once, got it twice'],
+    [
+      Array.from({ length: 21 }, (_, number) => `n${number}=c.txt`),
+      '--artifact: expected at most 20, got 21',
+    ],
+  ])('refuses %j with exit code 2, and starts nothing', async (given, why) => {
+    const options = given.flatMap((one) => ['--artifact', one]);
+    const { code, stderr } = await perdure('run', 'looker', 'look', ...options);
     expect(stderr).toContain(why);
     expect(code).toBe(2);
   });

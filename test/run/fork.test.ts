@@ -248,7 +248,7 @@ describe('a fork is refused', () => {
       { run: 'x', at: 0 },
       'fork.at: expected the number of the first message not to copy, from 1, got 0',
     ],
-    [{ run: 'x', of: 1 }, 'fork.of: expected one of run, at'],
+    [{ run: 'x', of: 1 }, 'fork.of: expected one of run, at, runId'],
     ['x', 'fork: expected an object, got "x"'],
     [{ run: 'never-was' }, 'fork.run: there is no run "never-was"'],
   ])('with %j', async (given, problem) => {

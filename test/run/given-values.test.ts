@@ -36,7 +36,11 @@ const model: Model = {
     const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
     const [verb = '', name = ''] = last?.role === 'user' ? last.text.split(' ') : [];
     if (verb === '') return Promise.resolve({ text: 'done', calls: [], finish: 'stop', usage });
-    const input = verb === 'ask' ? { message: `read ${name}` } : { name };
+    const inputs: Record<string, object> = {
+      ask: { message: `read ${name}` },
+      read_result: { ref: /"ref":"(\w+)"/.exec(messages[0]?.text ?? '')?.[1] },
+    };
+    const input = inputs[verb] ?? { name };
     const calls = [{ name: verb, arguments: JSON.stringify(input) }];
     return Promise.resolve({ text: '', calls, finish: 'calls', usage });
   },
@@ -155,6 +159,13 @@ describe('values that come with a message', () => {
     await turn(run, { message: 'read fact', artifacts: { fact: 'gold' } });
     const fork = await client.fork(run, { open: true });
     expect((await turn(fork.id, 'read fact')).seen[0]?.value).toBe('gold');
+    // The reference that the fork's model reads is the fork's own.
+    const paged = await turn(fork.id, 'read_result first');
+    expect(paged).toMatchObject({ status: 'completed' });
+    const result = (await client.transcript(fork.id)).messages.findLast(
+      (one) => one.role === 'tool',
+    );
+    expect(result?.text).toContain('the end]\ngold');
     const { blobs } = openStores(rig.home);
     const stolen = await blobs.put(ownedText('artifact', run, 'gold'));
     const given = { name: 'theirs', blob: stolen, kind: 'text', text: true, head: 'g' };
@@ -164,11 +175,33 @@ describe('values that come with a message', () => {
       artifacts: [given],
     });
     expect(outcome.status).toBe('completed');
-    const result = projection.messages.find(({ role }) => role === 'tool');
-    expect(result?.text).toContain('was not stored for this run');
+    const refused = projection.messages.find(({ role }) => role === 'tool');
+    expect(refused?.text).toContain('was not stored for this run');
+  });
+
+  test('may be all that JSON has', async () => {
+    const odd = Object.assign(Object.create(null) as object, { zero: -0, list: [null, 'x', 1.5] });
+    const run = await client.start('desk', { message: 'read odd', artifacts: { odd } });
+    const before = seen.length;
+    await client.result(run);
+    expect(seen[before]?.value).toEqual({ zero: 0, list: [null, 'x', 1.5] });
+  });
+
+  test('are not given to a fork by a client that has not stored them for it', async () => {
+    const run = await open();
+    await turn(run, 'read none');
+    const forked = client.fork(run, { message: 'x', artifacts: { a: 1 } } as never);
+    await expect(forked).rejects.toThrow(
+      'artifacts: expected values that a client has stored, got values by name; give these to `start` or `ask`',
+    );
   });
 
   test.each<[unknown, string]>([
+    [null, 'artifacts: expected values by name, got null'],
+    [0, 'artifacts: expected values by name, got 0'],
+    ['', 'artifacts: expected values by name, got ""'],
+    [{ sparse: Array(1) }, 'artifacts.sparse: expected a text or JSON, got [null]'],
+    [{ count: NaN }, 'artifacts.count: expected a text or JSON, got null'],
     [['x'], 'artifacts: expected values by name, got ["x"]'],
     [{ 'A b': 1 }, 'artifacts: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got "A b"'],
     [

@@ -48,12 +48,14 @@ test('a worker with a runtime of its own has its metrics scraped, and its logs w
     });
   });
   await ready;
-  const handle = await rig.client.workflow.start('agent', {
-    taskQueue: queue,
-    workflowId: queue,
-    args: [{ agent: 'scout', message: 'go' }],
-  });
-  expect(await handle.result()).toMatchObject({ answer: 'a mountain' });
+  for (const agent of ['scout', 'thinker']) {
+    const handle = await rig.client.workflow.start('agent', {
+      taskQueue: queue,
+      workflowId: `${queue}-${agent}`,
+      args: [{ agent, message: 'go' }],
+    });
+    expect(await handle.result()).toMatchObject({ answer: 'a mountain' });
+  }
   const text = await (await fetch(`http://${address}/metrics`)).text();
   const value = (name: string, ...labels: readonly string[]): number => {
     const found = text
@@ -62,8 +64,11 @@ test('a worker with a runtime of its own has its metrics scraped, and its logs w
     return Number(found[0]?.split(' ').at(-1));
   };
   expect(value('perdure_model_calls', 'agent="scout"', 'model="m"', 'outcome="stop"')).toBe(1);
-  expect(value('perdure_tokens', 'type="input"')).toBe(200);
-  expect(value('perdure_tokens', 'type="output"')).toBe(40);
+  expect(value('perdure_tokens', 'agent="scout"', 'type="input"')).toBe(200);
+  expect(value('perdure_tokens', 'agent="scout"', 'type="output"')).toBe(40);
+  // A decision is no model call; the two that it has made are.
+  expect(value('perdure_model_calls', 'agent="thinker"')).toBe(2);
+  expect(value('perdure_tokens', 'agent="thinker"', 'type="input"')).toBe(200);
   expect(value('perdure_cost_microdollars', 'agent="scout"')).toBe(240);
   expect(value('perdure_tool_calls', 'tool="look"', 'outcome="ok"')).toBe(1);
   expect(text).toContain('temporal_activity_execution_latency');

@@ -69,12 +69,12 @@ describe('the workflows file of a worker of your own', () => {
   const logger = new DefaultLogger('ERROR', () => undefined);
   const own = 'export async function mine() {}\n';
 
-  async function bundle(code: string, name = 'workflows.ts', shown = name) {
+  async function bundle(code: string, name = 'workflows.ts', shown = name, used = plugins) {
     const folder = await mkdtemp(join(rig.home, 'own-'));
     await writeFile(join(folder, name), code);
     // The bundler looks for the SDK from there.
     await symlink(join(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'));
-    return await bundleWorkflowCode({ workflowsPath: join(folder, shown), plugins, logger });
+    return await bundleWorkflowCode({ workflowsPath: join(folder, shown), plugins: used, logger });
   }
 
   test.each([
@@ -104,11 +104,13 @@ describe('the workflows file of a worker of your own', () => {
     await expect(options).resolves.toHaveProperty('activities');
   });
 
-  test('is needed in a bundle, too, which is refused without it', async () => {
-    const options = plugins[0]?.configureWorker?.({
-      taskQueue: 'q',
-      workflowBundle: { code: 'exports.mine = async () => {};' },
-    });
+  test.each([
+    ['without `agent`', 'exports.mine = async () => {};'],
+    ['with `agent`, but without the plugin', `export { agent } from ${engine};\n`],
+  ])('is needed in a bundle, too, which is refused %s', async (what, source) => {
+    const isBundled = what.startsWith('with ');
+    const code = isBundled ? (await bundle(source, 'bare.ts', 'bare.ts', [])).code : source;
+    const options = plugins[0]?.configureWorker?.({ taskQueue: 'q', workflowBundle: { code } });
     await expect(options).rejects.toThrow(
       "plugin perdure: workflowBundle: expected perdure's workflow code, got none; give bundleWorkflowCode the plugin",
     );

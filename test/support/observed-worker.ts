@@ -41,7 +41,18 @@ const model = {
 
 const worker = await createWorker({
   config: defineConfig({
-    agents: [defineAgent({ name: 'scout', instructions: 'x', model: 'm', tools: [look] })],
+    agents: [
+      defineAgent({ name: 'scout', instructions: 'x', model: 'm', tools: [look] }),
+      defineAgent({
+        name: 'thinker',
+        instructions: 'x',
+        model: 'm',
+        decide: async ({ model: own }) => {
+          await own.call();
+          return { answer: (await own.call({ instructions: 'again' })).text };
+        },
+      }),
+    ],
     models: { m: model },
   }),
   address: env['ADDRESS'] ?? '',

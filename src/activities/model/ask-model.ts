@@ -7,7 +7,7 @@ import type { ModelContext, ModelReply, ModelRequest } from '../../models/model.
 import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { observeModelCall, type TracedReply } from '../observe.js';
+import { FUNCTION, observeModelCall, type TracedReply } from '../observe.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import type { AttemptMemory } from './attempt-memory.js';
 import { askForClass } from './classification.js';
@@ -103,7 +103,7 @@ function chooseModel(
     closing: input.closing === true,
     userContext,
   });
-  return { model, name: own.name, provider: 'function', price: null };
+  return { model, name: own.name, provider: FUNCTION, price: null };
 }
 
 /** Makes a model call whose deltas go to the live hub; without a hub it just makes the call. */

@@ -65,7 +65,10 @@ function decideArtifacts(deps: ActivityDependencies, context: Context): DecideAr
   const get = async (name: string, schema?: Parameters<DecideArtifacts['get']>[1]) => {
     const named = await find();
     const { id: run } = toRunIds(context.info);
-    const opened = await openArtifacts({ artifacts: { named } }, { ...deps, run });
+    const opened = await openArtifacts(named.length === 0 ? {} : { artifacts: { named } }, {
+      ...deps,
+      run,
+    });
     return await (schema === undefined ? opened.get(name) : opened.get(name, schema));
   };
   return {

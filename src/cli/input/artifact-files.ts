@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { openStores } from '../../storage/file-stores.js';
 import { storeArtifacts } from '../../client/store-artifacts.js';
 import { InputError } from '../../core/errors.js';
-import type { GivenArtifact } from '../../core/input/given-artifacts.js';
+import { MAX_ARTIFACTS, type GivenArtifact } from '../../core/input/given-artifacts.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
@@ -14,6 +14,11 @@ export type ArtifactFiles = Readonly<Record<string, unknown>>;
 
 /** Reads the files of `--artifact NAME=FILE`: JSON if the file is named so, else text. Throws a `UsageError`. */
 export async function artifactFiles(given: readonly string[] = []): Promise<ArtifactFiles> {
+  if (given.length > MAX_ARTIFACTS) {
+    throw new UsageError(
+      `--artifact: expected at most ${MAX_ARTIFACTS}, got ${given.length}; send the others with further messages`,
+    );
+  }
   const entries = given.map(async (one): Promise<[string, unknown]> => {
     const at = one.indexOf('=');
     if (at < 1 || at === one.length - 1) {
@@ -23,7 +28,13 @@ export async function artifactFiles(given: readonly string[] = []): Promise<Arti
     }
     return [one.slice(0, at), await readValue(one.slice(at + 1))];
   });
-  return Object.fromEntries(await Promise.all(entries));
+  const values = await Promise.all(entries);
+  const names = values.map(([name]) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return Object.fromEntries(values);
+  throw new UsageError(
+    `--artifact ${visible(twice)}: expected each name once, got it twice; give each file its own name`,
+  );
 }
 
 /** Stores the artifacts of a message for the run that the message goes to. */

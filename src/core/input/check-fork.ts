@@ -23,7 +23,8 @@ export function checkFork(value: unknown): string | null {
   const unknown = Object.keys(value).find(
     (key) => key !== 'run' && key !== 'at' && key !== 'runId',
   );
-  if (unknown !== undefined) return `fork.${unknown}: expected one of run, at; remove this field`;
+  if (unknown !== undefined)
+    return `fork.${unknown}: expected one of run, at, runId; remove this field`;
   const { run, at, runId } = value;
   if (typeof run !== 'string' || run === '') {
     return `fork.run: expected the id of the run to fork, got ${show(run)}`;

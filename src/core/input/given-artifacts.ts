@@ -17,14 +17,17 @@ export interface GivenArtifact {
 }
 
 export const ARTIFACT_NAME = /^[a-z0-9_-]{1,64}$/;
-/** Each one is announced to the model. */
-const MAX_ARTIFACTS = 20;
+/** Values with a message. Each one is announced to the model. */
+export const MAX_ARTIFACTS = 20;
 const MAX_KIND_CHARACTERS = 200;
 const MAX_HEAD_CHARACTERS = 500;
 
 /** Returns what is wrong with the artifacts of a message, or null. */
 export function checkArtifacts(value: unknown): string | null {
   if (value === undefined) return null;
+  if (isObject(value)) {
+    return 'artifacts: expected values that a client has stored, got values by name; give these to `start` or `ask` of a client';
+  }
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ARTIFACTS) {
     const got = Array.isArray(value) ? `${value.length}` : show(value);
     return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; leave the field out if there are none`;

@@ -39,6 +39,27 @@ export function messageContextProblem({
   );
 }
 
+/**
+ * Returns the context of a turn whose messages have these, oldest first: each extends or replaces those before it.
+ * Undefined if none has one.
+ */
+export function joinContexts(all: readonly (TurnContext | undefined)[]): TurnContext | undefined {
+  return all.reduce((before, next) => {
+    if (before === undefined || next === undefined) return next ?? before;
+    return next.replace ? next : { ...before, value: withTurnContext(before.value, next) };
+  }, undefined);
+}
+
+/** Returns what is wrong with a message's context beside those that its turn has, or null. */
+export function joinedContextProblem(all: readonly (TurnContext | undefined)[]): string | null {
+  const length = jsonText(joinContexts(all)?.value)?.length ?? 0;
+  if (length <= MAX_CHARACTERS) return null;
+  return (
+    `context: expected at most ${MAX_CHARACTERS} characters from all messages of the turn, got ${length}; ` +
+    'send the message without mode "steer", or with contextMode "replace"'
+  );
+}
+
 /** Returns what is wrong with the context that a calling agent has for its turn, or null. */
 export function turnContextProblem(value: unknown): string | null {
   if (value === undefined) return null;

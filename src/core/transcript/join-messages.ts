@@ -3,6 +3,7 @@ import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
 import type { GivenMessage } from '../input/given-messages.js';
+import { joinContexts } from '../input/turn-context.js';
 import { failed } from '../make-outcome.js';
 import { promptText, textProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
@@ -70,10 +71,10 @@ function textOf({ config }: RunState, { text, prompt, args }: Incoming): string 
   return promptText(config.definition, call);
 }
 
-/** The turn uses the newest prompt and the newest context; a message without one changes nothing. */
+/** The turn uses the newest prompt, and the contexts of all its messages; a message without one changes nothing. */
 function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
   const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
-  const context = taken.findLast((message) => message.context !== undefined)?.context;
+  const context = joinContexts([state.turn.context, ...taken.map((message) => message.context)]);
   return withTurn(state, {
     ...(prompt !== undefined && { prompt }),
     ...(context !== undefined && { context }),
