@@ -44,6 +44,7 @@ export interface DecideModel {
    * `ModelError` if the model fails, or if the tokens or the cost of turn or run leave no room for the call;
    * calls that are made at the same time may each use what is left. One that the function does not catch is
    * retried, blocks the run, or ends the turn, as for any model call; one by a limit ends the turn at the limit.
+   * If a person then raises the limit, the decision begins anew.
    */
   call(request?: DecideRequest): Promise<Pick<ModelReply, 'text' | 'calls' | 'finish' | 'usage'>>;
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { basename, dirname, relative } from 'node:path';
+import { basename, dirname, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from '../command.js';
 import type { CliContext, GlobalOptions } from '../context.js';
@@ -85,17 +85,20 @@ async function nextChange(
   const changed = new AbortController();
   const over = AbortSignal.any([signal, changed.signal]);
   const note = (path: string): void => changed.abort(path);
-  const unwatch: (() => void)[] = [];
-  const stop = (): void => unwatch.splice(0).forEach((end) => end());
+  const unwatch: (() => string | null)[] = [];
+  const stop = (): readonly (string | null)[] => unwatch.splice(0).map((end) => end());
   if (file !== null) {
     unwatch.push(watchCode({ folder: dirname(file), deep: true, except: context.home }, note));
-    const narrow = async (): Promise<void> => {
+    const narrowDown = async (): Promise<void> => {
       const known = await files;
       if (known === null || over.aborted) return;
-      stop();
-      unwatch.push(...watchFiles(known, note));
+      const narrow = watchFiles(known, note);
+      // A file may have changed after the worker has read it.
+      const missed = stop().find((path) => path !== null && known.includes(resolve(path)));
+      unwatch.push(...narrow);
+      if (missed) note(missed);
     };
-    void narrow();
+    void narrowDown();
   }
   try {
     await once(over, 'abort');
@@ -112,7 +115,7 @@ async function nextChange(
 function watchFiles(
   files: readonly string[],
   changed: (path: string) => void,
-): readonly (() => void)[] {
+): readonly (() => string | null)[] {
   return [...new Set(files.map((path) => dirname(path)))].map((folder) => {
     const names = files.filter((path) => dirname(path) === folder).map((path) => basename(path));
     return watchCode({ folder, deep: false, counts: (name) => names.includes(name) }, changed);

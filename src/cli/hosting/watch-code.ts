@@ -19,20 +19,25 @@ export interface CodeWatch {
 /**
  * Calls `changed` with the path of the last change once changes have stopped for a moment. Uses one
  * watch per folder, because Node's recursive watch includes `node_modules`. Returns the function that
- * ends the watch.
+ * ends the watch; it returns the path of a change that `changed` has not been called for yet, or null.
  */
 export function watchCode(
   { folder, counts = isCode, deep, except }: CodeWatch,
   changed: (file: string) => void,
-): () => void {
+): () => string | null {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
+  let pending: string | null = null;
   const left = except === undefined ? null : resolve(except);
   const isWatched = (path: string): boolean => resolve(path) !== left && isCodeFolder(path);
 
   const schedule = (path: string): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => changed(path), QUIET_MS);
+    pending = path;
+    timer = setTimeout(() => {
+      pending = null;
+      changed(path);
+    }, QUIET_MS);
   };
   const addFolder = (path: string): void => {
     if (watchers.has(path)) return;
@@ -59,6 +64,7 @@ export function watchCode(
     clearTimeout(timer);
     for (const watcher of watchers.values()) watcher.close();
     watchers.clear();
+    return pending;
   };
 }
 
