@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
@@ -22,10 +23,12 @@ export interface S3Options {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const CONNECT_MS = 5_000;
-/** A request that takes longer is given up, its body included; its socket is then free for another one. */
+/** A request that takes longer is given up, and its socket is then free for another one. */
 const REQUEST_MS = 30_000;
+/** Large bodies get more time: a second for each of these, which a link of one megabit per second carries. */
+const BYTES_PER_SECOND = 128 * 1024;
 
-/** How long a request may take, in milliseconds. */
+/** How long a request with a small body may take, in milliseconds. */
 interface Limit {
   readonly requestMs: number;
 }
@@ -99,7 +102,8 @@ function objectsIn(
       const { PutObjectCommand } = await loadSdk();
       const s3 = await client();
       const command = new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes });
-      await within(requestMs, (abortSignal) => s3.send(command, { abortSignal })).catch(
+      const limitMs = requestMs + bodyMs(bytes.length);
+      await within(limitMs, (abortSignal) => s3.send(command, { abortSignal })).catch(
         rethrowWithFix,
       );
     },
@@ -108,9 +112,12 @@ function objectsIn(
       const s3 = await client();
       const command = new GetObjectCommand({ Bucket, Key: keyOf(name) });
       try {
-        return await within(requestMs, async (abortSignal) => {
-          const { Body: body } = await s3.send(command, { abortSignal });
-          return body === undefined ? null : Buffer.from(await body.transformToByteArray());
+        const found = await within(requestMs, (abortSignal) => s3.send(command, { abortSignal }));
+        const { Body: body, ContentLength: size = 0 } = found;
+        if (body === undefined) return null;
+        return await within(requestMs + bodyMs(size), async (signal) => {
+          signal.addEventListener('abort', () => body instanceof Readable && body.destroy());
+          return Buffer.from(await body.transformToByteArray());
         });
       } catch (error) {
         if (error instanceof Error && error.name === 'NoSuchKey') return null;
@@ -118,20 +125,32 @@ function objectsIn(
       }
     },
     async list(below) {
-      const { paginateListObjectsV2 } = await loadSdk();
+      const { ListObjectsV2Command } = await loadSdk();
       const s3 = await client();
       const prefix = keyOf(`${below}/`);
-      const listed = { Bucket, Prefix: prefix };
-      return await within(requestMs, async (abortSignal) => {
-        const names: string[] = [];
-        for await (const page of paginateListObjectsV2({ client: s3 }, listed, { abortSignal })) {
-          const { Contents: objects = [] } = page;
-          names.push(...objects.flatMap(({ Key: key }) => key?.slice(prefix.length) ?? []));
-        }
-        return names;
-      }).catch(rethrowWithFix);
+      const names: string[] = [];
+      let after: string | undefined;
+      do {
+        const command = new ListObjectsV2Command({
+          Bucket,
+          Prefix: prefix,
+          ContinuationToken: after,
+        });
+        const page = await within(requestMs, (abortSignal) =>
+          s3.send(command, { abortSignal }),
+        ).catch(rethrowWithFix);
+        const { Contents: objects = [], NextContinuationToken: next } = page;
+        names.push(...objects.flatMap(({ Key: key }) => key?.slice(prefix.length) ?? []));
+        after = next;
+      } while (after !== undefined);
+      return names;
     },
   };
+}
+
+/** Returns the additional time for a body, in milliseconds. */
+function bodyMs(bytes: number): number {
+  return Math.floor(bytes / BYTES_PER_SECOND) * 1_000;
 }
 
 async function openClient(

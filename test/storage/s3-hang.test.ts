@@ -69,3 +69,27 @@ test.each([
   await archive.write(run, history, '{}');
   expect(await archive.list(run)).toEqual([history]);
 });
+
+test('an archive that the storage lists on several pages is read to the end', async () => {
+  const { archive } = storesBehind(10_000);
+  const names: string[] = [];
+  answer = (incoming, response) => {
+    const { pathname, searchParams } = new URL(incoming.url ?? '', s3.endpoint);
+    if (incoming.method === 'PUT') {
+      names.push(pathname.slice(`/${s3.bucket}/`.length));
+      incoming.resume().on('end', () => response.end());
+      return;
+    }
+    const page = Number(searchParams.get('continuation-token') ?? 0);
+    const key = `<Contents><Key>${names[page] ?? ''}</Key></Contents>`;
+    const isLast = page === names.length - 1;
+    const next = isLast ? '' : `<NextContinuationToken>${page + 1}</NextContinuationToken>`;
+    response.setHeader('content-type', 'application/xml');
+    response.end(
+      `<ListBucketResult><IsTruncated>${!isLast}</IsTruncated>${key}${next}</ListBucketResult>`,
+    );
+  };
+  const histories = [archivedHistory(1), archivedHistory(2), archivedHistory(3)];
+  for (const history of histories) await archive.write(run, history, '{}');
+  expect(await archive.list(run)).toEqual(histories);
+});
