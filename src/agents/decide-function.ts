@@ -40,7 +40,7 @@ export interface DecideModel {
    * function ends, and counts with an estimate of its prompt. If the function is tried again, a request that was
    * answered before gets the same reply, without another call.
    *
-   * Rejects with an `Error` for a request that is no request, and after the turn was canceled. Rejects with a
+   * Rejects with an `Error` for an invalid request, and after the turn was canceled. Rejects with a
    * `ModelError` if the model fails, or if the tokens or the cost of turn or run leave no room for the call;
    * calls that are made at the same time may each use what is left. One that the function does not catch is
    * retried, blocks the run, or ends the turn, as for any model call; one by a limit ends the turn at the limit.

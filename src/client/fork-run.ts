@@ -57,7 +57,7 @@ export async function forkRun<Output>(
   const runId = started?.type === 'started' ? started.firstRunId : '';
   const fork = { run: source, ...(at !== undefined && { at }), ...(runId !== '' && { runId }) };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
-  const forkId = id ?? newRunId(name);
+  const forkId = id === undefined ? newRunId(name) : id;
   const attached = await claimAttachments(blobs, forkId, given);
   const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });

@@ -91,10 +91,8 @@ export function askRefusal(
   if (steer && ask.refresh === true && inTurn(state)) {
     return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
   }
-  const contexts = [state.turn, ...state.inbox.waiting].map(({ context }) => context);
-  const joined = [...contexts, turnContextOf(ask).context];
-  const overfull = ask.context === undefined ? null : joinedContextProblem(joined);
-  if (overfull !== null && (steer || answers)) return overfull;
+  const overfull = contextRefusal(state, ask);
+  if (overfull !== null) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
   }
@@ -111,6 +109,25 @@ export function askRefusal(
   });
 }
 
+/** Returns the turn that a message would become a part of. */
+function turnFor(state: RunState, ask: Pick<Ask, 'message' | 'mode'>): number {
+  // A turn takes no messages once it closes: they begin the next one.
+  const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
+  // The answer to a question of the turn is a part of it.
+  const mode = answeredBy(state, ask.message ?? '') === undefined ? ask.mode : 'steer';
+  return assignTurn(state.inbox, current, mode ?? 'queue');
+}
+
+/** Returns why the context of a message does not fit beside those that its turn has, or null. */
+function contextRefusal(state: RunState, ask: Omit<Ask, 'id' | 'by'>): string | null {
+  if (ask.context === undefined) return null;
+  const turn = turnFor(state, ask);
+  const under = turn === state.turn.number ? [state.turn.context] : [];
+  const waiting = state.inbox.waiting.filter((message) => message.turn === turn);
+  const contexts = waiting.map(({ context }) => context);
+  return joinedContextProblem([...under, ...contexts, turnContextOf(ask).context]);
+}
+
 /** Accepts a message. Returns its receipt, and the event, which is null for a message received before. */
 export function acceptMessage(
   state: RunState,
@@ -119,11 +136,7 @@ export function acceptMessage(
 ): { receipt: AskReceipt; event: RunEvent | null } {
   const known = findTurnOfMessage(state.inbox, id);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
-  // A turn takes no messages once it closes: they begin the next one.
-  const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
-  // The answer to a question of the turn is a part of it.
-  const mode = answeredBy(state, ask.message ?? '') === undefined ? ask.mode : 'steer';
-  const turn = assignTurn(state.inbox, current, mode ?? 'queue');
+  const turn = turnFor(state, ask);
   const message = {
     id,
     text: ask.message ?? '',

@@ -120,7 +120,7 @@ export function reserveWithin(left: Budget, use: Use & { readonly wanted: number
 export function budgetLeft(state: RunState): Budget | null {
   const scopes = scopesOf(state);
   const tokens = scopes.flatMap(([limits, { usage }]) =>
-    isSet(limits.tokens) ? [limits.tokens - usage.inputTokens - usage.outputTokens] : [],
+    isSet(limits.tokens) ? [limits.tokens - (usage.inputTokens + usage.outputTokens)] : [],
   );
   const costUsd = scopes.flatMap(([limits, { usage }]) =>
     isSet(limits.costUsd) ? [limits.costUsd - (usage.costUsd ?? 0)] : [],

@@ -22,8 +22,8 @@ test('a store that is down puts a reply into the heartbeat only if there is room
   expect(await toPaidReply(long, { checks: 1, blobs: down })).toEqual({ checks: 1, reply: long });
   // A decision may ask for 32 replies: together they have to fit a heartbeat.
   const limits = { checks: 0, blobs: down, inlineBytes: 2_048 };
-  expect(await toPaidReply(reply, { ...limits, mostInlineBytes: 4_000 })).toEqual(inline);
-  expect(await toPaidReply(reply, { ...limits, mostInlineBytes: 3_000 })).toBeNull();
+  expect(await toPaidReply(reply, { ...limits, takenBytes: 180 * 1_024 })).toEqual(inline);
+  expect(await toPaidReply(reply, { ...limits, takenBytes: 192 * 1_024 - 3_000 })).toBeNull();
 });
 
 describe('what the calls of a decision have used', () => {

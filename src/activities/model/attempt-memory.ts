@@ -80,8 +80,8 @@ export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject |
 }
 
 /**
- * Returns a paid reply in the form that a heartbeat carries. Null if the reply is over 192 KiB, or
- * `mostInlineBytes`, and the blob store is down: then the reply is not protected.
+ * Returns a paid reply in the form that a heartbeat carries. Null if all replies together are over 192 KiB and
+ * the blob store is down: then the reply is not protected.
  */
 export async function toPaidReply(
   reply: ModelReply,
@@ -90,17 +90,17 @@ export async function toPaidReply(
     readonly blobs: BlobStore;
     /** A larger reply goes to the blob store. */
     readonly inlineBytes?: number;
-    /** The limit while the store is down. */
-    readonly mostInlineBytes?: number;
+    /** What other replies take of the limit while the store is down. */
+    readonly takenBytes?: number;
   },
 ): Promise<PaidReply | null> {
-  const { checks, blobs, inlineBytes = INLINE_BYTES, mostInlineBytes = MAX_INLINE_BYTES } = given;
+  const { checks, blobs, inlineBytes = INLINE_BYTES, takenBytes = 0 } = given;
   const json = JSON.stringify(reply);
   const bytes = Buffer.byteLength(json);
   if (bytes <= inlineBytes) return { checks, reply };
   const stored = await retryStore(() => blobs.put(json));
   if ('value' in stored) return { checks, blob: stored.value };
-  return bytes <= mostInlineBytes ? { checks, reply } : null;
+  return bytes <= MAX_INLINE_BYTES - takenBytes ? { checks, reply } : null;
 }
 
 /**

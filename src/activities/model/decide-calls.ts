@@ -23,8 +23,6 @@ import { handOver } from './hand-over.js';
 const MAX_CALLS = 32;
 /** A larger reply goes to the blob store, because up to `MAX_CALLS` of them are remembered. */
 const INLINE_BYTES = 2 * 1024;
-/** Of all remembered replies together, while the store is down. */
-const MOST_INLINE_BYTES = 192 * 1024;
 
 /** A decision function has no room for another model call; a turn that ends by it has reached this limit. */
 export class BudgetError extends ModelError {
@@ -171,10 +169,9 @@ async function keep(
   asked: Asked,
   reply: ModelReply,
 ): Promise<void> {
-  const mostInlineBytes = MOST_INLINE_BYTES - JSON.stringify(memory.asked).length;
-  const limits = { inlineBytes: INLINE_BYTES, mostInlineBytes };
+  const takenBytes = Buffer.byteLength(JSON.stringify(memory.asked));
   const add = noteAsked(memory, asked);
-  add(await toPaidReply(reply, { checks: 0, blobs, ...limits }));
+  add(await toPaidReply(reply, { checks: 0, blobs, inlineBytes: INLINE_BYTES, takenBytes }));
   await handOver(context, memory);
 }
 

@@ -1,5 +1,5 @@
 import { errorText, type CallResult } from './call-result.js';
-import { nextDeadline } from '../limits.js';
+import { budgetLeft, nextDeadline } from '../limits.js';
 import type { LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
@@ -24,28 +24,20 @@ export interface ChildEnd {
  * left after its own next model call. `now`: Unix time in ms.
  */
 export function childBudget(state: RunState, now: number): LimitSet {
-  const { turn, total, config } = state;
   const calls =
     batchOf(state)?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
   const among = Math.max(1, calls.length);
-  const tokens = least([
-    left(config.limits.turn.tokens, tokensOf(turn.spent.usage)),
-    left(config.limits.run.tokens, tokensOf(total.usage)),
-  ]);
-  const money = least([
-    left(config.limits.turn.costUsd, turn.spent.usage.costUsd ?? 0),
-    left(config.limits.run.costUsd, total.usage.costUsd ?? 0),
-  ]);
+  const { tokens, costUsd } = budgetLeft(state) ?? {};
   const own = state.transcript.tokens + OWN_TOKENS;
-  const ownCost = ((config.price?.input ?? 0) * own) / 1e6;
+  const ownCost = ((state.config.price?.input ?? 0) * own) / 1e6;
   const deadline = nextDeadline(state);
   const wallMs = least([
     deadline === null ? null : Math.max(1, Math.floor((deadline.at - now) * (1 - OWN_TIME))),
     calledMs(state),
   ]);
   return {
-    ...(tokens !== null && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
-    ...(money !== null && { costUsd: Math.max(1e-9, (money - ownCost) / among) }),
+    ...(tokens !== undefined && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
+    ...(costUsd !== undefined && { costUsd: Math.max(1e-9, (costUsd - ownCost) / among) }),
     ...(wallMs !== null && { wallMs }),
   };
 }
@@ -83,14 +75,6 @@ function resultText({ output, answer }: Outcome): string {
 
 function failure(message: string): string {
   return errorText({ type: 'agent_failed', message: message.slice(0, 3_000) });
-}
-
-function tokensOf(usage: Outcome['usage']): number {
-  return usage.inputTokens + usage.outputTokens;
-}
-
-function left(limit: number | null | undefined, spent: number): number | null {
-  return limit === undefined || limit === null ? null : limit - spent;
 }
 
 function least(amounts: readonly (number | null)[]): number | null {

@@ -1,6 +1,6 @@
 import { MODEL_BLOCKS } from '../blocked.js';
 import type { RunEvent } from '../events.js';
-import { parsePayment, parseProblem, type ActivityProblem } from '../failure.js';
+import { parsePayment, parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isReply } from '../guards/recorded.js';
 import { interruptionOf } from '../work/interruption.js';
@@ -9,9 +9,6 @@ import type { RunState } from '../state.js';
 import { WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
-const ERROR: Pick<Extract<ActivityProblem, { type: 'failed' }>, 'reason' | 'limit'> = {
-  reason: 'error',
-};
 const OVER: RunEvent = { type: 'work-ended', name: WORK.model };
 
 /** The model replied. A reply that came in spite of an interruption counts, because it is paid for. */
@@ -36,8 +33,11 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   const cut = cutIn(task.input);
   if (cut !== null) return [OVER, { type: 'compacted', cut, reply: null, at }];
   const problem = parseProblem(failure.details);
-  const { reason, limit } = problem?.type === 'failed' ? problem : ERROR;
-  if (limit !== undefined && !isClosing) return [OVER, ...used, { type: 'limit-hit', limit }];
+  const failed = problem?.type === 'failed' ? problem : undefined;
+  if (failed?.limit !== undefined && !isClosing) {
+    return [OVER, ...used, { type: 'limit-hit', limit: failed.limit }];
+  }
+  const reason = failed?.reason ?? 'error';
   const message = problem?.message ?? failure.message;
   return [OVER, ...used, { type: 'model-failed', reason, message, at }];
 }
