@@ -226,6 +226,26 @@ describe('a limit within a decision', () => {
     ]);
   });
 
+  test('can be raised by a person: the decision begins anew', async () => {
+    const model = echo({ usage: reading });
+    const long = 'More. '.repeat(300);
+    const decide: DecideFunction = async ({ model: own }) => {
+      for (let call = 1; call <= 4; call += 1) await own.call({ instructions: long });
+      return { answer: 'All four.' };
+    };
+    await serve(decide, model, { limits: { tokens: 1_800 }, onLimit: 'ask' });
+    const { id } = await client.start('a', { message: 'Go' });
+    await expect
+      .poll(() => client.status(id))
+      .toMatchObject({ pending: [{ kind: 'limit', limit: { name: 'tokens', used: 1_500 } }] });
+    const [{ id: request, digest } = { id: '', digest: '' }] = (await client.status(id)).pending;
+    await client.resolve(id, { request, digest, as: 'raise', arguments: { tokens: 5_000 } });
+    const outcome = await client.result(id);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'All four.' });
+    expect(outcome.usage.inputTokens).toBe(7 * 400);
+    expect(model.asked).toHaveLength(7);
+  });
+
   test('can be caught: the function answers with what it has', async () => {
     const { outcome } = await run(
       async ({ model: own }) => {
