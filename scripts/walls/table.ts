@@ -33,26 +33,26 @@ export const WALLS: readonly Wall[] = [
     room: 'secrets',
     rooms: [],
     packages: [],
-    why: 'Redaction stands at every boundary, so everything but core may import it.',
+    why: 'Every boundary redacts, so every room but core may import it.',
   },
   {
     room: 'validation',
     rooms: ['core'],
     packages: ['zod', 'fastest-levenshtein'],
-    why: 'Checks options and describes what is wrong with a value, in one form for all rooms.',
+    why: 'Checks options and describes faults in values, in one form for all rooms.',
   },
   { room: 'version.ts', rooms: [], packages: [NODE], why: 'The version of the package.' },
   {
     room: 'workflows',
     rooms: ['core'],
     packages: ['@temporalio/workflow', COMMON],
-    why: 'Workflow code is deterministic: it sees core, the SDK, and recorded results.',
+    why: 'Workflow code is deterministic: it uses core, the SDK, and recorded results only.',
   },
   {
     room: 'storage',
     rooms: ['core'],
     packages: [NODE, '@aws-sdk/client-s3'],
-    why: 'Blobs, archive, and files on disk know nothing of runs.',
+    why: 'Blobs, the archive, and files on disk do not depend on runs.',
   },
   {
     room: 'temporal',
@@ -64,7 +64,7 @@ export const WALLS: readonly Wall[] = [
     room: 'server',
     rooms: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, COMMON, 'zod'],
-    why: 'Finds and starts the embedded server; it knows nothing of agents.',
+    why: 'Finds and starts the embedded server; it does not depend on agents.',
   },
   {
     room: 'updates',
@@ -82,7 +82,7 @@ export const WALLS: readonly Wall[] = [
     room: 'tools',
     rooms: ['core', 'secrets', 'validation', 'storage'],
     packages: [NODE, 'zod'],
-    why: 'A tool knows nothing of the engine that calls it.',
+    why: 'A tool does not depend on the engine that calls it.',
   },
   {
     room: 'testing',
@@ -94,25 +94,25 @@ export const WALLS: readonly Wall[] = [
     room: 'prompts',
     rooms: ['core', 'validation', 'tools'],
     packages: ['zod'],
-    why: 'Templates know nothing of models or runs.',
+    why: 'Templates do not depend on models or runs.',
   },
   {
     room: 'models',
     rooms: ['core', 'secrets', 'validation', 'tools'],
     packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser'],
-    why: 'The only importer of the SDKs of providers; a model knows nothing of the engine that calls it.',
+    why: 'The only importer of the SDKs of providers; a model does not depend on the engine that calls it.',
   },
   {
     room: 'output',
     rooms: ['core', 'validation', 'tools', 'models'],
     packages: [NODE, 'zod', 'lru-cache'],
-    why: 'Reads answers; whoever asked for them is out of its sight.',
+    why: 'Reads answers; it does not depend on the code that requested them.',
   },
   {
     room: 'mcp',
     rooms: ['core', 'secrets', 'validation', 'storage', 'tools', 'output', 'version.ts'],
     packages: [NODE, 'zod', '@modelcontextprotocol/client'],
-    why: 'MCP servers are strangers: all that they send passes through here.',
+    why: 'MCP servers are not trusted: everything that they send is checked here.',
   },
   {
     room: 'agents',
@@ -146,7 +146,7 @@ export const WALLS: readonly Wall[] = [
     room: 'telemetry',
     rooms: ['core', 'secrets'],
     packages: [CLIENT, COMMON, WORKER, '@opentelemetry/api'],
-    why: 'Spans, and how they cross from clients to activities. Without an OpenTelemetry SDK it does nothing.',
+    why: 'Spans, and their propagation from clients to activities. Does nothing without an OpenTelemetry SDK.',
   },
   {
     room: 'live',
@@ -173,7 +173,7 @@ export const WALLS: readonly Wall[] = [
       'live',
     ],
     packages: [NODE, 'zod', 'lru-cache', CLIENT, COMMON, '@temporalio/activity'],
-    why: 'The edge, where user code, models, and the world are called.',
+    why: 'The only room that calls user code, models, and the outside world.',
   },
   {
     room: 'worker',
@@ -193,7 +193,7 @@ export const WALLS: readonly Wall[] = [
       'activities',
     ],
     packages: [NODE, CLIENT, WORKER, '@temporalio/activity', '@temporalio/workflow'],
-    why: 'The parts of a worker. They name workflows by file and never import them.',
+    why: 'The parts of a worker. They refer to workflows by file and never import them.',
   },
   {
     room: 'client',
@@ -210,7 +210,7 @@ export const WALLS: readonly Wall[] = [
       'live',
     ],
     packages: [NODE, CLIENT, COMMON, 'zod'],
-    why: 'The public client, on the server that the command would use: it needs no agent, model, or tool.',
+    why: 'The public client, for the server that the command would use; it needs no agent, model, or tool.',
   },
 ];
 
