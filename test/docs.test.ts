@@ -1,0 +1,99 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = new URL('../', import.meta.url).pathname;
+const SKIPPED = new Set(['node_modules', 'dist', '.git']);
+
+/** Paths of all files of the repository with this ending, relative to its root. */
+function filesOf(ending: string, folder = ''): readonly string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : filesOf(ending, path);
+    return entry.name.endsWith(ending) ? [path] : [];
+  });
+}
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const DOCUMENTS = filesOf('.md');
+const TESTS = new Map(
+  filesOf('.ts', 'test').map((path) => [path, read(path).replaceAll(/\\(['`])/g, '$1')]),
+);
+
+/** The text without fenced blocks. */
+function proseOf(document: string): string {
+  return read(document).replaceAll(/^```[\s\S]*?^```$/gm, '');
+}
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(document: string): readonly string[] {
+  return [...proseOf(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{Letter}\p{Number}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** Paths in backticks that look like files or folders of the repository. */
+function pathsIn(document: string): readonly string[] {
+  const spans = [...proseOf(document).matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
+  return spans.filter((span) => /^[\w.-]+(?:\/[\w.-]+)*(?:\.(?:ts|js|json|md|yml)|\/)$/.test(span));
+}
+
+describe('the documents', () => {
+  test('link to files and headings that exist', () => {
+    const broken = DOCUMENTS.flatMap((document) =>
+      [...proseOf(document).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
+        if (/^\w+:/.test(link)) return [];
+        const [path = '', anchor] = link.split('#');
+        const target = path === '' ? document : join(dirname(document), path);
+        if (!existsSync(join(ROOT, target))) return [`${document}: ${link}`];
+        const isFound = anchor === undefined || anchorsOf(target).includes(anchor);
+        return isFound ? [] : [`${document}: ${link}`];
+      }),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test('name source files that exist, relative to the repository or to src/', () => {
+    const names = new Set(filesOf('.ts', 'src').map((path) => basename(path)));
+    // Files that perdure or its user makes.
+    const made = new Set(['server.json', 'perdure.config.ts', '.npmrc', 'package.json']);
+    const missing = ['ARCHITECTURE.md', 'CONTRIBUTING.md'].flatMap((document) =>
+      pathsIn(document)
+        .filter((path) => {
+          if (made.has(path) || (!path.includes('/') && names.has(path))) return false;
+          return !['', 'src'].some((folder) => existsSync(resolve(ROOT, folder, path)));
+        })
+        .map((path) => `${document}: ${path}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('docs/acceptance.md', () => {
+  const rows = read('docs/acceptance.md')
+    .split('\n')
+    .filter((line) => /^\| T-\d\d /.test(line));
+
+  test('has a row for each of the 60 scenarios', () => {
+    const numbers = Array.from({ length: 60 }, (_, at) => `T-${String(at + 1).padStart(2, '0')}`);
+    expect(rows.map((row) => row.slice(2, 6))).toEqual(numbers);
+  });
+
+  test('names tests that exist, by file and title', () => {
+    const missing = rows.flatMap((row) => {
+      let file = '';
+      return [...row.matchAll(/`([^`]+)`|A\/([\w-]+)/g)].flatMap(([, span, acceptance]) => {
+        if (acceptance !== undefined) file = `test/acceptance/${acceptance}.test.ts`;
+        else if (span?.startsWith('test/')) file = span;
+        const text = TESTS.get(file);
+        if (text === undefined) return span?.startsWith('test/') ? [span] : [];
+        const isTitle = span !== undefined && span !== file && file !== '';
+        return isTitle && !text.includes(span.replace(/ ?…$/, '')) ? [`${file}: ${span}`] : [];
+      });
+    });
+    expect(missing).toEqual([]);
+  });
+});
