@@ -3,7 +3,7 @@ import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { builtTree } from '../support/built-program.js';
 import { exportedValues, membersOf } from '../support/declarations.js';
 
@@ -12,6 +12,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(root, 'node_modules', '.cache', `perdure-examples-${process.pid}`);
 const ENTRIES = ['index', 'tools', 'output', 'workflow', 'testing'];
 
+// A compiler run takes long on a busy machine.
+vi.setConfig({ testTimeout: 180_000 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** The `@example` blocks of a source file, without the stars and the fences. */
