@@ -1,18 +1,18 @@
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3 AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# `prepare` would build before the sources are there.
+# `prepare` would build before the sources are copied.
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-# Without the list of development tools, what is a peer dependency too stays.
+# Some peer dependencies are also development dependencies. Deleting that list keeps them from being pruned.
 RUN npm run build \
   && npm pkg delete devDependencies \
   && npm prune --ignore-scripts
 
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3
-# Temporal's client takes the authorities that it trusts from the system.
+# Temporal's client uses the system's certificate authorities.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/* \

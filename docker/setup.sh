@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what perdure needs around a Temporal server. Run again, it changes nothing.
+# Creates what perdure needs on a Temporal server. Repeating it has no further effect.
 #
 #   setup.sh schema      Temporal's two databases in PostgreSQL, at SQL_HOST, SQL_PORT as SQL_USER
-#   setup.sh namespace   namespace, retention and search attributes, at TEMPORAL_ADDRESS
+#   setup.sh namespace   namespace, retention, and search attributes, at TEMPORAL_ADDRESS
 set -eu
 
 SCHEMA=${SCHEMA:-/etc/temporal/schema/postgresql/v12}
@@ -10,14 +10,14 @@ NAMESPACE=${TEMPORAL_NAMESPACE:-default}
 RETENTION=720h
 ATTRIBUTES='AgentName AgentStatus AgentReason'
 
-# Brings one database to the newest version of its schema; one that is further than 0.0 stays there.
+# Updates one database to the newest schema. `setup-schema` does not reset a database beyond version 0.0.
 migrate() {
   temporal-sql-tool --database "$1" create-database
   temporal-sql-tool --database "$1" setup-schema --version 0.0
   temporal-sql-tool --database "$1" update-schema --schema-dir "$SCHEMA/$2/versioned"
 }
 
-# Tries again while the server is starting, or has not yet told all its parts of a new namespace.
+# Retries while the server starts, or until all its services have a new namespace.
 patiently() {
   tries=60
   until "$@"; do
