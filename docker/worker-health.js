@@ -1,10 +1,10 @@
-// Healthy is a container whose worker has asked the server for work lately: exit code 0, else 1.
+// The health check of the container: exits with 0 if its worker has polled the server recently, else with 1.
 import { hostname } from 'node:os';
 import { Connection } from '@temporalio/client';
-import { connectionTarget } from '../dist/connection.js';
+import { connectionTarget } from '../dist/temporal/connection.js';
 
-/** An idle worker asks again after a minute at the latest. */
-const LATELY_MS = 150_000;
+/** An idle worker polls again within a minute. */
+const RECENT_MS = 150_000;
 
 const { options, namespace } = connectionTarget({});
 const connection = await Connection.connect({ ...options, connectTimeout: 10_000 });
@@ -16,6 +16,6 @@ await connection.close();
 const asked = pollers
   .filter(({ identity }) => identity.endsWith(`@${hostname()}`))
   .map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
-const alive = asked.some((time) => Date.now() - time < LATELY_MS);
-console.log(alive ? 'the worker polls' : `no worker of ${hostname()} has polled lately`);
+const alive = asked.some((time) => Date.now() - time < RECENT_MS);
+console.log(alive ? 'the worker polls' : `no worker of ${hostname()} has polled recently`);
 process.exitCode = alive ? 0 : 1;

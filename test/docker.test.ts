@@ -86,6 +86,12 @@ test('the image is made of files that exist and that its context lets through', 
   expect(matches('Dockerfile', /^USER (.+)$/gm)).toEqual(['node']);
 });
 
+test('the health check of the image imports modules that the build makes', () => {
+  const modules = matches('docker/worker-health.js', /^import .* from '\.\.\/dist\/(.*)\.js';$/gm);
+  expect(modules).not.toEqual([]);
+  for (const name of modules) expect(existsSync(join(root, 'src', `${name}.ts`))).toBe(true);
+});
+
 test('Docker reads the composition, and keys come from the shell alone', () => {
   const { OPENAI_API_KEY: _key, ...env } = process.env;
   const without = composed(env);
