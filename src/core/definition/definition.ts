@@ -6,7 +6,10 @@ import type { AgentTexts } from '../text/author-texts.js';
 /** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
 export type Effect = 'read' | 'keyed' | 'once';
 
-export type LimitName = 'steps' | 'toolCalls' | 'tokens' | 'costUsd' | 'wallMs' | 'depth';
+/** The limits that a turn and a run can have. */
+export const LIMIT_NAMES = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'] as const;
+/** One of the limits of a turn or a run. `wallMs` counts milliseconds, `costUsd` US dollars, the others numbers. */
+export type LimitName = (typeof LIMIT_NAMES)[number];
 
 /** Limits as positive numbers, or null for no limit. `wallMs` is in ms, `costUsd` in US dollars. */
 export type LimitSet = { readonly [K in LimitName]?: number | null };
