@@ -275,8 +275,8 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
 
 /**
  * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and
- * reads them. Rejects with a `NoServerError` if no server answers, and with a `SdkVersionError` if the
- * process has two copies of Temporal's SDK.
+ * reads them. Rejects with a `NoServerError` if no server answers, with an `InputError` for an invalid
+ * option, and with a `SdkVersionError` if the process has two copies of Temporal's SDK.
  *
  * Importing this function does not load Temporal's client; the first call does.
  *

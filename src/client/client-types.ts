@@ -24,7 +24,7 @@ import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { Schedules } from './schedule/schedule.js';
 
 export interface ClientOptions extends ConnectionSettings {
-  /** The task queue of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
+  /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
   /** The environment for addresses, keys, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -41,8 +41,14 @@ export interface ClientOptions extends ConnectionSettings {
    * message and decision, and not verified.
    */
   readonly by?: string;
-  /** The configuration of the workers: with it, an unknown agent is refused at once, with the nearest name. */
-  readonly config?: { readonly agents: readonly KnownAgent[] };
+  /**
+   * The configuration of the workers. Its server, namespace, and task queue apply before those of the
+   * environment, as they do to `createWorker`, and an unknown agent is refused at once, with the nearest name.
+   */
+  readonly config?: ConnectionSettings & {
+    readonly agents: readonly KnownAgent[];
+    readonly taskQueue?: string;
+  };
 }
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
