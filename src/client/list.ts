@@ -1,5 +1,5 @@
 import { ServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
-import { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
+import { executionInfoFromRaw } from '../temporal/sdk-internals.js';
 import { readCursor, writeCursor } from './list-cursor.js';
 import {
   assertListFilter,

@@ -1,10 +1,10 @@
 import { isGrpcServiceError, type Client, type ScheduleDescription } from '@temporalio/client';
 import {
+  encodeMapToPayloads,
   encodeScheduleAction,
   encodeSchedulePolicies,
   encodeScheduleSpec,
-} from '@temporalio/client/lib/schedule-helpers.js';
-import { encodeMapToPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+} from '../../temporal/sdk-internals.js';
 import { randomUUID } from 'node:crypto';
 import { InputError } from '../../core/errors.js';
 import { show } from '../../core/text/format-value.js';

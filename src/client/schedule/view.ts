@@ -1,5 +1,5 @@
 import type { Client, ScheduleDescription, ScheduleExecutionResult } from '@temporalio/client';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
 import { isObject, textField } from '../../core/json.js';
 import { agentName } from '../../updates/run-input.js';
 import { overlapOf, type Overlap, type ScheduleOptions, type ScheduleTimes } from './options.js';
