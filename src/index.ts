@@ -167,7 +167,7 @@ export type { ReadStatus } from './client/status-below.js';
 export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
-export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
+export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';
 export type { ScheduleChanges } from './client/schedule/update.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
 export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';

@@ -21,7 +21,7 @@ import type { ResultOptions } from './result.js';
 import type { ReadMethods } from './read-methods.js';
 import type { RunHandle, RunLike } from './run-handle.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
-import type { Schedules } from './schedule/schedule.js';
+import type { Schedules } from './schedule/methods.js';
 
 export interface ClientOptions extends ConnectionSettings {
   /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */

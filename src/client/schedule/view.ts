@@ -12,7 +12,7 @@ export interface ScheduleRow extends ScheduleTimes {
   /** The open run that gets the messages; null if each firing is a run of its own. */
   readonly to: string | null;
   readonly paused: boolean;
-  /** The reason given for pausing or unpausing it; null if none was given. */
+  /** The reason given for pausing or resuming it; null if none was given. */
   readonly note: string | null;
   /** Its next firings. */
   readonly nextAt: readonly string[];
@@ -31,8 +31,8 @@ export interface Firing {
 
 export interface ScheduleDetails extends ScheduleRow {
   readonly message: string;
-  readonly overlap: Overlap | 'terminateOther';
-  /** Ids of firings that have not ended, except those that `allowAll` let through. */
+  readonly overlap: Overlap | 'terminate_other';
+  /** Ids of firings that have not ended, except those that `allow_all` let through. */
   readonly running: readonly string[];
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
@@ -51,13 +51,13 @@ export const MEMO_KEY = 'perdure';
 
 /** Returns what the memo of a schedule with these options has. */
 export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
-  const { agent, to, cron, everyMs, timezone } = options;
+  const { agent, to, cron, everyMs, timeZone } = options;
   return {
     agent: agent === undefined ? null : agentName(agent),
     to: to ?? null,
     ...(cron !== undefined && { cron }),
     ...(everyMs !== undefined && { everyMs }),
-    ...(timezone !== undefined && { timezone }),
+    ...(timeZone !== undefined && { timeZone }),
   };
 }
 
