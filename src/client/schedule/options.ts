@@ -50,8 +50,19 @@ const SECOND_MS = 1_000;
 /** The server treats any shorter time as this one. */
 const MIN_CATCH_UP_MS = 10_000;
 
-/** The run's own settings, the agent, and the message are checked with the run input. */
+/** The settings of a run, its agent, and its message are checked with the run input. */
 const checkedLater = z.unknown().optional();
+export const runSettings = {
+  limits: checkedLater,
+  context: checkedLater,
+  args: checkedLater,
+  tags: checkedLater,
+  archive: checkedLater,
+  by: checkedLater,
+  rules: checkedLater,
+  unattended: checkedLater,
+  modelAttempts: checkedLater,
+} satisfies OptionSchemas<RunSettings>;
 
 const scheduleOptions = z
   .strictObject({
@@ -77,15 +88,7 @@ const scheduleOptions = z
     agent: checkedLater,
     message: checkedLater,
     to: checkedLater,
-    limits: checkedLater,
-    context: checkedLater,
-    args: checkedLater,
-    tags: checkedLater,
-    archive: checkedLater,
-    by: checkedLater,
-    rules: checkedLater,
-    unattended: checkedLater,
-    modelAttempts: checkedLater,
+    ...runSettings,
   } satisfies OptionSchemas<ScheduleOptions>)
   .refine(
     ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),
