@@ -79,13 +79,13 @@ export interface AskOptions extends DecisionOptions {
 
 /**
  * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no worker.
- * Messages and decisions do: they reject with a `RefusedError` if the run refuses them, and with a
- * `NotDeliveredError` if no answer comes. For an unknown run, methods reject with a `NoRunError` or a
- * `RefusedError`; for invalid input, with an `InputError`.
+ * Messages and decisions do: they reject with a `RefusedError` (`refused`) if the run refuses them, and
+ * with a `NotDeliveredError` (`not_delivered`) if no answer comes. For an unknown run, methods reject with a
+ * `NoRunError` (`no_run`) or a `RefusedError`; for invalid input, with an `InputError` (`input`).
  */
 export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMethods {
   /**
-   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without
+   * Starts a run. Rejects with an `IdTakenError` (`id_taken`) if a run with this id exists or, without
    * `reuseId`, existed.
    *
    * @example
@@ -159,7 +159,9 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: AskOptions,
   ): Promise<SentPrompt<Prompts, Name>>;
   /**
-   * Waits for the end of a turn and returns its outcome, whatever its status.
+   * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an `InputError`
+   * (`input`) for a turn that does not exist, and with a `ResultLostError` (`result_lost`) if the turn is over
+   * and neither the server nor the archive has its outcome any more.
    *
    * @example
    * ```ts
@@ -175,7 +177,8 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: ResultOptions & { readonly turn?: number | TurnOf<OfTurn> },
   ): Promise<Outcome<[OfTurn] extends [never] ? Output : OfTurn>>;
   /**
-   * Creates and manages schedules.
+   * Creates and manages schedules. Methods reject with a `NoScheduleError` (`no_schedule`) for an id that no
+   * schedule of perdure has.
    *
    * @example
    * ```ts

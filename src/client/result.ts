@@ -48,7 +48,9 @@ export async function waitForResult(
     : await outcomeOfTask(client, { id, runId, signal }, turn);
   if (outcome !== null) return outcome;
   signal.throwIfAborted();
-  throw new Error(`the server ended the history of run ${visible(id)} before the run`);
+  throw new ResultLostError(
+    `the server ended the history of run ${visible(id)} before the run; its messages may be in the transcript`,
+  );
 }
 
 /** Returns null for a run that only the archive has. */
