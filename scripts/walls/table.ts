@@ -63,7 +63,7 @@ export const WALLS: readonly Wall[] = [
   {
     room: 'server',
     rooms: ['core', 'storage', 'temporal'],
-    packages: [NODE, CLIENT, COMMON, 'zod'],
+    packages: [NODE, CLIENT, 'zod'],
     why: 'Finds and starts the embedded server; it knows nothing of agents.',
   },
   {
