@@ -20,6 +20,7 @@ import { runSettings } from './schedule/options.js';
 /** One task of a batch: a message, or a message with its own settings. */
 export type BatchTask = string | (RunSettings & { readonly message: string });
 
+/** The id of a batch, how many of its runs are open at once, and the settings of each run. */
 export interface BatchOptions extends RunSettings {
   /** Names the batch. The same id with the same tasks finds the existing runs. */
   readonly id: string;
@@ -29,6 +30,7 @@ export interface BatchOptions extends RunSettings {
   readonly signal?: AbortSignal;
 }
 
+/** The outcome of one task of a batch, with its place among the tasks. */
 export interface BatchResult<Output = Json> {
   /** The index of the task, from 0. */
   readonly index: number;

@@ -23,6 +23,10 @@ import type { RunHandle, RunLike } from './run-handle.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { Schedules } from './schedule/methods.js';
 
+/**
+ * Options of `createClient`: the server, the task queue, the stores, and who uses the client. An option that is
+ * given here comes before `config`, and `config` before the environment.
+ */
 export interface ClientOptions extends ConnectionSettings {
   /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
@@ -72,6 +76,7 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
   readonly open?: boolean;
 }
 
+/** How `ask` sends a message: who sends it, how long it tries, and whether it may start the run. */
 export interface AskOptions extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
@@ -122,7 +127,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
   /**
    * Starts a run that begins with the messages of another run before number `at`. The other run does not
-   * change. The agent is loaded in its present form. Rejects with an `IdTakenError`.
+   * change. The agent is loaded in its present form. Rejects with an `IdTakenError` (`id_taken`).
    *
    * @example
    * ```ts

@@ -25,7 +25,7 @@ export interface ScheduleNote {
  */
 export interface Schedules {
   /**
-   * Creates a schedule. Rejects with an `InputError`, also if a schedule with this id exists.
+   * Creates a schedule. Rejects with an `InputError` (`input`), also if a schedule with this id exists.
    *
    * @example
    * ```ts
@@ -39,7 +39,7 @@ export interface Schedules {
   create(options: ScheduleOptions): Promise<void>;
   /**
    * Changes what a schedule does and when; what is not named stays. Firings that have begun go on as they
-   * were. Rejects with an `InputError` or a `NoScheduleError`.
+   * were. Rejects with an `InputError` (`input`) or a `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -64,7 +64,7 @@ export interface Schedules {
   list(): Promise<readonly ScheduleRow[]>;
   /**
    * Returns what a schedule does, when it fires, and what became of its firings. Rejects with a
-   * `NoScheduleError`.
+   * `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -77,7 +77,8 @@ export interface Schedules {
    */
   describe(id: string): Promise<ScheduleDetails>;
   /**
-   * Stops the firings until `resume`. Runs that it has started continue. Rejects with a `NoScheduleError`.
+   * Stops the firings until `resume`. Runs that it has started continue. Rejects with a `NoScheduleError`
+   * (`no_schedule`).
    *
    * @example
    * ```ts
@@ -89,7 +90,7 @@ export interface Schedules {
    */
   pause(id: string, options?: ScheduleNote): Promise<void>;
   /**
-   * Lets a paused schedule fire again at its times. Rejects with a `NoScheduleError`.
+   * Lets a paused schedule fire again at its times. Rejects with a `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -101,8 +102,8 @@ export interface Schedules {
    */
   resume(id: string, options?: ScheduleNote): Promise<void>;
   /**
-   * Fires now, also while the schedule is paused. Two triggers within a second are one firing. `overlap`:
-   * for this firing only, default `allow_all`. Rejects with a `NoScheduleError`.
+   * Fires now, also while the schedule is paused. Two triggers within a second are one firing. `overlap`: for
+   * this firing only, default `allow_all`. Rejects with a `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -114,7 +115,8 @@ export interface Schedules {
    */
   trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;
   /**
-   * Makes up for the firings of a past time range. Rejects with an `InputError` or a `NoScheduleError`.
+   * Makes up for the firings of a past time range. Rejects with an `InputError` (`input`) or a
+   * `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -126,7 +128,7 @@ export interface Schedules {
    */
   backfill(id: string, options: BackfillOptions): Promise<void>;
   /**
-   * Deletes the schedule. Runs that it has started continue. Rejects with a `NoScheduleError`.
+   * Deletes the schedule. Runs that it has started continue. Rejects with a `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts

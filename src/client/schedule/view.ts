@@ -20,6 +20,7 @@ export interface ScheduleRow extends ScheduleTimes {
   readonly recent: readonly Firing[];
 }
 
+/** One firing of a schedule. All times are ISO 8601. */
 export interface Firing {
   /** The id of the run; with `to`, of the workflow that sent the message, and of the message. */
   readonly id: string;
@@ -29,11 +30,15 @@ export interface Firing {
   readonly firedAt: string;
 }
 
+/** Everything about a schedule: its row in the list, what it sends, and how its firings went. */
 export interface ScheduleDetails extends ScheduleRow {
+  /** The message of each firing. */
   readonly message: string;
+  /** `terminate_other` was set by other means than perdure. */
   readonly overlap: Overlap | 'terminate_other';
   /** Ids of firings that have not ended, except those that `allow_all` let through. */
   readonly running: readonly string[];
+  /** How often it has fired. */
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;

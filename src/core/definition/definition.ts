@@ -131,12 +131,11 @@ export interface McpOmission {
 /** What happens to a called agent when its caller ends first. */
 export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
 
-/**
- * What happens at a limit: the turn ends by a closing model call, by a composed answer, or as failed, or
- * the run asks a person to raise the limit.
- */
+/** What happens at a limit: a closing model call, a composed answer, a failed turn, or a question to a person. */
 export type OnLimit = 'answer' | 'compose' | 'fail' | 'ask';
+/** Which of several calls in one message are executed: all at once (at most 5), all in order, or only the first. */
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
+/** Whether the model may (`auto`), must (`required`), or must not (`none`) call tools. */
 export type ToolChoice = 'auto' | 'required' | 'none';
 
 /** Settings of the model, which are sent with each request. */
@@ -188,6 +187,7 @@ export interface TagSet {
   readonly signals: readonly string[];
 }
 
+/** A part of a tagged answer by its name, and whether an answer without it is refused. */
 export interface Tag {
   readonly name: string;
   readonly required: boolean;
