@@ -167,7 +167,7 @@ export type { ReadStatus } from './client/status-below.js';
 export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
-export type { BackfillOptions, Schedules } from './client/schedule/schedule.js';
+export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';
 export type { ScheduleChanges } from './client/schedule/update.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
 export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
@@ -239,7 +239,7 @@ export {
   RefusedError,
   ResultLostError,
   RunTokenError,
-  SdkVersionError,
+  SdkCopiesError,
   type PerdureErrorCode,
   type WorkerSeen,
 } from './core/errors.js';
@@ -252,9 +252,10 @@ export { ParseError } from './output/parse-error.js';
 export { ToolError } from './tools/tool-error.js';
 
 /**
- * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one.
- * Rejects with a `NoServerError` if no server answers, with a `SdkVersionError` if the process has two
- * copies of Temporal's SDK, and with a `DeploymentError` if the build cannot be made the current one.
+ * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one. Rejects
+ * with a `NoServerError` (`no_server`) if no server answers, with a `SdkCopiesError` (`sdk_copies`) if the
+ * process has two copies of Temporal's SDK, and with a `DeploymentError` (`deployment`) if the build cannot be
+ * made the current one.
  *
  * Importing this function does not load Temporal's native worker; the first call does.
  *
@@ -274,9 +275,10 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
 }
 
 /**
- * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and
- * reads them. Rejects with a `NoServerError` if no server answers, and with a `SdkVersionError` if the
- * process has two copies of Temporal's SDK.
+ * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and reads
+ * them. Rejects with a `NoServerError` (`no_server`) if no server answers, with an `InputError` (`input`) for
+ * an invalid option, and with a `SdkCopiesError` (`sdk_copies`) if the process has two copies of Temporal's
+ * SDK.
  *
  * Importing this function does not load Temporal's client; the first call does.
  *

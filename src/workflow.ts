@@ -17,7 +17,7 @@ export {
   setLimitsUpdate,
   statusQuery,
   transcriptQuery,
-  type TranscriptRange,
+  type TranscriptPageRange,
   type ActorClaim,
   type TurnOutcome,
 } from './workflows/messages.js';

@@ -64,6 +64,13 @@ describe('the table of walls', () => {
     expect(refused(IMPORTS)).toEqual([]);
   });
 
+  test('allows private parts of the SDK in one file only', () => {
+    const users = sourceFiles(SRC).filter((path) =>
+      /'@temporalio\/[\w-]+\/lib\b/.test(readFileSync(join(SRC, path), 'utf8')),
+    );
+    expect(users).toEqual(['temporal/sdk-internals.ts']);
+  });
+
   test('names every room that exists, and no other', () => {
     const rooms = new Set(sourceFiles(SRC).map(roomOf));
     expect([...rooms].toSorted()).toEqual([...byRoom.keys(), ...ENTRIES].toSorted());

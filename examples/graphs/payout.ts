@@ -16,7 +16,7 @@ const pay = defineTool({
 export const payout = defineGraph({
   name: 'payout',
   tools: [pay],
-  rules: [{ tool: 'pay', then: 'ask', deciders: 'not requester' }],
+  rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
   state: z.object({
     to: z.string(),
     euros: z.number(),

@@ -28,7 +28,7 @@ export default defineConfig({
       tool: 'refund',
       where: { op: 'over', path: 'euros', value: 50 },
       then: 'ask',
-      deciders: 'not requester',
+      deciders: 'not_requester',
     },
     { tool: 'refund', where: { op: 'over', path: 'euros', value: 1_000 }, then: 'deny' },
   ],

@@ -63,7 +63,7 @@ export const WALLS: readonly Wall[] = [
   {
     room: 'server',
     rooms: ['core', 'storage', 'temporal'],
-    packages: [NODE, CLIENT, COMMON, 'zod'],
+    packages: [NODE, CLIENT, 'zod'],
     why: 'Finds and starts the embedded server; it does not depend on agents.',
   },
   {
@@ -74,7 +74,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'history',
-    rooms: ['core', 'storage'],
+    rooms: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, COMMON],
     why: 'Reads a run from its event history, without a worker.',
   },

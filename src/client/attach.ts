@@ -4,6 +4,7 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { detectMediaType } from '../core/text/media-type.js';
 import { InputError } from '../core/errors.js';
 
+/** What is known of attached bytes beside the bytes themselves, of which there may be at most 20 MiB. */
 export interface AttachOptions {
   /** Such as `image/png`; needed only if the type cannot be detected from the bytes. */
   readonly mediaType?: string;

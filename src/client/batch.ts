@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
+import { z } from 'zod';
 import { sha256Hex } from '../core/digest.js';
-import { show, type RunInput } from '../core/input/input.js';
+import type { RunInput } from '../core/input/input.js';
 import { canonicalJson, type Json } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/turn.js';
@@ -13,10 +14,13 @@ import {
 } from '../updates/run-input.js';
 import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
 import { startRun } from '../updates/start.js';
+import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
+import { runSettings } from './schedule/options.js';
 
 /** One task of a batch: a message, or a message with its own settings. */
 export type BatchTask = string | (RunSettings & { readonly message: string });
 
+/** The id of a batch, how many of its runs are open at once, and the settings of each run. */
 export interface BatchOptions extends RunSettings {
   /** Names the batch. The same id with the same tasks finds the existing runs. */
   readonly id: string;
@@ -26,6 +30,7 @@ export interface BatchOptions extends RunSettings {
   readonly signal?: AbortSignal;
 }
 
+/** The outcome of one task of a batch, with its place among the tasks. */
 export interface BatchResult<Output = Json> {
   /** The index of the task, from 0. */
   readonly index: number;
@@ -43,6 +48,19 @@ export interface Batch<Output = Json> extends AsyncIterable<BatchResult<Output>>
 const AT_ONCE = 4;
 const MAX_ID_CHARACTERS = 200;
 
+const batchOptions = z.strictObject({
+  id: expected(
+    `a string of 1 to ${MAX_ID_CHARACTERS} characters`,
+    (id) => typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARACTERS,
+  ),
+  atOnce: expected(
+    'a whole number from 1',
+    (count) => Number.isInteger(count) && Number(count) > 0,
+  ).optional(),
+  signal: expected('an AbortSignal', (signal) => signal instanceof AbortSignal).optional(),
+  ...runSettings,
+} satisfies OptionSchemas<BatchOptions>);
+
 /**
  * Starts one run per task, some at the same time, and collects their outcomes. A task that cannot be
  * started, and a run that fails, give an outcome too. The ids of the runs are derived from the id of the
@@ -52,9 +70,10 @@ const MAX_ID_CHARACTERS = 200;
 export function createBatch<Output>(
   client: Client,
   { agent, tasks, taskQueue }: BatchWork<Output>,
-  { id, atOnce = AT_ONCE, signal, ...settings }: BatchOptions,
+  options: BatchOptions,
 ): Batch<Output> {
-  checkOptions(id, atOnce);
+  checkOptions('batch', { schema: batchOptions, options }, (text) => new InputError(text));
+  const { id, atOnce = AT_ONCE, signal, ...settings } = options;
   const work = async (index: number, over: AbortSignal): Promise<BatchResult<Output>> => {
     const task = tasks[index] ?? '';
     const given = { ...settings, ...(typeof task === 'string' ? { message: task } : task) };
@@ -112,16 +131,6 @@ function digestOf(agent: AgentLike<unknown>, given: RunSettings): string {
   const { by: _, ...task } = given;
   const json: Json = JSON.parse(JSON.stringify({ ...task, agent: agentName(agent) }));
   return sha256Hex(canonicalJson(json)).slice(0, 8);
-}
-
-function checkOptions(id: string, atOnce: number): void {
-  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_CHARACTERS) {
-    throw new InputError(
-      `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}`,
-    );
-  }
-  if (Number.isInteger(atOnce) && atOnce > 0) return;
-  throw new InputError(`atOnce: expected a whole number from 1, got ${show(atOnce)}`);
 }
 
 /**

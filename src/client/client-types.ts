@@ -21,10 +21,14 @@ import type { ResultOptions } from './result.js';
 import type { ReadMethods } from './read-methods.js';
 import type { RunHandle, RunLike } from './run-handle.js';
 import type { AgentLike, RunSettings } from '../updates/run-input.js';
-import type { Schedules } from './schedule/schedule.js';
+import type { Schedules } from './schedule/methods.js';
 
+/**
+ * Options of `createClient`: the server, the task queue, the stores, and who uses the client. An option that is
+ * given here comes before `config`, and `config` before the environment.
+ */
 export interface ClientOptions extends ConnectionSettings {
-  /** The task queue of the workers; default PERDURE_TASK_QUEUE, else `perdure`. */
+  /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
   /** The environment for addresses, keys, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -41,8 +45,14 @@ export interface ClientOptions extends ConnectionSettings {
    * message and decision, and not verified.
    */
   readonly by?: string;
-  /** The configuration of the workers: with it, an unknown agent is refused at once, with the nearest name. */
-  readonly config?: { readonly agents: readonly KnownAgent[] };
+  /**
+   * The configuration of the workers. Its server, namespace, and task queue apply before those of the
+   * environment, as they do to `createWorker`, and an unknown agent is refused at once, with the nearest name.
+   */
+  readonly config?: ConnectionSettings & {
+    readonly agents: readonly KnownAgent[];
+    readonly taskQueue?: string;
+  };
 }
 
 /** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
@@ -66,6 +76,7 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
   readonly open?: boolean;
 }
 
+/** How `ask` sends a message: who sends it, how long it tries, and whether it may start the run. */
 export interface AskOptions extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
@@ -73,13 +84,13 @@ export interface AskOptions extends DecisionOptions {
 
 /**
  * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no worker.
- * Messages and decisions do: they reject with a `RefusedError` if the run refuses them, and with a
- * `NotDeliveredError` if no answer comes. For an unknown run, methods reject with a `NoRunError` or a
- * `RefusedError`; for invalid input, with an `InputError`.
+ * Messages and decisions do: they reject with a `RefusedError` (`refused`) if the run refuses them, and
+ * with a `NotDeliveredError` (`not_delivered`) if no answer comes. For an unknown run, methods reject with a
+ * `NoRunError` (`no_run`) or a `RefusedError`; for invalid input, with an `InputError` (`input`).
  */
 export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMethods {
   /**
-   * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without
+   * Starts a run. Rejects with an `IdTakenError` (`id_taken`) if a run with this id exists or, without
    * `reuseId`, existed.
    *
    * @example
@@ -116,7 +127,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
   /**
    * Starts a run that begins with the messages of another run before number `at`. The other run does not
-   * change. The agent is loaded in its present form. Rejects with an `IdTakenError`.
+   * change. The agent is loaded in its present form. Rejects with an `IdTakenError` (`id_taken`).
    *
    * @example
    * ```ts
@@ -153,7 +164,9 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: AskOptions,
   ): Promise<SentPrompt<Prompts, Name>>;
   /**
-   * Waits for the end of a turn and returns its outcome, whatever its status.
+   * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an `InputError`
+   * (`input`) for a turn that does not exist, and with a `ResultLostError` (`result_lost`) if the turn is over
+   * and neither the server nor the archive has its outcome any more.
    *
    * @example
    * ```ts
@@ -169,7 +182,8 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: ResultOptions & { readonly turn?: number | TurnOf<OfTurn> },
   ): Promise<Outcome<[OfTurn] extends [never] ? Output : OfTurn>>;
   /**
-   * Creates and manages schedules.
+   * Creates and manages schedules. Methods reject with a `NoScheduleError` (`no_schedule`) for an id that no
+   * schedule of perdure has.
    *
    * @example
    * ```ts

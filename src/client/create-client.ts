@@ -1,4 +1,8 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { z } from 'zod';
+import { InputError } from '../core/errors.js';
+import { isObject } from '../core/json.js';
+import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
 import { perdureHome } from '../storage/home.js';
 import { openStores } from '../storage/file-stores.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
@@ -45,13 +49,37 @@ import { newRunId, startRun } from '../updates/start.js';
 /** A reachable server answers in a fraction of this time. */
 const CONNECT_MS = 5_000;
 
-/** Connects to the server. Rejects if none answers. */
+const checkedLater = z.unknown().optional();
+const clientOptions = z.strictObject({
+  address: z.string().optional(),
+  namespace: z.string().optional(),
+  taskQueue: z.string().optional(),
+  home: z.string().optional(),
+  config: expected(
+    'a configuration; make it with defineConfig({…})',
+    (config) => isObject(config) && Array.isArray(config['agents']),
+  ).optional(),
+  env: checkedLater,
+  client: checkedLater,
+  archive: checkedLater,
+  blobs: checkedLater,
+  by: checkedLater,
+} satisfies OptionSchemas<ClientOptions>);
+
+function assertClientOptions(options: ClientOptions): void {
+  const asked = { schema: clientOptions, options };
+  checkOptions('createClient', asked, (text) => new InputError(text));
+  claim(options.by);
+}
+
+/** Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`. */
 export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
+  assertClientOptions(settings);
   assertOneSdk();
-  const { env = process.env } = settings;
+  const { by, config, env = process.env } = settings;
   const home = settings.home ?? perdureHome(env);
   const { client, disconnect } = await connect(settings, { env, home });
-  const taskQueue = resolveTaskQueue(settings, env);
+  const taskQueue = settings.taskQueue ?? resolveTaskQueue(config ?? {}, env);
   const stores = openStores(home, env);
   const { archive = stores.archive, blobs = stores.blobs } = settings;
   const streams = createRunStreams(client, {
@@ -62,8 +90,6 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       }),
     ],
   });
-  const { by, config } = settings;
-  claim(by);
   const withBy = <Options extends DecisionOptions>(
     options?: Options,
   ): Options | DecisionOptions => ({
@@ -145,7 +171,13 @@ async function connect(
 ): Promise<Connected> {
   if (options.client !== undefined)
     return { client: options.client, disconnect: async () => undefined };
-  const target = await locateTarget(options, place);
+  const target = await locateTarget(
+    {
+      address: options.address ?? options.config?.address,
+      namespace: options.namespace ?? options.config?.namespace,
+    },
+    place,
+  );
   try {
     const connection = await Connection.connect({
       ...target.options,

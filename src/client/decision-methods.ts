@@ -31,8 +31,8 @@ export interface DecisionMethods {
    */
   requests(filter?: OpenRequestFilter): Promise<RequestList>;
   /**
-   * Returns an open request with all arguments, and the digest that a decision names. Needs no worker.
-   * Rejects with a `BlobError` if the arguments are in the blob store and cannot be read.
+   * Returns an open request with all arguments, and the digest that a decision names. Needs no worker. Rejects
+   * with a `BlobError` (`blob`) if the arguments are in the blob store and cannot be read.
    *
    * @example
    * ```ts

@@ -17,6 +17,7 @@ import { InputError } from '../core/errors.js';
 import { readSegment, readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
+/** Where a fork leaves the other run, and what the new run starts with. */
 export interface ForkOptions<Output> extends RunSettings {
   /** Number of the first message that is left out; default: all messages are taken over. */
   readonly at?: number;

@@ -40,8 +40,8 @@ export interface ListFilter {
   readonly since?: Date | string | undefined;
   /** Only runs that started before this time: a Date, ISO 8601, or how long ago, such as `2h` or `3d`. */
   readonly before?: Date | string | undefined;
-  /** The maximum number of rows in a page. */
-  readonly limit: number;
+  /** The maximum number of rows in a page, from 1; default 50. */
+  readonly limit?: number | undefined;
   /** The `cursor` of the page before this one, for the same filter. */
   readonly cursor?: string | undefined;
 }
@@ -84,7 +84,7 @@ const filterOptions = z.strictObject({
   limit: expected(
     'a whole number from 1',
     (value) => Number.isSafeInteger(value) && Number(value) >= 1,
-  ),
+  ).optional(),
   cursor: textOption,
 } satisfies OptionSchemas<ListFilter>);
 

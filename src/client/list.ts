@@ -1,5 +1,11 @@
-import { ServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
-import { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
+import {
+  isGrpcServiceError,
+  ServiceError,
+  type Client,
+  type WorkflowExecutionInfo,
+} from '@temporalio/client';
+import { NoServerError } from '../core/errors.js';
+import { executionInfoFromRaw } from '../temporal/sdk-internals.js';
 import { readCursor, writeCursor } from './list-cursor.js';
 import {
   assertListFilter,
@@ -20,23 +26,28 @@ export interface RunList {
   readonly cursor: string | null;
 }
 
+/** How many rows a page has at most if the filter has no limit. */
+const ROWS = 50;
 /** How many runs are checked for a match, for one page of rows. */
 const MAX_CHECKED = 1_000;
 /** The fewest and the most runs that the server is asked for at once. */
 const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
+/** gRPC codes of a server that does not answer: deadline exceeded, and unavailable. */
+const NO_ANSWER: readonly number[] = [4, 14];
 /** How many histories are read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
 
 /**
  * Returns a page of the runs that match. The server lists open runs first, then those that ended last.
- * Throws an `InputError` for an invalid filter.
+ * Rejects with an `InputError` for an invalid filter, and with a `NoServerError` if the server does not answer.
  */
 export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
   assertListFilter(filter);
+  const { limit = ROWS } = filter;
   const scope = { filter, namespace: client.options.namespace };
   const { now, token } = readCursor(scope);
   const range = startRange(filter, now);
-  const read = { filter, range, token };
+  const read = { filter, limit, range, token };
   const { rows, next } = await collect(client, { ...read, byAttributes: true }).catch(
     async (error: unknown) => {
       if (!isInvalidQuery(error)) throw error;
@@ -59,20 +70,21 @@ async function collect(
   client: Client,
   given: {
     readonly filter: ListFilter;
+    readonly limit: number;
     readonly range: StartRange;
     readonly token: Uint8Array;
     readonly byAttributes: boolean;
   },
 ): Promise<Found> {
-  const { filter, range, byAttributes } = given;
+  const { filter, limit, range, byAttributes } = given;
   const query = listQuery(filter, { ...range, byAttributes });
   const rows: RunRow[] = [];
   let next: Uint8Array | null = given.token;
-  for (let checked = 0; next !== null && rows.length < filter.limit && checked < MAX_CHECKED;) {
+  for (let checked = 0; next !== null && rows.length < limit && checked < MAX_CHECKED;) {
     const page: Found & { readonly checked: number } = await readPage(client, {
       query,
       token: next,
-      wanted: filter.limit - rows.length,
+      wanted: limit - rows.length,
       matches: (row) => matchesFilter(row, filter, range),
     });
     rows.push(...page.rows);
@@ -132,11 +144,23 @@ async function fetchPage(
   const { executions, nextPageToken: next } = await client.workflowService
     .listWorkflowExecutions(request)
     .catch((error: unknown) => {
-      const cause = error instanceof Error ? error : new Error(String(error));
-      throw new ServiceError('the server does not list the runs', { cause });
+      throw listError(error);
     });
   const infos = await Promise.all(
     executions.map((raw) => executionInfoFromRaw(raw, converter, raw, namespace)),
   );
   return { infos, next: next.length === 0 ? null : next };
+}
+
+/** Keeps the cause, by which a refused query is recognized. */
+function listError(error: unknown): Error {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
+  if (code !== null && !NO_ANSWER.includes(code)) {
+    return new ServiceError('the server does not list the runs', { cause });
+  }
+  const fix = 'start it, or name another one with `address` or TEMPORAL_ADDRESS';
+  return new NoServerError(`the Temporal server does not answer (${cause.message}); ${fix}`, {
+    cause,
+  });
 }

@@ -105,7 +105,8 @@ export interface ReadMethods {
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /**
    * Returns a page of the runs that match, by default at most 50. Filters can be combined. The `cursor` of
-   * the page returns the next one.
+   * the page returns the next one. Rejects with an `InputError` (`input`) for an invalid filter, and with a
+   * `NoServerError` (`no_server`) if the server does not answer.
    *
    * @example
    * ```ts
@@ -118,10 +119,8 @@ export interface ReadMethods {
    * if (cursor !== null) console.log((await client.list({ ...filter, cursor })).rows.length);
    * ```
    */
-  list(filter?: Partial<ListFilter>): Promise<RunList>;
+  list(filter?: ListFilter): Promise<RunList>;
 }
-
-const ROWS = 50;
 
 /** Where runs are read beside the server. */
 interface Sources {
@@ -146,6 +145,6 @@ export function readMethods(client: Client, { archive, streams }: Sources): Read
     stream: (run, options = {}) => ({
       [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
     }),
-    list: (filter = {}) => listRuns(client, { limit: ROWS, ...filter }),
+    list: (filter = {}) => listRuns(client, filter),
   };
 }

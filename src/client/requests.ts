@@ -17,6 +17,7 @@ export interface RequestFilter {
   readonly run?: string | undefined;
 }
 
+/** The open requests that match a filter. */
 export interface RequestList {
   /** Oldest first. */
   readonly requests: readonly OpenRequest[];

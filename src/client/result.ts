@@ -13,6 +13,7 @@ import { finalOutcome } from '../core/run-status.js';
 import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import type { Archive } from '../storage/archive.js';
 
+/** Which turn `result` waits for, and what ends the wait. */
 export interface ResultOptions {
   /** The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn of an open run. */
   readonly turn?: number;
@@ -48,7 +49,9 @@ export async function waitForResult(
     : await outcomeOfTask(client, { id, runId, signal }, turn);
   if (outcome !== null) return outcome;
   signal.throwIfAborted();
-  throw new Error(`the server ended the history of run ${visible(id)} before the run`);
+  throw new ResultLostError(
+    `the server ended the history of run ${visible(id)} before the run; its messages may be in the transcript`,
+  );
 }
 
 /** Returns null for a run that only the archive has. */

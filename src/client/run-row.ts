@@ -1,6 +1,6 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import type { Outcome } from '../core/outcome.js';
+import { COMPLETE_REASONS, STOP_REASONS, type Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
 import { readRun } from '../history/read-run.js';
 import { toRunStatus } from './status.js';
@@ -25,8 +25,6 @@ export interface RunRow {
 const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as const).map((name) =>
   defineSearchAttributeKey(name, SearchAttributeType.KEYWORD),
 );
-const COMPLETED = ['answer', 'tool', 'closed'];
-const STOPPED = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth', 'no_progress'];
 
 /**
  * Reads a row from the search attributes; from the history if the namespace lacks them, or if the run has
@@ -38,8 +36,8 @@ export async function readRunRow(client: Client, info: WorkflowExecutionInfo): P
 
 /** Returns the status of an outcome by its reason, which is all that a row has. */
 export function outcomeStatus(reason: string | null): Outcome['status'] {
-  if (COMPLETED.includes(reason ?? '')) return 'completed';
-  if (STOPPED.includes(reason ?? '')) return 'stopped';
+  if (COMPLETE_REASONS.some((each) => each === reason)) return 'completed';
+  if (STOP_REASONS.some((each) => each === reason)) return 'stopped';
   return reason === 'cancelled' ? 'cancelled' : 'failed';
 }
 

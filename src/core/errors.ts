@@ -20,7 +20,7 @@ import type { RefusalReason } from './requests/decision.js';
  * | `refused`       | `RefusedError`      | the run refused a message or decision; it has no effect             |
  * | `result_lost`   | `ResultLostError`   | a turn is over and its outcome cannot be read any more              |
  * | `run_token`     | `RunTokenError`     | a token for live streams cannot be made with these options          |
- * | `sdk_version`   | `SdkVersionError`   | the process has two copies of Temporal's SDK                        |
+ * | `sdk_copies`    | `SdkCopiesError`    | the process has two copies of Temporal's SDK                        |
  * | `tool`          | `ToolError`         | a tool call failed in a way that no retry can fix                   |
  */
 export type PerdureErrorCode =
@@ -39,7 +39,7 @@ export type PerdureErrorCode =
   | 'refused'
   | 'result_lost'
   | 'run_token'
-  | 'sdk_version'
+  | 'sdk_copies'
   | 'tool';
 
 /** Shared by all copies of this package in a process. */
@@ -238,8 +238,8 @@ export class NotDeliveredError extends PerdureError {
 }
 
 /** The process has two copies of Temporal's SDK, which do not work together. The message names both. */
-export class SdkVersionError extends PerdureError {
-  static readonly code = 'sdk_version';
-  override readonly name = 'SdkVersionError';
-  override readonly code = SdkVersionError.code;
+export class SdkCopiesError extends PerdureError {
+  static readonly code = 'sdk_copies';
+  override readonly name = 'SdkCopiesError';
+  override readonly code = SdkCopiesError.code;
 }

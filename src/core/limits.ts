@@ -1,10 +1,11 @@
-import type {
-  Budget,
-  BudgetName,
-  LimitName,
-  LimitSet,
-  Limits,
-  ModelPrice,
+import {
+  LIMIT_NAMES,
+  type Budget,
+  type BudgetName,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+  type ModelPrice,
 } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
 import { currentDefinition } from './named-prompts/turn-definition.js';
@@ -22,15 +23,6 @@ export const SAME_READS = 3;
 
 /** After so many steps in a row in which every call failed, a turn ends. */
 export const FAILED_STEPS = 10;
-
-export const LIMIT_NAMES: readonly LimitName[] = [
-  'steps',
-  'toolCalls',
-  'tokens',
-  'costUsd',
-  'wallMs',
-  'depth',
-];
 
 /**
  * Returns the limits in force. The input may lower the agent's limits and replace default limits.

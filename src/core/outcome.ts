@@ -1,12 +1,15 @@
-import type { LimitName } from './definition/definition.js';
+import { LIMIT_NAMES } from './definition/definition.js';
 import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 
+export const COMPLETE_REASONS = ['answer', 'tool', 'closed'] as const;
+
+export const STOP_REASONS = [...LIMIT_NAMES, 'no_progress', 'denied'] as const;
 /**
- * A limit, `no_progress` for a turn that repeats itself or fails step after step, or `denied` for one whose
- * calls people have denied three times in a row.
+ * Why a turn was stopped: by a limit, by `no_progress` if it repeated itself or failed step after step, or
+ * by `denied` if people denied its calls three times in a row.
  */
-export type StopReason = LimitName | 'no_progress' | 'denied';
+export type StopReason = (typeof STOP_REASONS)[number];
 
 export const FAIL_REASONS = [
   'invalid_output',
@@ -18,11 +21,16 @@ export const FAIL_REASONS = [
   'input',
   'error',
 ] as const;
+/**
+ * Why a turn failed: its output stayed invalid, the provider refused or filtered the reply, the reply was cut
+ * off, the prompt outgrew the model's context, a limit was reached with `onLimit: 'fail'`, the input was
+ * invalid, or an error occurred, which `error` of the outcome describes.
+ */
 export type FailReason = (typeof FAIL_REASONS)[number];
 
 /** How a turn ended, and why. */
 export type OutcomeEnd =
-  | { readonly status: 'completed'; readonly reason: 'answer' | 'tool' | 'closed' }
+  | { readonly status: 'completed'; readonly reason: (typeof COMPLETE_REASONS)[number] }
   | { readonly status: 'stopped'; readonly reason: StopReason }
   | { readonly status: 'cancelled'; readonly reason: 'cancelled' }
   | { readonly status: 'failed'; readonly reason: FailReason };

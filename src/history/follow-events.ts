@@ -9,6 +9,7 @@ import { InputError } from '../core/errors.js';
 import { isNotFound, oldestKeptSegment } from './segments.js';
 import { createStepEmitter } from './emit-steps.js';
 
+/** Where the events of a run begin, and what ends the iteration. */
 export interface EventsOptions {
   /** The `offset` of the last known event; default: all events that the server still keeps. */
   readonly from?: string;

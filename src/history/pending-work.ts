@@ -1,6 +1,6 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
-import { optionalTsToMs } from '@temporalio/common/lib/time.js';
+import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { isObject } from '../core/json.js';
 import { isReport } from '../core/guards/recorded.js';
 import type { AttemptReport } from '../core/report.js';

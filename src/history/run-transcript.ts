@@ -9,6 +9,7 @@ import { readSegment } from './segments.js';
 import type { TranscriptRange } from './transcript.js';
 import { NoRunError } from '../core/errors.js';
 
+/** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
 export interface RunTranscript extends TranscriptPage {
   /**
    * From this number on, the range is complete; the start of the range if nothing is missing. Messages

@@ -7,6 +7,7 @@ export interface MessageRange {
   readonly to?: number | undefined;
 }
 
+/** Which messages of a run a transcript has. */
 export interface TranscriptRange extends MessageRange {
   /** Whether to include side branches: refused answers, and the messages to the model about them. */
   readonly side?: boolean | undefined;

@@ -6,6 +6,7 @@ import { openRunStream, type LiveSource, type RunStream } from './run-stream.js'
 import type { StreamEvent } from './stream-events.js';
 import type { RingSize } from './stream-ring.js';
 
+/** Where the stream of a run begins, and what ends the iteration. */
 export interface StreamOptions {
   /**
    * The `position` of the last event that is known; `now`: only the reply in progress and what comes

@@ -20,6 +20,7 @@ const DEFAULT_MS = 60 * 60_000;
 const MAX_MS = 7 * 24 * 60 * 60_000;
 const MAX_ID = 1_000;
 
+/** Options of `runToken`: the run, the workers' token, and how long the new token is valid. */
 export interface RunTokenOptions {
   /** The id of the run that may be read. */
   readonly run: string;
@@ -30,9 +31,9 @@ export interface RunTokenOptions {
 }
 
 /**
- * Creates a token that lets its bearer read one run live, and no other, for a limited time. It is
- * derived from the workers' own token, so no worker is involved. Throws a `RunTokenError` if that token
- * is missing or too short, if the id is invalid, or if the time is out of range.
+ * Creates a token that lets its bearer read one run live, and no other, for a limited time. It is derived from
+ * the workers' own token, so no worker is involved. Throws a `RunTokenError` (`run_token`) if that token is
+ * missing or too short, if the id is invalid, or if the time is out of range.
  *
  * @example
  * ```ts

@@ -15,6 +15,7 @@ interface AttemptPlace {
  */
 export type DeltaEvent = AttemptPlace & { readonly type: 'delta' } & Delta;
 
+/** An event about a reply in progress. It is not durable: after a restart of the worker it does not come again. */
 export type LiveEvent =
   | DeltaEvent
   /** The deltas of this attempt are void: it failed, or its worker was lost. */

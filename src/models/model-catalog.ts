@@ -36,6 +36,7 @@ interface ModelFacts {
 /** The protocols of built-in adapters, by their names in a config. */
 export type ModelApiName = OpenAiApiName | 'anthropic';
 
+/** A model behind one of the APIs that perdure speaks, as an entry of `models` in the configuration. */
 export interface ModelOptions extends ModelFacts {
   /** The name at the provider; default: the entry's own. */
   readonly model?: string;

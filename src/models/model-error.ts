@@ -20,6 +20,7 @@ const KINDS = [
   'request',
 ] as const;
 
+/** What a failed model call is known by: who can fix it, and what the provider said. Times are in ms. */
 export interface ModelErrorDetails {
   readonly kind: ModelErrorKind;
   /** A short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */

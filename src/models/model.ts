@@ -26,6 +26,7 @@ export interface ResponseSchema {
   readonly instruction?: string;
 }
 
+/** A request to a model, in perdure's own form; an adapter translates it to the API of its provider. */
 export interface ModelRequest {
   /** The model's name at its provider. */
   readonly model: string;
@@ -86,6 +87,7 @@ export interface ReplyCall {
   readonly safety?: readonly SafetyCheck[];
 }
 
+/** A model's whole reply: text, calls, why it ended, and what it used. Only this counts, not its deltas. */
 export interface ModelReply {
   readonly text: string;
   /** In the model's order; `arguments` is the text as the provider sent it, which may not be JSON. */
@@ -124,6 +126,7 @@ export type ModelDelta =
       readonly name?: string;
     };
 
+/** What a model call gets beside its request: the signal that ends it, and where deltas go. */
 export interface ModelContext {
   /** Aborts the request, e.g. the HTTP connection, at cancellation or a deadline. */
   readonly signal: AbortSignal;

@@ -3,6 +3,7 @@ import { createEmitter, emitReply } from './deltas.js';
 import type { Model, ModelReply, ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 
+/** A reply of a scripted model, as `replyText` and `replyCalls` make it. */
 export type ScriptedReply = ModelReply;
 
 /** One step of a script: a reply, an error to reject with, or a function of the request. */

@@ -4,6 +4,7 @@ import type { Typed } from '../core/definition/output-type.js';
 /** A name, or a name with `required`: an answer without a required tag is rejected. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };
 
+/** The parts that a tagged answer must or may have; at least one is needed. */
 export interface TagOptions {
   /** `<name attribute="…">…</name>`. */
   readonly xml?: readonly TagOption[];

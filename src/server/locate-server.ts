@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { addressOf, probeOwnServer } from './dev-server.js';
 import { retentionHours } from './namespace.js';
 import { isOwn, listenerAt, type Listener } from './listener.js';
-import { isListening, isLoopback, probe, withConnection } from './probe.js';
+import { isListening, isLoopbackAddress, probe, withConnection } from './probe.js';
 import { endProcess, serverProcesses, type ServerProcess } from './process-table.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
 import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
@@ -147,7 +147,7 @@ async function foreignHandle(
 
 /** Returns the Temporal UI of a server on this machine, at the dev server's usual port; null if none listens. */
 async function localUiUrl(address: string): Promise<string | null> {
-  if (!isLoopback(address)) return null;
+  if (!isLoopbackAddress(address)) return null;
   const ui = address.replace(/:(\d+)$/, (_, port: string) => `:${Number(port) + UI_PORT_OFFSET}`);
   return (await isListening(ui)) ? `http://${ui}` : null;
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
-import { msToTs } from '@temporalio/common/lib/time.js';
+import { msToTs } from '../temporal/sdk-internals.js';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { RETENTION_HOURS } from './server-settings.js';
 import { NoServerError } from '../core/errors.js';

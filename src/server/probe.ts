@@ -20,7 +20,7 @@ const PROBE_TIMEOUT_MS = 3000;
 /** Queries the server's version over gRPC: an open port alone is not a Temporal server. Never throws. */
 export async function probe(address: string, options: ProbeOptions = {}): Promise<Probe> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
-  if (isLoopback(address) && !(await isListening(address, timeoutMs))) {
+  if (isLoopbackAddress(address) && !(await isListening(address, timeoutMs))) {
     return { alive: false, reason: 'nothing listens there' };
   }
   try {
@@ -52,7 +52,7 @@ export async function withConnection<T>(
 }
 
 /** Whether an address is on the loopback interface. */
-export function isLoopback(address: string): boolean {
+export function isLoopbackAddress(address: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/.test(address);
 }
 

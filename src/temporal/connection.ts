@@ -4,12 +4,14 @@ import { InputError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
 
+/** Which server, and which of its namespaces. */
 export interface ConnectionSettings {
   /**
-   * `host:port`; default TEMPORAL_ADDRESS, else the profile's, else the running server of PERDURE_HOME,
-   * else this user's at 127.0.0.1:7233.
+   * `host:port`; default: that of the configuration, else TEMPORAL_ADDRESS, else the profile's, else the
+   * running server of PERDURE_HOME, else this user's at 127.0.0.1:7233.
    */
   readonly address?: string | undefined;
+  /** Default: that of the configuration, else TEMPORAL_NAMESPACE, else the profile's, else `default`. */
   readonly namespace?: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
-import { optionalTsToMs } from '@temporalio/common/lib/time.js';
+import { optionalTsToMs } from './sdk-internals.js';
 
 /** A worker that polled a task queue recently. It may have ended since. */
 export interface Poller {

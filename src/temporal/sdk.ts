@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { SdkVersionError } from '../core/errors.js';
+import { SdkCopiesError } from '../core/errors.js';
 
 /** The packages of the SDK that keep state or classes of their own. */
 const SDK_MODULE =
@@ -14,7 +14,7 @@ export function sdkVersion(): string {
 }
 
 /**
- * Throws a `SdkVersionError` if this process has loaded a package of the SDK from two places. A copy
+ * Throws a `SdkCopiesError` if this process has loaded a package of the SDK from two places. A copy
  * does not recognize what the other one made, and the tasks of a run would fail without end.
  */
 export function assertOneSdk(loaded: readonly string[] = Object.keys(own.cache)): void {
@@ -28,7 +28,7 @@ export function assertOneSdk(loaded: readonly string[] = Object.keys(own.cache))
 }
 
 /**
- * Throws a `SdkVersionError` if a workflows file gets another copy of `@temporalio/workflow` than
+ * Throws a `SdkCopiesError` if a workflows file gets another copy of `@temporalio/workflow` than
  * perdure: a bundle of both would hold two.
  */
 export function assertSameSdk(workflowsPath: string): void {
@@ -49,9 +49,9 @@ function resolveFrom(file: string, name: string): string | null {
   }
 }
 
-function twoCopies(name: string, folders: readonly string[]): SdkVersionError {
+function twoCopies(name: string, folders: readonly string[]): SdkCopiesError {
   const places = folders.map((folder) => `${folder} (${versionAt(folder)})`);
-  return new SdkVersionError(
+  return new SdkCopiesError(
     `Temporal's SDK is installed twice: expected one copy of ${name}, got ${places.join(' and ')}. ` +
       'Install one version of all @temporalio packages that perdure supports as a peer, then run ' +
       '`npm dedupe`; `npm ls @temporalio/common` shows who brings which.',

@@ -41,6 +41,7 @@ export interface StubToken {
   readonly top: Readonly<Record<string, number>>;
 }
 
+/** What a reply of the stub has beside its text or calls, and how it is delivered. */
 export interface CompletionOptions extends Delivery {
   /** The usage in the wire format; `null` omits it. Default: 10 tokens in, 5 out. */
   readonly usage?: JsonObject | null;
@@ -74,6 +75,7 @@ export type Step =
   /** The connection is reset before a byte is sent. */
   | { readonly type: 'reset'; readonly delivery: Delivery };
 
+/** A tool call in a reply of the stub. */
 export interface StubCall {
   readonly name: string;
   /** A string is sent verbatim; everything else as JSON text. */

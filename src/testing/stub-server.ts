@@ -10,6 +10,7 @@ import { refuseResponses } from './responses-check.js';
 import { type Step, reply } from './steps.js';
 import { isObject } from '../core/json.js';
 
+/** How a stub server treats requests. */
 export interface StubOptions {
   /** The number of newest requests that `requests` keeps; default: all. Long runs send megabytes. */
   readonly keep?: number;

@@ -16,7 +16,7 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * converter, and sets how the worker polls and shuts down where its options do not. Your workflows file
  * exports `agent` from `perdure/workflow`. One plugin may serve several workers. A worker with a bundle
  * of your own needs the plugin in `bundleWorkflowCode` too. Throws if an option is invalid; creating the
- * worker rejects if the file does not export `agent`, and with a `SdkVersionError` if the process has two
+ * worker rejects if the file does not export `agent`, and with a `SdkCopiesError` if the process has two
  * copies of Temporal's SDK.
  *
  * @example

@@ -9,7 +9,7 @@ import type { Artifact } from '../core/transcript/messages.js';
 import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
 /** A range of messages by number. */
-export interface TranscriptRange {
+export interface TranscriptPageRange {
   /** Number of the first message, from 0; default: 0. */
   readonly from?: number;
   /** Number of the first message after the range; default: the end. */
@@ -45,7 +45,7 @@ export const statusQuery = defineQuery<RunStatus>('status');
  * console.log(messages.length, total);
  * ```
  */
-export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('transcript');
+export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptPageRange?]>('transcript');
 /** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
 /**

@@ -51,7 +51,7 @@ describe('schedule', () => {
   test('create makes a schedule with every option, and says when it fires next', async () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);
-    const options = ['--every', '2h', '--overlap', 'bufferOne', '--catch-up', '1d', '--paused'];
+    const options = ['--every', '2h', '--overlap', 'buffer_one', '--catch-up', '1d', '--paused'];
     const run = ['--tag', 'a', '--tag', 'b', '--max-steps', '3', '--context', '{"x":1}'];
     const said = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
     const output = await perdure(...said, ...options, ...run, '--unattended', '--json');
@@ -60,7 +60,7 @@ describe('schedule', () => {
       agent: 'files',
       everyMs: 7_200_000,
       message: 'the report',
-      overlap: 'bufferOne',
+      overlap: 'buffer_one',
       paused: true,
     });
     expect(output.stderr).toContain(`Schedule ${id} is created.\nIt is paused.`);
@@ -80,7 +80,7 @@ describe('schedule', () => {
   });
 
   test('list shows schedules; pause, resume, trigger, update, and delete change one', async () => {
-    const id = await create('--timezone', 'Europe/Berlin', '--tag', 'a');
+    const id = await create('--time-zone', 'Europe/Berlin', '--tag', 'a');
     const row = async (): Promise<ScheduleRow | undefined> => {
       const { stdout } = await perdure('schedule', 'list', '--json');
       return (JSON.parse(stdout) as ScheduleRow[]).find((each) => each.id === id);
@@ -108,14 +108,14 @@ describe('schedule', () => {
       '--without',
       'tag',
       '--without',
-      'timezone',
+      'time-zone',
     ];
     const updated = await perdure('schedule', 'update', id, ...changed);
     expect(updated.stderr).toContain(`Schedule ${id} is updated; the next firing follows it.`);
     await vi.waitFor(async () => {
       const details: ScheduleDetails = await client.schedule.describe(id);
       expect(details).toMatchObject({ cron: '@daily', message: 'a summary', agent: 'files' });
-      expect(details.timezone).toBeUndefined();
+      expect(details.timeZone).toBeUndefined();
     }, WITHIN);
     const { action } = await rig.client.schedule.getHandle(id).describe();
     expect(Object.keys(action.args?.[0] ?? {})).not.toContain('tags');
@@ -144,8 +144,8 @@ describe('schedule', () => {
     ['no message', ['--agent', 'files', '--every', '1h'], 'message: expected text'],
     [
       'a bad zone',
-      ['x', '--agent', 'files', '--cron', '@daily', '--timezone', 'B'],
-      '--timezone: ',
+      ['x', '--agent', 'files', '--cron', '@daily', '--time-zone', 'B'],
+      '--time-zone: ',
     ],
     ['a bad overlap', ['x', '--agent', 'files', '--every', '1h', '--overlap', 'q'], '--overlap: '],
     [

@@ -91,6 +91,9 @@ describe('a batch', () => {
     expect(() => client.batch('clerk', [], { id: '' })).toThrow(
       'id: expected a string of 1 to 200 characters, got ""',
     );
+    expect(() => client.batch('clerk', [], { id: 'x', atonce: 2 } as never)).toThrow(
+      '"atonce" is not an option; did you mean atOnce?',
+    );
     expect(() => client.batch('clerk', [], { id: 'x', atOnce: 0 })).toThrow(
       'atOnce: expected a whole number from 1, got 0',
     );

@@ -25,3 +25,20 @@ test('the result of an open run that was canceled while it waited is cancelled, 
   expect(await client.result(run)).toMatchObject(cancelled);
   expect(await client.result(run, { turn: 1 })).toMatchObject({ status: 'completed' });
 });
+
+test('a result that the history no longer has is lost, by an error with a code', async () => {
+  const run = await client.start('a', { message: 'hi' });
+  await client.result(run);
+  // The server answers the question for the last event with none.
+  const service = Object.create(rig.client.workflowService, {
+    getWorkflowExecutionHistory: {
+      value: async (request: { readonly historyEventFilterType?: number }) =>
+        request.historyEventFilterType === undefined
+          ? await rig.client.workflowService.getWorkflowExecutionHistory(request)
+          : { history: { events: [] } },
+    },
+  });
+  const sdk = Object.create(rig.client, { workflowService: { value: service } });
+  await using forgetful = await createClient({ client: sdk, home: rig.home });
+  await expect(forgetful.result(run)).rejects.toMatchObject({ code: 'result_lost' });
+});

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, inject, test } from 'vitest';
 import type { Agent } from '../../src/agents/agent.js';
-import { createClient } from '../../src/index.js';
+import { createClient, defineConfig } from '../../src/index.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { taken } from '../support/taken.js';
@@ -26,6 +26,46 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.disconnect();
   await rig.close();
+});
+
+describe('a client with a configuration', () => {
+  const queue = () => ({ address: inject('temporalAddress'), taskQueue: rig.taskQueue });
+  const nowhere = { address: '127.0.0.1:1', namespace: 'nowhere', taskQueue: 'nowhere' };
+
+  test('uses its server, namespace, and task queue before those of the environment', async () => {
+    const config = defineConfig({ agents: [clerk()], namespace: 'default', ...queue() });
+    const env = {
+      PERDURE_HOME: rig.home,
+      TEMPORAL_ADDRESS: nowhere.address,
+      TEMPORAL_NAMESPACE: nowhere.namespace,
+      PERDURE_TASK_QUEUE: nowhere.taskQueue,
+    };
+    await using configured = await createClient({ config, env });
+    const run = await configured.start('clerk', { message: 'one' });
+    expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
+  });
+
+  test('uses its own options first', async () => {
+    const config = defineConfig({ agents: [clerk()], ...nowhere });
+    const own = { ...queue(), namespace: 'default', env: { PERDURE_HOME: rig.home } };
+    await using configured = await createClient({ config, ...own });
+    const run = await configured.start('clerk', { message: 'one' });
+    expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
+    const { namespace: _, ...rest } = own;
+    await using elsewhere = await createClient({ config, ...rest });
+    await expect(elsewhere.start('clerk', { message: 'one' })).rejects.toThrow(/nowhere/);
+  });
+});
+
+test('a misspelled option of a client is refused with the nearest name', async () => {
+  const refused = createClient({ taskQeue: 'x' } as never);
+  await expect(refused).rejects.toMatchObject({ code: 'input' });
+  await expect(refused).rejects.toThrow(
+    'createClient: "taskQeue" is not an option; did you mean taskQueue?',
+  );
+  await expect(createClient({ config: {} } as never)).rejects.toThrow(
+    'createClient: config: expected a configuration, got {}; make it with defineConfig({…})',
+  );
 });
 
 const newId = (): string => `client-${randomUUID()}`;

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { createClient } from '../../src/index.js';
 import type { ListFilter } from '../../src/client/list-filter.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
@@ -20,13 +22,13 @@ async function start(suffix: string, tags?: readonly string[]): Promise<string> 
 }
 
 /** Returns the last parts of the ids of a page, in the order of the alphabet. */
-async function found(filter: Partial<ListFilter>): Promise<readonly string[]> {
+async function found(filter: ListFilter): Promise<readonly string[]> {
   const { rows } = await client.list({ agent, ...filter });
   return rows.map(({ id }) => id.split('-').at(-1) ?? '').toSorted();
 }
 
 /** Returns the pages of a list, and checks that none has more rows than the limit. */
-async function pages(filter: Partial<ListFilter>, limit: number): Promise<readonly string[]> {
+async function pages(filter: ListFilter, limit: number): Promise<readonly string[]> {
   const ids: string[] = [];
   let cursor: string | undefined;
   do {
@@ -69,7 +71,7 @@ afterAll(async () => {
 });
 
 describe('the filters of a list', () => {
-  test.each<[string, Partial<ListFilter>, readonly string[]]>([
+  test.each<[string, ListFilter, readonly string[]]>([
     ['tag', { tag: 'red' }, ['a1', 'a2', 'b1']],
     ['a part of a tag', { tag: 're' }, []],
     ['a tag with a wildcard', { tag: '100%' }, ['a1']],
@@ -143,4 +145,13 @@ describe('an invalid filter', () => {
     await expect(refused).rejects.toMatchObject({ code: 'input' });
     await expect(refused).rejects.toThrow(message);
   });
+});
+
+test('a list without a limit is a page, and a server that does not answer is an error with a code', async () => {
+  expect((await client.list({ agent, limit: undefined })).rows).toHaveLength(5);
+  const connection = Connection.lazy({ address: '127.0.0.1:1', connectTimeout: 200 });
+  const unreachable = new Client({ connection });
+  await using stranger = await createClient({ client: unreachable, home: rig.home });
+  await expect(stranger.list()).rejects.toMatchObject({ code: 'no_server' });
+  await connection.close();
 });

@@ -15,7 +15,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const AGENT = `payer-${randomUUID()}`;
 const BOSS = `boss-${randomUUID()}`;
-const ASK: readonly Rule[] = [{ tool: 'pay', then: 'ask', deciders: 'not requester' }];
+const ASK: readonly Rule[] = [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }];
 
 let rig: Rig;
 let client: PerdureClient;

@@ -47,10 +47,10 @@ async function firings(id: string, count: number): Promise<readonly string[]> {
 
 describe('a schedule', () => {
   test('fires by itself without a worker; the next worker executes the runs', async () => {
-    const id = await create({ everyMs: 1_000, overlap: 'allowAll', tags: ['nightly'] });
+    const id = await create({ everyMs: 1_000, overlap: 'allow_all', tags: ['nightly'] });
     const recent = async () => (await client.schedule.describe(id)).recent.length;
     await expect.poll(recent, { timeout: 20_000 }).toBeGreaterThanOrEqual(2);
-    await client.schedule.pause(id, 'enough');
+    await client.schedule.pause(id, { note: 'enough' });
     const [first] = (await client.schedule.describe(id)).recent;
     expect((await client.status(first?.id ?? '')).status).toBe('working');
     await work();
@@ -63,14 +63,14 @@ describe('a schedule', () => {
   });
 
   test('is listed and described with its action and its times', async () => {
-    const options = { cron: '30 9 * * MON-FRI', timezone: 'Europe/Berlin', overlap: 'bufferOne' };
+    const options = { cron: '30 9 * * MON-FRI', timeZone: 'Europe/Berlin', overlap: 'buffer_one' };
     const id = await create(options as Partial<ScheduleOptions>);
     const row = { id, agent: 'clerk', to: null, paused: false, cron: '30 9 * * MON-FRI' };
     expect(await client.schedule.describe(id)).toMatchObject({
       ...row,
-      timezone: 'Europe/Berlin',
+      timeZone: 'Europe/Berlin',
       message: 'the report',
-      overlap: 'bufferOne',
+      overlap: 'buffer_one',
       running: [],
       fired: 0,
       skipped: 0,
@@ -92,7 +92,7 @@ describe('a schedule', () => {
     const [run] = await firings(id, 1);
     expect(await client.result(run ?? '')).toMatchObject({ answer: 'done: the report' });
     expect((await client.status(run ?? '')).limits.turn.steps).toBe(3);
-    await client.schedule.unpause(id);
+    await client.schedule.resume(id);
     expect(await client.schedule.describe(id)).toMatchObject({ paused: false, fired: 1 });
   });
 
@@ -119,7 +119,7 @@ describe('a schedule', () => {
     const [first] = (await client.schedule.describe(id)).recent;
     const nextSecond = Date.parse(first?.firedAt ?? '') + 1_000;
     await expect.poll(() => Date.now(), { timeout: 5_000 }).toBeGreaterThan(nextSecond);
-    await client.schedule.trigger(id, { overlap: 'allowAll' });
+    await client.schedule.trigger(id, { overlap: 'allow_all' });
     for (const run of await firings(id, 2))
       expect((await client.status(run)).status).toBe('working');
   });
@@ -128,18 +128,18 @@ describe('a schedule', () => {
 describe('an update', () => {
   test('changes what is named, for the next firing, and in the list', async () => {
     await work();
-    const id = await create({ limits: { steps: 3 }, tags: ['old'], timezone: 'Europe/Berlin' });
-    await client.schedule.pause(id, 'for a while');
+    const id = await create({ limits: { steps: 3 }, tags: ['old'], timeZone: 'Europe/Berlin' });
+    await client.schedule.pause(id, { note: 'for a while' });
     const changes = { everyMs: 86_400_000, message: 'the summary', tags: null } as const;
-    await client.schedule.update(id, { ...changes, overlap: 'bufferOne', catchUpMs: 60_000 });
+    await client.schedule.update(id, { ...changes, overlap: 'buffer_one', catchUpMs: 60_000 });
     const row = { id, agent: 'clerk', everyMs: 86_400_000, paused: true, note: 'for a while' };
     const details = await vi.waitFor(async () => {
       const described = await client.schedule.describe(id);
-      expect(described).toMatchObject({ ...row, message: 'the summary', overlap: 'bufferOne' });
+      expect(described).toMatchObject({ ...row, message: 'the summary', overlap: 'buffer_one' });
       return described;
     }, WITHIN);
     expect(Object.keys(details)).not.toContain('cron');
-    expect(Object.keys(details)).not.toContain('timezone');
+    expect(Object.keys(details)).not.toContain('timeZone');
     const listed = async () => (await client.schedule.list()).find((one) => one.id === id);
     await expect.poll(listed, WITHIN).toMatchObject(row);
     await client.schedule.trigger(id);
@@ -173,7 +173,7 @@ describe('an update', () => {
     [{ limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
     [{ agent: null }, 'agent: missing'],
     [{ evryMs: 1 } as never, '"evryMs" is not an option; did you mean everyMs?'],
-    [{ overlap: 'queue' as never }, 'overlap: expected one of "skip"|"bufferOne"'],
+    [{ overlap: 'queue' as never }, 'overlap: expected one of "skip"|"buffer_one"'],
   ])('%j is refused, and changes nothing', async (changes, message) => {
     const id = await create();
     await expect(client.schedule.update(id, changes)).rejects.toThrow(message);
@@ -253,13 +253,13 @@ describe('an invalid schedule', () => {
     ],
     [
       'a strange zone',
-      { timezone: 'Berlin' },
-      'timezone: expected a time zone, got "Berlin"; give',
+      { timeZone: 'Berlin' },
+      'timeZone: expected a time zone, got "Berlin"; give',
     ],
     [
       'a strange overlap',
       { overlap: 'queue' as never },
-      'overlap: expected one of "skip"|"bufferOne"',
+      'overlap: expected one of "skip"|"buffer_one"',
     ],
     ['a typo', { catchupMs: 5 } as never, 'is not an option; did you mean catchUpMs?'],
     ['no message', { message: '' }, 'message: expected text'],
@@ -286,7 +286,7 @@ describe('an invalid schedule', () => {
     );
     const unknown = `schedule-${randomUUID()}`;
     const message = `there is no schedule ${unknown}`;
-    for (const act of ['pause', 'unpause', 'trigger', 'delete', 'describe'] as const) {
+    for (const act of ['pause', 'resume', 'trigger', 'delete', 'describe'] as const) {
       await expect(schedule[act](unknown)).rejects.toThrow(message);
     }
     await expect(schedule.update(unknown, {})).rejects.toThrow(message);

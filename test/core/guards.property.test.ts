@@ -71,7 +71,7 @@ const WORK: readonly Work[] = [
       why: 'who knows',
       raisedAt: 1,
       expiresAt: 5,
-      deciders: ['not requester', ['ann']],
+      deciders: ['not_requester', ['ann']],
       notified: true,
     },
     proposal: {

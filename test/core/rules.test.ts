@@ -22,7 +22,7 @@ const rule: fc.Arbitrary<Rule> = fc
       { op: 'under', path: 'euros', value: 50 } as const,
     ),
     then: fc.constantFrom(...STRICTNESS),
-    deciders: fc.constantFrom(undefined, 'requester' as const, 'not requester' as const, ['ada']),
+    deciders: fc.constantFrom(undefined, 'requester' as const, 'not_requester' as const, ['ada']),
     expires: fc.constantFrom(undefined, 5, 10),
   })
   .map(({ tool, effect, where, then, deciders, expires }) => ({

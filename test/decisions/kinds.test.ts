@@ -72,7 +72,7 @@ const fourEyes = defineAgent({
   instructions: 'Help.',
   model: 'script',
   tools: [book],
-  rules: [{ tool: 'bo*', then: 'ask', deciders: 'not requester' }],
+  rules: [{ tool: 'bo*', then: 'ask', deciders: 'not_requester' }],
 });
 
 beforeAll(async () => {
@@ -179,7 +179,7 @@ describe('a grant', () => {
 test('whoever asked for a turn cannot approve its calls where the rules say so', async () => {
   desk.script([{ book: { room: '1' } }, 'Booked.']);
   const { handle, requests } = await desk.asked({ agent: 'four-eyes', message: 'go', by: 'ann' });
-  expect(requests).toMatchObject([{ requester: 'ann', deciders: ['not requester'] }]);
+  expect(requests).toMatchObject([{ requester: 'ann', deciders: ['not_requester'] }]);
   await expect(desk.decide(handle, { as: 'approve', by: 'ann' })).rejects.toMatchObject({
     cause: expect.objectContaining({ details: ['not_a_decider'] }),
   });

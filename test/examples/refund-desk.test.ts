@@ -39,7 +39,7 @@ test('a larger one waits for somebody else than the requester', async () => {
   const { client } = desk.rig;
   const handle = await desk.rig.start({ agent: 'desk', message: 'refund 60', by: 'ann' });
   const { id, digest, shown, kind, deciders } = await requestOf(handle);
-  expect({ kind, deciders }).toEqual({ kind: 'approval', deciders: ['not requester'] });
+  expect({ kind, deciders }).toEqual({ kind: 'approval', deciders: ['not_requester'] });
   expect(shown).toContain('refund 60 € to order 17');
   const decision = { request: id, digest, as: 'approve' } as const;
   const own = resolveRequests(client, handle.workflowId, decision, { by: 'ann' });

@@ -41,7 +41,7 @@ const makers: Readonly<Record<string, (root: Root) => Error>> = {
   RefusedError: (root) => new root.RefusedError('x'),
   ResultLostError: (root) => new root.ResultLostError('x'),
   RunTokenError: (root) => new root.RunTokenError('x'),
-  SdkVersionError: (root) => new root.SdkVersionError('x'),
+  SdkCopiesError: (root) => new root.SdkCopiesError('x'),
   ToolError: (root) => new root.ToolError('x'),
 };
 

@@ -92,6 +92,7 @@ test('every function of an entry point and every method of the client has an exa
     ...membersOf(join(client, 'decision-methods.d.ts'), 'DecisionMethods'),
     ...membersOf(join(client, 'control-methods.d.ts'), 'ControlMethods'),
     ...membersOf(join(client, 'read-methods.d.ts'), 'ReadMethods'),
+    ...membersOf(join(client, 'schedule', 'methods.d.ts'), 'Schedules'),
   ];
   const lacking = [...values, ...members].filter(({ comment }) => !comment.includes('@example'));
   expect(lacking.map(({ name }) => name)).toEqual([]);

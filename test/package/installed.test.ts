@@ -74,7 +74,7 @@ describe('the installed package', () => {
     try {
       const failed = run('node', 'dist/main.js', address, `two-${randomUUID()}`);
       const error = String(await failed.catch((thrown: unknown) => thrown));
-      expect(error).toContain('SdkVersionError');
+      expect(error).toContain('SdkCopiesError');
       expect(error).toContain(join(folder, 'node_modules/@temporalio'));
       expect(error).toContain(nested);
     } finally {

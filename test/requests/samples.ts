@@ -19,7 +19,7 @@ export function approval(given: Partial<Request> = {}): Request {
     expiresAt: null,
     onExpiry: 'deny',
     decisions: ['approve', 'deny', 'edit', 'answer'],
-    deciders: ['not requester'],
+    deciders: ['not_requester'],
     fix: 'perdure approve desk-1 r1 --digest ab12cd34ef56',
     ...given,
   };

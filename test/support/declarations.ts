@@ -77,6 +77,18 @@ export function exportedValues(entry: string): readonly Documented[] {
   });
 }
 
+/** Returns everything that an entry point exports: types, classes, functions, and constants. */
+export function exportedDeclarations(entry: string): readonly Documented[] {
+  const { load, origin } = createReader();
+  return [...load(entry).exported].map(([name, declared]) => {
+    const { file, name: local } = origin(declared);
+    const comments = (load(file).declared.get(local) ?? []).map((node) =>
+      commentBefore(file, node),
+    );
+    return { name, comment: comments.find((comment) => comment !== '') ?? '' };
+  });
+}
+
 const VALUES: ReadonlySet<string> = new Set([
   'FunctionDeclaration',
   'TSDeclareFunction',

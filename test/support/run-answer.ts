@@ -1,6 +1,6 @@
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { TranscriptRange } from '../../src/workflows/messages.js';
+import type { TranscriptPageRange } from '../../src/workflows/messages.js';
 
 /** What a run says about itself at one moment. */
 export interface RunAnswer {
@@ -11,7 +11,7 @@ export interface RunAnswer {
 
 /** Reads all pages of the messages that a run holds in memory. */
 export async function wholeTranscript(
-  read: (range: TranscriptRange) => Promise<TranscriptPage>,
+  read: (range: TranscriptPageRange) => Promise<TranscriptPage>,
 ): Promise<TranscriptPage> {
   const messages: Message[] = [];
   for (;;) {

@@ -1,7 +1,11 @@
 import { setLimits } from '../../updates/control.js';
-import type { LimitName, LimitSet, Limits } from '../../core/definition/definition.js';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+} from '../../core/definition/definition.js';
 import { checkLimits } from '../../core/input/check-limits.js';
-import { LIMIT_NAMES } from '../../core/limits.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';

@@ -1,6 +1,5 @@
-import type { LimitName } from '../../core/definition/definition.js';
+import { LIMIT_NAMES, type LimitName } from '../../core/definition/definition.js';
 import type { Request } from '../../core/requests/request.js';
-import { LIMIT_NAMES } from '../../core/limits.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';

@@ -26,7 +26,9 @@ export async function withDiskCheck<T>(context: CliContext, work: () => Promise<
 }
 
 function isServerError(error: unknown): boolean {
-  return isGrpcServiceError(error) || error instanceof ServiceError;
+  return (
+    isGrpcServiceError(error) || error instanceof ServiceError || NoServerError.isInstance(error)
+  );
 }
 
 /** Returns why the embedded server may not answer; null for any other server, or if space is left. */

@@ -25,7 +25,7 @@ const NOTE = ['--note <text>', 'the reason, which list shows'] as const;
 export const pauseSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => entry.argument(...ID).option(...NOTE),
   async run(context, { id, note }) {
-    await withSchedules(context, (schedules) => schedules.pause(id, note));
+    await withSchedules(context, (schedules) => schedules.pause(id, { note }));
     const resume = nextCommandOf(context, ['schedule', 'resume', id]);
     const text = `is paused. Runs that it has started go on. Resume it with: ${resume}`;
     return report(context, { id, text, fields: { paused: true } });
@@ -36,7 +36,7 @@ export const pauseSchedule: Command<ScheduleNoteOptions> = {
 export const resumeSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => entry.argument(...ID).option(...NOTE),
   async run(context, { id, note }) {
-    await withSchedules(context, (schedules) => schedules.unpause(id, note));
+    await withSchedules(context, (schedules) => schedules.resume(id, { note }));
     return report(context, { id, text: 'fires again at its times.', fields: { paused: false } });
   },
 };
@@ -49,8 +49,8 @@ export const triggerSchedule: Command<ScheduleTriggerOptions> = {
       .addOption(
         new Option(
           '--overlap <policy>',
-          'if a firing has not ended; for this firing only; default: allowAll',
-        ).choices(['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll']),
+          'if a firing has not ended; for this firing only; default: allow_all',
+        ).choices(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all']),
       ),
   async run(context, { id, overlap }) {
     const how = overlap === undefined ? {} : { overlap };

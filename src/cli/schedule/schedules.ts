@@ -1,5 +1,6 @@
 import type { Command as Entry } from 'commander';
-import { createSchedules, type Schedules } from '../../client/schedule/schedule.js';
+import type { Schedules } from '../../client/schedule/methods.js';
+import { createSchedules } from '../../client/schedule/schedule.js';
 import type { ScheduleChanges } from '../../client/schedule/update.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
 import type { Json, JsonObject } from '../../core/json.js';
@@ -26,7 +27,7 @@ export interface ScheduleCommandOptions {
   readonly cron?: string;
   /** Milliseconds. */
   readonly every?: number;
-  readonly timezone?: string;
+  readonly timeZone?: string;
   readonly to?: string;
   readonly overlap?: string;
   /** Milliseconds. */
@@ -45,11 +46,11 @@ export function declareSchedule(entry: Entry): Entry {
     .option('--agent <name>', 'name of the agent')
     .option('--cron <expression>', 'five fields, such as "0 9 * * MON-FRI", or @daily')
     .option('--every <duration>', 'instead of --cron: 30s, 5m, 2h, 3d, or 1w', parseDurationOption)
-    .option('--timezone <name>', 'time zone of --cron, such as Europe/Berlin; default: UTC')
+    .option('--time-zone <name>', 'time zone of --cron, such as Europe/Berlin; default: UTC')
     .option('--to <run>', 'send the message to this open run; default: each firing starts a run')
     .option(
       '--overlap <policy>',
-      'if the previous firing has not ended: skip (default), bufferOne, bufferAll, cancelOther, allowAll',
+      'if the previous firing has not ended: skip (default), buffer_one, buffer_all, cancel_other, allow_all',
     )
     .option(
       '--catch-up <duration>',
@@ -68,13 +69,13 @@ export function declareSchedule(entry: Entry): Entry {
 
 /** Returns the fields of a schedule that the options name. */
 export function namedFields(options: ScheduleCommandOptions): ScheduleChanges {
-  const { message, agent, cron, every, timezone, to, overlap, catchUp } = options;
+  const { message, agent, cron, every, timeZone, to, overlap, catchUp } = options;
   const fields = {
     ...(message.length > 0 && { message: message.join(' ') }),
     agent,
     cron,
     everyMs: every,
-    timezone,
+    timeZone,
     to,
     overlap,
     catchUpMs: catchUp,
@@ -122,7 +123,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   agent: '--agent',
   cron: '--cron',
   everyMs: '--every',
-  timezone: '--timezone',
+  timeZone: '--time-zone',
   to: '--to',
   overlap: '--overlap',
   catchUpMs: '--catch-up',

@@ -20,7 +20,7 @@ export interface ScheduleUpdateOptions extends ScheduleCommandOptions {
 /** The options that a schedule can do without, by their flag. */
 const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   agent: 'agent',
-  timezone: 'timezone',
+  'time-zone': 'timeZone',
   to: 'to',
   overlap: 'overlap',
   'catch-up': 'catchUpMs',

@@ -14,7 +14,7 @@ export interface ScheduleTimes {
   /** Milliseconds between firings, in whole seconds, counted from 1970. */
   readonly everyMs?: number;
   /** The time zone of `cron`, such as `Europe/Berlin`; default UTC. */
-  readonly timezone?: string;
+  readonly timeZone?: string;
 }
 
 /** What a schedule does, and when. */
@@ -37,12 +37,12 @@ export interface ScheduleOptions extends ScheduleTimes, RunSettings {
 
 const OVERLAPS = {
   skip: 'SKIP',
-  bufferOne: 'BUFFER_ONE',
-  bufferAll: 'BUFFER_ALL',
-  cancelOther: 'CANCEL_OTHER',
-  allowAll: 'ALLOW_ALL',
+  buffer_one: 'BUFFER_ONE',
+  buffer_all: 'BUFFER_ALL',
+  cancel_other: 'CANCEL_OTHER',
+  allow_all: 'ALLOW_ALL',
 } as const satisfies Readonly<Record<string, ScheduleOverlapPolicy>>;
-const overlapOption = z.enum(['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll']);
+const overlapOption = z.enum(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all']);
 
 /** A firing's id, which is this id with a time, is the id of a message or a run. */
 const MAX_ID_CHARACTERS = 150;
@@ -50,8 +50,19 @@ const SECOND_MS = 1_000;
 /** The server treats any shorter time as this one. */
 const MIN_CATCH_UP_MS = 10_000;
 
-/** The run's own settings, the agent, and the message are checked with the run input. */
+/** The settings of a run, its agent, and its message are checked with the run input. */
 const checkedLater = z.unknown().optional();
+export const runSettings = {
+  limits: checkedLater,
+  context: checkedLater,
+  args: checkedLater,
+  tags: checkedLater,
+  archive: checkedLater,
+  by: checkedLater,
+  rules: checkedLater,
+  unattended: checkedLater,
+  modelAttempts: checkedLater,
+} satisfies OptionSchemas<RunSettings>;
 
 const scheduleOptions = z
   .strictObject({
@@ -67,7 +78,7 @@ const scheduleOptions = z
       'whole seconds in milliseconds, from 1000',
       (ms) => Number.isInteger(ms) && Number(ms) >= SECOND_MS && Number(ms) % SECOND_MS === 0,
     ).optional(),
-    timezone: expected(
+    timeZone: expected(
       'a time zone; give a name such as "Europe/Berlin", or leave it out for UTC',
       isTimeZone,
     ).optional(),
@@ -77,15 +88,7 @@ const scheduleOptions = z
     agent: checkedLater,
     message: checkedLater,
     to: checkedLater,
-    limits: checkedLater,
-    context: checkedLater,
-    args: checkedLater,
-    tags: checkedLater,
-    archive: checkedLater,
-    by: checkedLater,
-    rules: checkedLater,
-    unattended: checkedLater,
-    modelAttempts: checkedLater,
+    ...runSettings,
   } satisfies OptionSchemas<ScheduleOptions>)
   .refine(
     ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),
@@ -107,21 +110,21 @@ export function overlapPolicy(overlap: Overlap): ScheduleOverlapPolicy {
   return OVERLAPS[overlap];
 }
 
-/** Returns our name of an overlap policy; `terminateOther` was set by other means. */
-export function overlapOf(policy: ScheduleOverlapPolicy): Overlap | 'terminateOther' {
-  return overlapOption.options.find((name) => OVERLAPS[name] === policy) ?? 'terminateOther';
+/** Returns our name of an overlap policy; `terminate_other` was set by other means. */
+export function overlapOf(policy: ScheduleOverlapPolicy): Overlap | 'terminate_other' {
+  return overlapOption.options.find((name) => OVERLAPS[name] === policy) ?? 'terminate_other';
 }
 
 /** Returns the times of checked options as Temporal takes them. */
-export function scheduleSpec({ cron, everyMs, timezone }: ScheduleTimes): ScheduleSpec {
+export function scheduleSpec({ cron, everyMs, timeZone }: ScheduleTimes): ScheduleSpec {
   if (cron === undefined) return { intervals: everyMs === undefined ? [] : [{ every: everyMs }] };
-  return { cronExpressions: [cron], ...(timezone !== undefined && { timezone }) };
+  return { cronExpressions: [cron], ...(timeZone !== undefined && { timezone: timeZone }) };
 }
 
-function isTimeZone(timezone: unknown): boolean {
+function isTimeZone(timeZone: unknown): boolean {
   try {
-    Intl.DateTimeFormat('en', { timeZone: String(timezone) });
-    return typeof timezone === 'string';
+    Intl.DateTimeFormat('en', { timeZone: String(timeZone) });
+    return typeof timeZone === 'string';
   } catch {
     return false;
   }

@@ -9,64 +9,22 @@ import { visible } from '../../core/text/summaries.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
 import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
 import { scheduleAction } from './action.js';
+import type { BackfillOptions, Schedules } from './methods.js';
 import {
   assertScheduleOptions,
   overlapPolicy,
   scheduleSpec,
-  type Overlap,
   type ScheduleOptions,
 } from './options.js';
-import { changedOptions, refusedCron, updateSchedule, type ScheduleChanges } from './update.js';
+import { changedOptions, refusedCron, updateSchedule } from './update.js';
 import {
   MEMO_KEY,
   readScheduleMemo,
   scheduleDetails,
   scheduleMemo,
   scheduleRow,
-  type ScheduleDetails,
   type ScheduleRow,
 } from './view.js';
-
-export interface BackfillOptions {
-  /** The time range whose firings are made up for, both ends included; a Date or ISO 8601. */
-  readonly from: Date | string;
-  readonly to: Date | string;
-  /** Default `bufferAll`: one after another. */
-  readonly overlap?: Overlap;
-}
-
-/** Runs agents on a cron expression or an interval. The server fires them, also without a worker. */
-export interface Schedules {
-  /** Creates a schedule. Rejects with an `InputError`, also if a schedule with this id exists. */
-  create(options: ScheduleOptions): Promise<void>;
-  /**
-   * Changes what a schedule does and when; what is not named stays. Firings that have begun go on as they
-   * were. Rejects with an `InputError`.
-   *
-   * @example
-   * ```ts
-   * import { createClient } from 'perdure';
-   *
-   * await using client = await createClient();
-   * await client.schedule.update('nightly', { cron: '0 4 * * *', limits: { costUsd: 1 }, tags: null });
-   * ```
-   */
-  update(id: string, changes: ScheduleChanges): Promise<void>;
-  list(): Promise<readonly ScheduleRow[]>;
-  describe(id: string): Promise<ScheduleDetails>;
-  /** `note`: the reason, for people. */
-  pause(id: string, note?: string): Promise<void>;
-  unpause(id: string, note?: string): Promise<void>;
-  /**
-   * Fires now, also while the schedule is paused. Two triggers within a second are one firing. `overlap`:
-   * for this firing only, default `allowAll`.
-   */
-  trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;
-  /** Makes up for the firings of a past time range. */
-  backfill(id: string, options: BackfillOptions): Promise<void>;
-  /** Deletes the schedule. Runs that it has started go on. */
-  delete(id: string): Promise<void>;
-}
 
 /** How many schedules a list reads at the same time. */
 const AT_ONCE = 8;
@@ -123,9 +81,10 @@ export function createSchedules(
       await updateSchedule(client, present.description, options);
     },
     // The server ignores a request with an empty note.
-    pause: (id, note) => whenFound(id, handleOf(id).pause(note || 'paused by a client')),
-    unpause: (id, note) => whenFound(id, handleOf(id).unpause(note || 'unpaused by a client')),
-    async trigger(id, { overlap = 'allowAll' } = {}) {
+    pause: (id, { note } = {}) => whenFound(id, handleOf(id).pause(note || 'paused by a client')),
+    resume: (id, { note } = {}) =>
+      whenFound(id, handleOf(id).unpause(note || 'resumed by a client')),
+    async trigger(id, { overlap = 'allow_all' } = {}) {
       await whenFound(id, handleOf(id).trigger(overlapPolicy(overlap)));
     },
     backfill: async (id, options) =>
@@ -178,7 +137,7 @@ function nullIfDeleted(error: unknown): null {
   throw error;
 }
 
-function backfillRange({ from, to, overlap = 'bufferAll' }: BackfillOptions) {
+function backfillRange({ from, to, overlap = 'buffer_all' }: BackfillOptions) {
   const [start, end] = [timeOf('from', from), timeOf('to', to)];
   if (start <= end) return { start, end, overlap: overlapPolicy(overlap) };
   throw new InputError(`to: expected a time from ${show(from)}, got ${show(to)}`);

@@ -1,10 +1,10 @@
 import { isGrpcServiceError, type Client, type ScheduleDescription } from '@temporalio/client';
 import {
+  encodeMapToPayloads,
   encodeScheduleAction,
   encodeSchedulePolicies,
   encodeScheduleSpec,
-} from '@temporalio/client/lib/schedule-helpers.js';
-import { encodeMapToPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+} from '../../temporal/sdk-internals.js';
 import { randomUUID } from 'node:crypto';
 import { InputError } from '../../core/errors.js';
 import { show } from '../../core/text/format-value.js';
@@ -40,7 +40,7 @@ export function changedOptions(
     ...present,
     ...((cron ?? everyMs) != null && { cron: undefined, everyMs: undefined }),
     // A time zone is only for the times of a cron expression.
-    ...(everyMs != null && { timezone: undefined }),
+    ...(everyMs != null && { timeZone: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,
   };
@@ -53,7 +53,7 @@ export function changedOptions(
 
 function presentOptions(
   { scheduleId: id, action, policies }: ScheduleDescription,
-  { cron, everyMs, timezone }: ScheduleMemo,
+  { cron, everyMs, timeZone }: ScheduleMemo,
 ): ScheduleOptions {
   const overlap = overlapOf(policies.overlap);
   const [input]: readonly unknown[] = action.args ?? [];
@@ -62,8 +62,8 @@ function presentOptions(
     id,
     ...(cron !== undefined && { cron }),
     ...(everyMs !== undefined && { everyMs }),
-    ...(timezone !== undefined && { timezone }),
-    ...(overlap !== 'terminateOther' && { overlap }),
+    ...(timeZone !== undefined && { timeZone }),
+    ...(overlap !== 'terminate_other' && { overlap }),
     ...(policies.catchupWindow > 0 && { catchUpMs: policies.catchupWindow }),
   };
 }

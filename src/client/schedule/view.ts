@@ -1,5 +1,5 @@
 import type { Client, ScheduleDescription, ScheduleExecutionResult } from '@temporalio/client';
-import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
 import { isObject, textField } from '../../core/json.js';
 import { agentName } from '../../updates/run-input.js';
 import { overlapOf, type Overlap, type ScheduleOptions, type ScheduleTimes } from './options.js';
@@ -12,7 +12,7 @@ export interface ScheduleRow extends ScheduleTimes {
   /** The open run that gets the messages; null if each firing is a run of its own. */
   readonly to: string | null;
   readonly paused: boolean;
-  /** The reason given for pausing or unpausing it; null if none was given. */
+  /** The reason given for pausing or resuming it; null if none was given. */
   readonly note: string | null;
   /** Its next firings. */
   readonly nextAt: readonly string[];
@@ -20,6 +20,7 @@ export interface ScheduleRow extends ScheduleTimes {
   readonly recent: readonly Firing[];
 }
 
+/** One firing of a schedule. All times are ISO 8601. */
 export interface Firing {
   /** The id of the run; with `to`, of the workflow that sent the message, and of the message. */
   readonly id: string;
@@ -29,11 +30,15 @@ export interface Firing {
   readonly firedAt: string;
 }
 
+/** Everything about a schedule: its row in the list, what it sends, and how its firings went. */
 export interface ScheduleDetails extends ScheduleRow {
+  /** The message of each firing. */
   readonly message: string;
-  readonly overlap: Overlap | 'terminateOther';
-  /** Ids of firings that have not ended, except those that `allowAll` let through. */
+  /** `terminate_other` was set by other means than perdure. */
+  readonly overlap: Overlap | 'terminate_other';
+  /** Ids of firings that have not ended, except those that `allow_all` let through. */
   readonly running: readonly string[];
+  /** How often it has fired. */
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;
@@ -51,13 +56,13 @@ export const MEMO_KEY = 'perdure';
 
 /** Returns what the memo of a schedule with these options has. */
 export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
-  const { agent, to, cron, everyMs, timezone } = options;
+  const { agent, to, cron, everyMs, timeZone } = options;
   return {
     agent: agent === undefined ? null : agentName(agent),
     to: to ?? null,
     ...(cron !== undefined && { cron }),
     ...(everyMs !== undefined && { everyMs }),
-    ...(timezone !== undefined && { timezone }),
+    ...(timeZone !== undefined && { timeZone }),
   };
 }
 

@@ -6,7 +6,10 @@ import type { AgentTexts } from '../text/author-texts.js';
 /** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
 export type Effect = 'read' | 'keyed' | 'once';
 
-export type LimitName = 'steps' | 'toolCalls' | 'tokens' | 'costUsd' | 'wallMs' | 'depth';
+/** The limits that a turn and a run can have. */
+export const LIMIT_NAMES = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'] as const;
+/** One of the limits of a turn or a run. `wallMs` counts milliseconds, `costUsd` US dollars, the others numbers. */
+export type LimitName = (typeof LIMIT_NAMES)[number];
 
 /** Limits as positive numbers, or null for no limit. `wallMs` is in ms, `costUsd` in US dollars. */
 export type LimitSet = { readonly [K in LimitName]?: number | null };
@@ -128,12 +131,11 @@ export interface McpOmission {
 /** What happens to a called agent when its caller ends first. */
 export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
 
-/**
- * What happens at a limit: the turn ends by a closing model call, by a composed answer, or as failed, or
- * the run asks a person to raise the limit.
- */
+/** What happens at a limit: a closing model call, a composed answer, a failed turn, or a question to a person. */
 export type OnLimit = 'answer' | 'compose' | 'fail' | 'ask';
+/** Which of several calls in one message are executed: all at once (at most 5), all in order, or only the first. */
 export type ToolCalls = 'parallel' | 'sequential' | 'first';
+/** Whether the model may (`auto`), must (`required`), or must not (`none`) call tools. */
 export type ToolChoice = 'auto' | 'required' | 'none';
 
 /** Settings of the model, which are sent with each request. */
@@ -185,6 +187,7 @@ export interface TagSet {
   readonly signals: readonly string[];
 }
 
+/** A part of a tagged answer by its name, and whether an answer without it is refused. */
 export interface Tag {
   readonly name: string;
   readonly required: boolean;

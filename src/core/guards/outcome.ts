@@ -1,6 +1,6 @@
 import { isObject } from '../json.js';
 import { blobShape } from './message.js';
-import type { Outcome, StopReason, Usage } from '../outcome.js';
+import { STOP_REASONS, type Outcome, type StopReason, type Usage } from '../outcome.js';
 import type { ReplyUsage } from '../reply.js';
 import type { AttemptReport } from '../report.js';
 import {
@@ -36,16 +36,7 @@ export const usageShape = fields<Usage>({
   estimated: optional(yes),
 });
 
-export const stopReasonShape: Shape<StopReason> = oneOf(
-  'steps',
-  'toolCalls',
-  'tokens',
-  'costUsd',
-  'wallMs',
-  'depth',
-  'no_progress',
-  'denied',
-);
+export const stopReasonShape: Shape<StopReason> = oneOf(...STOP_REASONS);
 
 const body = fields<Omit<Outcome, 'status' | 'reason'>>({
   answer: nullable(text),

@@ -1,6 +1,5 @@
-import type { LimitName, LimitSet } from '../definition/definition.js';
+import { LIMIT_NAMES, type LimitName, type LimitSet } from '../definition/definition.js';
 import { isObject } from '../json.js';
-import { LIMIT_NAMES } from '../limits.js';
 import { show } from '../text/format-value.js';
 
 /** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */

@@ -1,7 +1,7 @@
 import { show } from '../text/format-value.js';
 
 /** Who may decide: the one who asked for the turn, anyone else, or one of these names. */
-export type Deciders = 'requester' | 'not requester' | readonly string[];
+export type Deciders = 'requester' | 'not_requester' | readonly string[];
 
 const MAX_NAMES = 50;
 const MAX_NAME_CHARACTERS = 200;
@@ -18,7 +18,7 @@ export function deciderProblem(
   const allowed = deciders.every((each) => {
     if (each === 'requester') return requesters.includes(by);
     // Nobody knows who a nameless requester is, so nobody can be told apart from them.
-    if (each === 'not requester') return requesters.length > 0 && !requesters.includes(by);
+    if (each === 'not_requester') return requesters.length > 0 && !requesters.includes(by);
     return each.includes(by);
   });
   if (allowed) return null;
@@ -35,13 +35,13 @@ export function decidersText(deciders: readonly Deciders[]): string {
 
 function oneText(deciders: Deciders): string {
   if (deciders === 'requester') return 'the requester';
-  if (deciders === 'not requester') return 'anyone but the requester';
+  if (deciders === 'not_requester') return 'anyone but the requester';
   return deciders.length === 1 ? JSON.stringify(deciders[0]) : `one of ${deciders.join(', ')}`;
 }
 
 /** Returns what is wrong with a set of deciders, or null. */
 export function decidersProblem(value: unknown, path: string): string | null {
-  if (value === undefined || value === 'requester' || value === 'not requester') return null;
+  if (value === undefined || value === 'requester' || value === 'not_requester') return null;
   const fits =
     Array.isArray(value) &&
     value.length > 0 &&
@@ -50,5 +50,5 @@ export function decidersProblem(value: unknown, path: string): string | null {
       (name) => typeof name === 'string' && name !== '' && name.length <= MAX_NAME_CHARACTERS,
     );
   if (fits) return null;
-  return `${path}: expected "requester", "not requester", or 1 to ${MAX_NAMES} names, got ${show(value)}`;
+  return `${path}: expected "requester", "not_requester", or 1 to ${MAX_NAMES} names, got ${show(value)}`;
 }

@@ -1,6 +1,10 @@
-import type { LimitName, LimitSet, Limits } from '../definition/definition.js';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+} from '../definition/definition.js';
 import type { JsonObject } from '../json.js';
-import { LIMIT_NAMES } from '../limits.js';
 import type { StopReason } from '../outcome.js';
 import type { RunState } from '../state.js';
 import type { Spent } from '../turn.js';

@@ -20,7 +20,7 @@ import { decidersProblem, type Deciders } from './deciders.js';
  * import type { Rule } from 'perdure';
  *
  * export const rules: readonly Rule[] = [
- *   { tool: 'refund', where: { op: 'over', path: 'euros', value: 50 }, then: 'ask', deciders: 'not requester' },
+ *   { tool: 'refund', where: { op: 'over', path: 'euros', value: 50 }, then: 'ask', deciders: 'not_requester' },
  *   { tool: 'delete_*', then: 'deny' },
  * ];
  * ```

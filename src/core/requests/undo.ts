@@ -17,6 +17,7 @@ export interface Undoable {
   readonly message?: string;
 }
 
+/** How far the undoing of a call is; `denied`: a person or a rule refused it. */
 export type UndoState = 'undoing' | 'undone' | 'failed' | 'denied';
 
 /** What a run keeps of a call so that it can be undone. */

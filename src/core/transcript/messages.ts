@@ -131,6 +131,7 @@ interface Placed {
   readonly at: number;
 }
 
+/** A message to the model: from a person or program, from perdure, or a retrieved document. */
 export interface UserMessage extends Placed {
   readonly role: 'user';
   readonly text: string;
@@ -156,6 +157,7 @@ export interface UserMessage extends Placed {
   readonly compacts?: { readonly from: number; readonly to: number };
 }
 
+/** What a model said: text, calls, or both. `blob` has the whole text if `text` is its head and tail. */
 export interface AssistantMessage extends Placed {
   readonly role: 'assistant';
   /** The message is part of a side branch: a refused answer. */
@@ -168,6 +170,7 @@ export interface AssistantMessage extends Placed {
   readonly provider?: ProviderItems;
 }
 
+/** The result of a call as the model sees it. `blob` has the whole result if `text` is its head and tail. */
 export interface ToolMessage extends Placed {
   readonly role: 'tool';
   readonly text: string;

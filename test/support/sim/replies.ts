@@ -45,7 +45,7 @@ function chooseCall(dice: Dice): AskedCall | undefined {
 
 const DECIDERS: readonly [Deciders, ...Deciders[]] = [
   'requester',
-  'not requester',
+  'not_requester',
   ['ann'],
   ['ann', 'bob'],
 ];
