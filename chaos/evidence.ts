@@ -13,8 +13,8 @@ interface Kept {
 }
 
 /**
- * Writes what the violations are about into the world's folder: the histories of their runs, what their
- * readers saw, the ledger, and the logs of the workers. Returns the folder.
+ * Writes the evidence of the violations into the world's folder: the histories of their runs, what
+ * the readers saw, the ledger, and the logs of the workers. Returns the folder.
  */
 export async function keepEvidence(
   violations: readonly string[],

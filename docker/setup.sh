@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what perdure needs around a Temporal server. Run again, it changes nothing.
+# Creates what perdure needs on a Temporal server. Idempotent.
 #
-#   setup.sh schema      Temporal's two databases in PostgreSQL, at SQL_HOST, SQL_PORT as SQL_USER
-#   setup.sh namespace   namespace, retention and search attributes, at TEMPORAL_ADDRESS
+#   setup.sh schema      Temporal's two databases in PostgreSQL, at SQL_HOST and SQL_PORT, as SQL_USER
+#   setup.sh namespace   namespace, retention, and search attributes, at TEMPORAL_ADDRESS
 set -eu
 
 SCHEMA=${SCHEMA:-/etc/temporal/schema/postgresql/v12}
@@ -10,15 +10,15 @@ NAMESPACE=${TEMPORAL_NAMESPACE:-default}
 RETENTION=720h
 ATTRIBUTES='AgentName AgentStatus AgentReason'
 
-# Brings one database to the newest version of its schema; one that is further than 0.0 stays there.
+# Migrates one database to the newest version of its schema. One that is past 0.0 is not set up again.
 migrate() {
   temporal-sql-tool --database "$1" create-database
   temporal-sql-tool --database "$1" setup-schema --version 0.0
   temporal-sql-tool --database "$1" update-schema --schema-dir "$SCHEMA/$2/versioned"
 }
 
-# Tries again while the server is starting, or has not yet told all its parts of a new namespace.
-patiently() {
+# Retries while the server starts, or while a new namespace is not yet known to all its services.
+with_retries() {
   tries=60
   until "$@"; do
     tries=$((tries - 1))
@@ -33,11 +33,11 @@ has_namespace() {
 
 make_namespace() {
   has_namespace || temporal operator namespace create --namespace "$NAMESPACE"
-  patiently temporal operator namespace update --namespace "$NAMESPACE" --retention "$RETENTION"
+  with_retries temporal operator namespace update --namespace "$NAMESPACE" --retention "$RETENTION"
 }
 
 make_attributes() {
-  known=$(patiently temporal operator search-attribute list --namespace "$NAMESPACE")
+  known=$(with_retries temporal operator search-attribute list --namespace "$NAMESPACE")
   for name in $ATTRIBUTES; do
     echo "$known" | grep -qw "$name" ||
       temporal operator search-attribute create --namespace "$NAMESPACE" --name "$name" --type Keyword
@@ -50,7 +50,7 @@ case "${1:-}" in
     migrate temporal_visibility visibility
     ;;
   namespace)
-    patiently temporal operator cluster health
+    with_retries temporal operator cluster health
     make_namespace
     make_attributes
     ;;

@@ -1,9 +1,9 @@
-// Healthy is a container whose worker has asked the server for work lately: exit code 0, else 1.
+// Exits with 0 if the container's worker has polled the server recently, otherwise with 1.
 import { hostname } from 'node:os';
 import { Connection } from '@temporalio/client';
 import { connectionTarget } from '../dist/connection.js';
 
-/** An idle worker asks again after a minute at the latest. */
+/** An idle worker polls again after a minute at the latest. */
 const LATELY_MS = 150_000;
 
 const { options, namespace } = connectionTarget({});

@@ -12,7 +12,10 @@ import { show } from '../table.js';
 
 const SCRIPT = fileURLToPath(new URL('../start/ready-child.js', import.meta.url));
 
-/** From the start of a process until its worker polls, with the package as it is installed. */
+/**
+ * Measures the time from the start of a process until its worker polls, with the package as
+ * installed.
+ */
 export async function measureWorkerStart(bench: Bench): Promise<readonly Row[]> {
   const built = await buildPackage(bench.home, bench.bundlePath);
   const starts: { readonly readyMs: number; readonly createMs: number }[] = [];
