@@ -72,14 +72,14 @@ afterAll(async () => {
 const prompt = ({ requests }: Told, index: number): string =>
   JSON.stringify(requests[index]?.body['messages']);
 
-test('LM-038 a repair is asked for in the author’s words, with the problem filled in', async () => {
+test('LM-038 a repair prompt uses the author’s text, with the problem filled in', async () => {
   const told = await desk.run('typed', [reply.text('{"city": 7}'), reply.text('{"city": "Bern"}')]);
   expect(told.outcome).toMatchObject({ output: { city: 'Bern' } });
   expect(prompt(told, 1)).toMatch(/That was not it \(1\/3\): [^"]*city[^"]* Once more\./);
   expect(prompt(told, 1)).not.toContain('was not accepted');
 });
 
-test('LM-038 a reply that is no decision is shown as it was, before the author’s words', async () => {
+test('LM-038 an invalid reply is shown unchanged, before the author’s text', async () => {
   const told = await desk.run('by-schema', [
     reply.text('hm, Bern?'),
     reply.text('{"decision": {"action": "answer", "answer": {"city": "Bern"}}}'),
@@ -89,7 +89,7 @@ test('LM-038 a reply that is no decision is shown as it was, before the author�
   expect(messages).toContainEqual({ role: 'assistant', content: 'hm, Bern?' });
 });
 
-test('LM-038 the last answer at a limit is asked for in the author’s words', async () => {
+test('LM-038 the last answer at a limit is requested with the author’s text', async () => {
   const told = await desk.run(
     'caller',
     [reply.calls([{ name: 'look', arguments: {} }]), reply.text('I saw it.')],
@@ -99,7 +99,7 @@ test('LM-038 the last answer at a limit is asked for in the author’s words', a
   expect(prompt(told, 1)).toContain('Time is up, the limit \\"steps\\" was reached. Sum up.');
 });
 
-test('LB-027 a call is demanded in the author’s words from a model that does not know required', async () => {
+test('LB-027 a model without required is asked for a call with the author’s text', async () => {
   const told = await desk.run('caller', [
     reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]),
   ]);
@@ -107,7 +107,7 @@ test('LB-027 a call is demanded in the author’s words from a model that does n
   expect(prompt(told, 0)).toContain('Use a tool, always.');
 });
 
-/** Runs a prompt, whose argument names the conversation. */
+/** Runs a prompt whose argument names the conversation. */
 async function runPrompt(
   agent: string,
   name: string,
@@ -121,7 +121,7 @@ async function runPrompt(
   return await desk.tell(id, what);
 }
 
-test('LM-038 a turn of a named prompt is closed and repaired in the author’s words, under its schema', async () => {
+test('LM-038 closing and repair of a named prompt’s turn use the author’s text, under its schema', async () => {
   const plan = reply.text('{"steps": ["go"]}');
   const closed = await runPrompt(
     'prompted',
@@ -137,7 +137,7 @@ test('LM-038 a turn of a named prompt is closed and repaired in the author’s w
   expect(prompt(repaired, 1)).toMatch(/That was not it \(1\/2\): [^"]*steps[^"]* Once more\./);
 });
 
-test('LB-027 a named prompt with tools demands a call in the author’s words, one without tools does not', async () => {
+test('LB-027 the author’s text asks for a call in a named prompt with tools, but not in one without', async () => {
   const call = reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]);
   const acted = await runPrompt('prompted-caller', 'act', [call]);
   expect(acted.outcome).toMatchObject({ reason: 'tool', answer: 'done' });

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-/** A reply of one token, with its rivals. */
+/** A reply of one token, with its alternatives. */
 function token(text: string, top: Readonly<Record<string, number>>): Step {
   return reply.text(text, { finish: 'length', logprobs: [{ token: text, top }] });
 }
@@ -37,7 +37,7 @@ function token(text: string, top: Readonly<Record<string, number>>): Step {
 const classes = ({ output }: Outcome) => output as unknown as Classification;
 
 describe('T-55 a classifier', () => {
-  test('T-55 normalizes over its classes and tells what belonged to none', async () => {
+  test('T-55 normalizes over its classes and reports the share outside of them', async () => {
     const { outcome, requests } = await desk.run('mail', [
       token('A', { A: 0.4, ' A': 0.1, b: 0.25, Hello: 0.15, C: 0.05 }),
     ]);
@@ -55,20 +55,20 @@ describe('T-55 a classifier', () => {
     expect(requests[0]?.body).not.toHaveProperty('logit_bias');
   });
 
-  test('T-55 takes labels of several words: the model is asked for their letters', async () => {
+  test('T-55 supports labels of several words: the model is asked for their letters', async () => {
     const { outcome, requests } = await desk.run('mail', [token('B', { B: 0.9, A: 0.05 })]);
     expect(outcome.answer).toBe('not spam');
     expect(requests[0]?.messages.at(-1)?.content).toContain('B = not spam');
   });
 
-  test('T-55 says which class was not seen, instead of failing over it', async () => {
+  test('T-55 reports a missing class instead of failing', async () => {
     const { outcome } = await desk.run('mail', [token('A', { A: 0.7, B: 0.3 })]);
     const told = classes(outcome);
     expect(told.unseen).toEqual(['a bill']);
     expect(told.classes[2]).toEqual({ name: 'a bill', probability: 0 });
   });
 
-  test('T-55 asks again for what is no class, and keeps that out of the transcript', async () => {
+  test('T-55 retries an answer that is not a class, and keeps it out of the transcript', async () => {
     const told = await desk.run('mail', [
       token('Well', { Well: 0.99 }),
       token('C', { C: 0.98, A: 0.01 }),
@@ -85,7 +85,7 @@ describe('T-55 a classifier', () => {
     expect(yes).toEqual({ name: 'true', probability: expect.closeTo(0.25, 10) as number });
   });
 
-  test('T-55 refuses a server that tells no probabilities, with the cure: to ask several times', async () => {
+  test('T-55 refuses a server without probabilities, and suggests sampling several times', async () => {
     const refused = await desk.run('mail', [reply.text('A')]);
     expect(refused.outcome).toMatchObject({ status: 'failed' });
     expect(refused.outcome.error).toContain('{ samples: 10 }');
@@ -103,7 +103,7 @@ describe('T-56 a fork', () => {
     reply.text('It is found.'),
   ];
 
-  test('T-56 begins with the other run’s messages, under ids of its own, and says where from', async () => {
+  test('T-56 begins with the other run’s messages, under new ids, and records its origin', async () => {
     const { client } = desk;
     const source = await desk.run('talker', talk);
     const from = source.handle.workflowId;
@@ -121,11 +121,11 @@ describe('T-56 a fork', () => {
     expect(await client.status(id)).toMatchObject({ forkedFrom: { run: from, at: 4 } });
     const [, last, first] = fork.requests;
     expect(sent(first).slice(0, 4)).toEqual(sent(last));
-    // The other one is left as it was.
+    // The other run is unchanged.
     expect((await client.transcript(from)).messages).toEqual(source.messages);
   });
 
-  test('T-56 at a message takes those before it, and never parts a call from its result', async () => {
+  test('T-56 at a message copies those before it, and never separates a call from its result', async () => {
     const { client } = desk;
     const source = await desk.run('talker', talk);
     const marker = source.messages[0]?.text ?? '';
@@ -140,7 +140,7 @@ describe('T-56 a fork', () => {
     ]);
   });
 
-  test('T-56 behind the last message, or of no run, is refused', async () => {
+  test('T-56 after the last message, or of an unknown run, is refused', async () => {
     const source = await desk.run('talker', [reply.text('hi')]);
     const beyond = desk.client.fork(source.handle.workflowId, { at: 3, message: 'x' });
     await expect(beyond).rejects.toThrow(InputError);

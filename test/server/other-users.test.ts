@@ -49,7 +49,7 @@ describe('a listener at a port is identified by its user', () => {
 });
 
 describe.runIf(mayBeOther)('a server of another user', () => {
-  test('is not used at the default port, which is noted, and is not found', async () => {
+  test('is not used at the default port, and a note says so', async () => {
     const defaultPort = await proxy(shared);
     expect((await listenerAt(defaultPort))?.uid).toBe(NOBODY);
     const home = await freshHome();
@@ -84,7 +84,7 @@ describe.runIf(mayBeOther)('a server of another user', () => {
 });
 
 describe('PERDURE_HOME', () => {
-  test('is private with all files of a server, whatever the umask', async () => {
+  test('is private, including all files of a server, whatever the umask', async () => {
     const home = await freshHome();
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
@@ -117,7 +117,7 @@ describe('PERDURE_HOME', () => {
     expect(said).toEqual([]);
   });
 
-  test('is refused with a link in place of its folders', async () => {
+  test('is refused if a link replaces one of its folders', async () => {
     const home = await freshHome();
     await symlink(await freshHome(), join(home, 'blobs'));
     await expect(prepareHome(home)).rejects.toThrow(`${join(home, 'blobs')} is a symbolic link`);
@@ -147,7 +147,7 @@ describe('PERDURE_HOME', () => {
     },
   );
 
-  test('that is a file or cannot be written is refused before anything is started', async () => {
+  test('that is a file or cannot be written to is refused before anything starts', async () => {
     const file = join(await freshHome(), 'file');
     await writeFile(file, '');
     await expect(prepareHome(file)).rejects.toThrow('a part of the path is a file');

@@ -1,16 +1,20 @@
 import type { StreamEvent } from '../../src/live/stream-events.js';
 
-/** Who reads a stream as its contract says, and notices what is missing or told twice. */
+/**
+ * A reader that follows a stream according to its contract, and detects missing or repeated deltas.
+ */
 export interface Listener {
   hear(event: StreamEvent): void;
   readonly events: readonly StreamEvent[];
-  /** What is being said at the moment. */
+  /** The text in progress. */
   readonly spoken: string;
-  /** The replies, as they were when they became durable. */
+  /** The replies, in their durable form. */
   readonly replies: readonly string[];
-  /** Of each reply, what had been heard of it before. */
+  /** The text of each reply that was streamed before it became durable. */
   readonly heard: readonly string[];
-  /** Of each reply, the number of the attempt that this was heard of; null where nothing was heard. */
+  /**
+   * The number of the attempt whose deltas were received for each reply; null if there were none.
+   */
   readonly attempts: readonly (number | null)[];
 }
 
@@ -75,7 +79,7 @@ export function createListener(): Listener {
   };
 }
 
-/** Reads until something is there, or to the end. */
+/** Reads until the condition holds, or to the end. */
 export async function listen(
   stream: AsyncIterable<StreamEvent>,
   listener: Listener,

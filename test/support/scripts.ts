@@ -8,7 +8,7 @@ import { sha256Hex } from '../../src/core/digest.js';
 import { initialState, type RunConfig, type RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 
-/** A history that fills no segment by its own size; the steps of a run still may. */
+/** A history size that does not fill a segment; the steps of a run still may. */
 export const SHORT: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };
 
 export function toolDefinition(
@@ -86,7 +86,10 @@ export function says(text: string, finish: RecordedReply['finish'] = 'stop'): Re
   return { text, finish, usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 } };
 }
 
-/** The state after calls of the open batch have ended with these results, in the order given. */
+/**
+ * Returns the state after calls of the open batch have ended with these results, in the order
+ * given.
+ */
 export function withResults(state: RunState, results: readonly CallResult[], at = 0): RunState {
   return results.reduce(
     (before, result) => reduce(before, { type: 'call-finished', result, at }),

@@ -13,7 +13,7 @@ export interface Segment {
   readonly bytes: number;
 }
 
-/** All segments of a run, oldest first; each is checked to replay. */
+/** Returns all segments of a run, oldest first; each is checked to replay. */
 export async function segmentsOf(client: Client, id: string): Promise<readonly Segment[]> {
   const segments: Segment[] = [];
   let runId: string | undefined = (await client.workflow.getHandle(id).describe()).runId;

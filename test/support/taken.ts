@@ -1,6 +1,6 @@
 import type { SentMessage, DeliveredMessage } from '../../src/updates/deliver-or-record.js';
 
-/** A message that the run has taken; throws for one that is only recorded. */
+/** Returns a message that the run has accepted; throws for one that is only recorded. */
 export async function taken(sent: Promise<SentMessage>): Promise<DeliveredMessage> {
   const message = await sent;
   if (message.delivered) return message;

@@ -5,23 +5,23 @@ import { wait } from '../../src/tools/built-in/wait.js';
 
 interface Speaking extends ModelContext {
   readonly request: ModelRequest;
-  /** Of the calls with this first message, from 1. */
+  /** The number of the call among those with this first message, from 1. */
   readonly number: number;
-  /** Tells a piece of text before the reply is there. */
+  /** Streams a delta before the reply is complete. */
   readonly say: (text: string) => void;
 }
 
-/** What a model says piece by piece, and the text of the reply that counts. */
+/** Streams a reply in deltas, and returns its final text. */
 export type Speech = (speaking: Speaking) => Promise<string | ModelReply>;
 
 export interface Talker {
   readonly agent: Agent;
   readonly model: Model;
-  /** By the first message of the run. */
+  /** Speakers by the first message of the run. */
   on(message: string, speech: Speech): void;
 }
 
-/** An agent whose model says what a test tells it, when the test wants it. */
+/** An agent whose model streams what a test chooses, when the test chooses. */
 export function createTalker(): Talker {
   const speeches = new Map<string, Speech>();
   const numbers = new Map<string, number>();

@@ -1,7 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { vi } from 'vitest';
 
-/** Resolves when the server holds an update for the next workflow task. */
+/** Resolves when the server has admitted an update for the next workflow task. */
 export async function untilAdmitted(
   { workflowService, options: { namespace } }: Client,
   { workflowId }: WorkflowHandle,

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-test('a worker says which agents it lacks', async () => {
+test('a worker reports which agents it lacks', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
   const agents = ['desk', 'called', 'dsek'];

@@ -54,7 +54,7 @@ test('names unused steps', async () => {
   );
 });
 
-test('keeps a queue per conversation, found by the first user message', async () => {
+test('keeps a queue per conversation, identified by the first user message', async () => {
   const stub = await stubFor();
   stub.scriptFor('run-a', reply.text('a1'), reply.text('a2'));
   stub.scriptFor('run-b', reply.text('b1'));
@@ -172,7 +172,7 @@ test('sends calls, usage, and finish reasons as scripted', async () => {
   ]);
 });
 
-test('sends the probabilities of tokens, whole and in a stream', async () => {
+test('sends token probabilities, whole and streamed', async () => {
   const stub = await stubFor();
   const logprobs = [{ token: 'A', top: { A: 0.5, B: 0 } }];
   stub.fallback(() => reply.text('A', { logprobs }));

@@ -11,7 +11,7 @@ import type { RunState } from '../../../src/core/state.js';
 import { inTurn } from '../../../src/core/turn.js';
 import type { Dice } from './dice.js';
 
-/** What people do, as the history records it, without the time. */
+/** An action of a person, as the history records it, without the time. */
 export type Deed =
   | Omit<FactOf<'update'>, 'at'>
   | Omit<FactOf<'signal'>, 'at'>
@@ -33,8 +33,8 @@ const update = (name: string, id: string, input: unknown = {}): Deed => ({
 });
 
 /**
- * Returns what people do next, null for nothing. Like the validators of the workflow, it does not let
- * through what the run refuses; signals have no validator. `serial` numbers the deeds.
+ * Returns what people do next, null for nothing. Like the validators of the workflow, it rejects
+ * what the run refuses; signals have no validator. `serial` numbers the actions.
  */
 export function chooseDeed(
   state: RunState,
@@ -77,7 +77,7 @@ export function chooseDeed(
   }
 }
 
-/** Somebody was told about a request. */
+/** A notice about a request was sent. */
 function noticeOf(state: RunState, dice: Dice): Deed | null {
   const open = openRequests(state, 'run');
   const request = open[dice.roll(open.length || 1)];
@@ -112,7 +112,9 @@ function chooseSignal(dice: Dice, serial: number): unknown {
 
 const NAMES = [undefined, 'ann', 'bob'] as const;
 
-/** Decides about requests: mostly as they offer, else in a way that the run has to refuse. */
+/**
+ * Decides requests: mostly with an offered option, otherwise in a way that the run has to refuse.
+ */
 function chooseDecision(state: RunState, dice: Dice, { id, now }: Place): Deed | null {
   const open = openRequests(state, 'run');
   const [first] = open;
@@ -167,7 +169,7 @@ function chooseRevocation({ grants = [] }: RunState, dice: Dice, { id }: Place):
   return grant === undefined ? null : update('revoke', id, { grant: grant.id });
 }
 
-/** Returns what ends the waiting of a run that nothing else moves on. */
+/** Returns an action that ends the wait of a run that nothing else advances. */
 export function lastDeed(state: RunState, serial: number, now: number): Deed {
   const id = `last ${serial}`;
   if (state.paused) return update('resume', id);
@@ -184,7 +186,7 @@ export function lastDeed(state: RunState, serial: number, now: number): Deed {
 
 function lastWord({ turn }: RunState, { id: request, digest, decisions }: Request): Decision {
   const as = LAST_WORDS.find((word) => decisions.includes(word)) ?? 'deny';
-  // Somebody who has not asked, or else who has.
+  // A person other than the requester, or the requester.
   const by = ['ann', 'bob'].find((name) => !turn.by?.includes(name)) ?? 'ann';
   return { request, digest, as, by };
 }

@@ -50,7 +50,7 @@ const DECIDERS: readonly [Deciders, ...Deciders[]] = [
   ['ann', 'bob'],
 ];
 
-/** Returns what the rules say about a call: nothing at first. */
+/** Returns the verdict of the rules on a call: nothing at first. */
 export function chooseVerdict(dice: Dice): { readonly verdict?: Verdict } {
   if (dice.chance(12)) return { verdict: { then: 'deny', why: 'never' } };
   if (!dice.chance(4)) return {};
