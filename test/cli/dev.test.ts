@@ -42,7 +42,7 @@ function isAlive(pid: number): boolean {
 }
 
 describe('dev', () => {
-  test('restarts the worker when code changes, waits after a mistake, and leaves nothing behind', async () => {
+  test('restarts the worker when code changes, waits after an error, and leaves no process behind', async () => {
     const folder = await devFolder('first');
     const running = dev(folder);
     await running.says(
@@ -50,7 +50,7 @@ describe('dev', () => {
     );
     await running.says('with 1 agent: first');
     await writeFile(join(folder, 'notes.ts'), 'export {};\n');
-    // Longer than the moment after which a change counts.
+    // Longer than the delay after which a change counts.
     await command.start(['--help']).ended;
     await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
     await running.says('perdure.config.ts has changed.');
@@ -69,7 +69,7 @@ describe('dev', () => {
     expect(isAlive(workerPid(stderr))).toBe(false);
   });
 
-  test('never loads a configuration that appears while it runs, and notes it', async () => {
+  test('never loads a configuration that appears while it runs, and prints a note', async () => {
     const folder = await mkdtemp(join(command.folder, 'dev-'));
     const running = dev(folder);
     await running.says('with 1 agent: files');
@@ -93,7 +93,7 @@ describe('dev', () => {
     const running = dev(await devFolder('orphan'));
     await running.says('with 1 agent: orphan');
     running.child.kill('SIGKILL');
-    // The worker shares the output, which closes only when both have ended.
+    // The worker shares the output stream, which closes only when both processes have ended.
     const { stderr } = await running.ended;
     expect(stderr).toContain('The worker stops');
   });

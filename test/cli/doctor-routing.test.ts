@@ -16,7 +16,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
-/** A namespace for this file alone, without the runs of other tests. */
+/** A namespace for this file only, without the runs of other tests. */
 const namespace = `routing-${randomUUID()}`;
 const agent = defineAgent({ name: 'files', instructions: 'x', model: 'm' });
 let connection: Connection;

@@ -53,7 +53,7 @@ interface Served {
 let folder: string;
 let stub: Stub;
 let program: string;
-/** The server of the tests that need none of their own. */
+/** The server of the tests that do not need their own. */
 let shared: Served;
 const served: Served[] = [];
 
@@ -111,7 +111,7 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
   return one;
 }
 
-/** Asks for the result until the run is done, as a client does. */
+/** Polls for the result until the run is done, as a client does. */
 async function probeOwnServer(from: Served, id: unknown): Promise<Record<string, unknown>> {
   for (;;) {
     const { value, isError } = await from.call('agent_result', { id, wait_seconds: 20 });
@@ -151,7 +151,7 @@ describe('perdure as an MCP server', () => {
       reason: 'answer',
       answer: 'done it',
     });
-    // The same operation returns the run after its end too.
+    // The same operation still returns the run after it has ended.
     expect((await server.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(
       stub.requests.filter(({ body }) => JSON.stringify(body).includes(task.message)),
@@ -189,7 +189,7 @@ describe('perdure as an MCP server', () => {
     expect(poet.text).toContain('of agent clerk');
   });
 
-  test('sends an open run each message once, and cancels a turn or the run', async () => {
+  test('sends each message to an open run once, and cancels a turn or the run', async () => {
     const server = shared;
     const message = `open ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
@@ -311,7 +311,7 @@ describe('perdure as an MCP server', () => {
     expect(server.said()).toContain('not the protocol');
   });
 
-  test('leaves its runs alive when it is killed: another server continues them', async () => {
+  test('does not end its runs when it is killed: another server continues them', async () => {
     const taskQueue = newQueue();
     const first = await serve(taskQueue);
     const message = `long ${randomUUID()}`;

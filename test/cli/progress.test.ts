@@ -49,7 +49,7 @@ function twoSteps(): { first: RunState; second: RunState } {
 const given = { now: 12_000, attempts: new Map(), paint, run: 'x' };
 
 describe('the lines of recorded steps', () => {
-  test('is one line per step, shown once, without control characters', () => {
+  test('contain one line per step, shown once, without control characters', () => {
     const stepLines = createStepLines(paint, fixes);
     const { first, second } = twoSteps();
     expect(stepLines(viewOf(null))).toEqual([]);
@@ -62,7 +62,7 @@ describe('the lines of recorded steps', () => {
     ]);
   });
 
-  test('waits for all calls of a step', () => {
+  test('wait for all calls of a step', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
@@ -71,7 +71,7 @@ describe('the lines of recorded steps', () => {
     expect(stepLines(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
   });
 
-  test('shows each block once, and a later one of the same kind again', () => {
+  test('show each block once, and a later one of the same kind again', () => {
     const stepLines = createStepLines(paint, fixes);
     const state = begun(config());
     const blocked = (since: number) =>
@@ -87,7 +87,7 @@ describe('the lines of recorded steps', () => {
     );
   });
 
-  test('shows only the last lines when a run is joined late', () => {
+  test('show only the last lines when a run is joined late', () => {
     const lines = ['1', '2', '3', '4', '5', '6', '7'];
     expect(lastLines(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
     expect(lastLines(['1'], paint)).toEqual(['1']);
@@ -183,7 +183,7 @@ describe('the header', () => {
 });
 
 describe('formats', () => {
-  test('counts, times, and costs are short', () => {
+  test('are short for counts, times, and costs', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
     expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(formatDuration)).toEqual([
       '0.4 s',
@@ -202,24 +202,24 @@ describe('formats', () => {
     );
   });
 
-  test('NO_COLOR takes precedence over FORCE_COLOR', () => {
+  test('let NO_COLOR take precedence over FORCE_COLOR', () => {
     expect(isColorWanted({ FORCE_COLOR: '1' })).toBe(true);
     expect(isColorWanted({ FORCE_COLOR: '0' })).toBe(false);
     expect(isColorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
   });
 
-  test('a command to copy uses the same server and queue', () => {
+  test('include the server and queue in a command to copy', () => {
     const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
     expect(nextCommand({ options }, 'attach x')).toMatch(
       / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
     );
   });
 
-  test('control characters are escaped; line breaks stay', () => {
+  test('escape control characters, except line breaks', () => {
     expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb\\u001b[31m\\u202ec\\u000d');
   });
 
-  test('the closing call at a limit is shown', () => {
+  test('show the closing call at a limit', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });

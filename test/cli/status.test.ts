@@ -102,15 +102,15 @@ async function asked(id: string): Promise<RunStatus> {
 }
 
 /**
- * The fields that the command and the query must agree on. The command's `doing` is more precise, and it
- * reads events that the run has yet to process.
+ * The fields that the command and the query must agree on. The command's `doing` is more precise,
+ * and it reads events that the run has yet to process.
  */
 function shared(told: RunStatus): Partial<RunStatus> {
   const { doing: _, historyLength: __, pending, ...rest } = told;
   return { ...rest, pending: pending.map((each) => ({ ...each, fix: '' })) };
 }
 
-describe('the status of a living run', () => {
+describe('the status of an open run', () => {
   test('names the current model call, like the query', async () => {
     const { handle, gate } = await begin('hold');
     await gate.reached;
@@ -171,7 +171,7 @@ describe('the status of a living run', () => {
     await rig.end(handle);
   });
 
-  test('asks the person for a decision, with the idempotency key', async () => {
+  test('shows the decision that a person has to make, with the idempotency key', async () => {
     const { handle } = await begin('pay');
     const id = handle.workflowId;
     await until(handle, 'waiting_decision');
@@ -284,7 +284,7 @@ describe('without a worker', () => {
     await rig.client.workflow.getHandle(id).terminate();
   });
 
-  test('a worker that was killed on this machine is known to have ended', async () => {
+  test('a worker that was killed on this machine is recognized as dead', async () => {
     const QUEUE = `${rig.taskQueue}-killed`;
     const worker = await workerChild({ ADDRESS: inject('temporalAddress'), QUEUE, LEDGER: '' });
     const seen = vi.waitFor(

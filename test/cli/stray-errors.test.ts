@@ -149,7 +149,7 @@ describe('an error that a function raises outside its promise', () => {
   });
 });
 
-test('an error that belongs to no function ends the process with a message', async () => {
+test('an error outside of any function ends the process with a message', async () => {
   const folder = await mkdtemp(join(command.folder, 'stray-'));
   const agents = `agents: [defineAgent({ name: 'a', instructions: 'x', model: 'demo' })]`;
   await writeFile(

@@ -101,7 +101,7 @@ describe('the transcript of a run', () => {
   });
 });
 
-describe('the text output', () => {
+describe('the text output of a transcript', () => {
   test('is a dialogue with truncated results and the omitted sizes', async () => {
     const lines = (await ask()).stdout.split('\n');
     const heads = lines.filter((line) => line.startsWith('#'));
@@ -131,7 +131,7 @@ describe('the text output', () => {
     expect(whole.messages[3]?.text).toBe(LARGE);
   });
 
-  test('is what the model saw if the blob store is elsewhere, with a note', async () => {
+  test('is what the model saw if the blob store is unavailable, with a note', async () => {
     const { stdout, stderr } = await ask(
       { full: true },
       { json: true, home: join(rig.home, 'elsewhere') },

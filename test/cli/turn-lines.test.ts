@@ -14,7 +14,7 @@ import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
 const fixes = { run: 'x', resume: 'resume x' };
-/** Moves the cursor and turns the direction of reading, where it is obeyed. */
+/** Moves the cursor and reverses the reading direction in terminals that support it. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';
 
@@ -49,7 +49,7 @@ const live = (state: RunState, rest: Partial<Projection> = {}): string =>
   liveLine(view(state, rest), { now: 0, attempts: new Map(), paint, run: 'x' });
 
 describe('the lines of an open run', () => {
-  test('tell each further turn by its message, and what joins it', () => {
+  test('show each later turn with its message, and the messages that join it', () => {
     const stepLines = createStepLines(paint, fixes);
     const first = after(opened(), ...replied('one'));
     expect(stepLines(view(first))).toEqual([]);

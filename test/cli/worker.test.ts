@@ -44,7 +44,7 @@ describe('worker', () => {
       namespace: 'default',
       agents: ['files'],
     });
-    // What the worker had not recorded any more is done by the run itself.
+    // The run repeats whatever the worker no longer recorded.
     const { code, stdout } = await run.ended;
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'worked\n' });
     expect(stub.requestCount).toBe(1);

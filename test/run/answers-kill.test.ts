@@ -9,7 +9,7 @@ import { CONTRACT_ANSWERS, contractAnswer } from '../support/contract-agent.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
 
-/** Where the worker is killed: while the nth answer is awaited, or some ms after it went out. */
+/** Where the worker is killed: while the nth answer is pending, or some ms after it was sent. */
 interface KillPoint {
   readonly where: 'in' | 'after';
   readonly nth: number;
@@ -27,7 +27,7 @@ const POINTS: readonly KillPoint[] = [
 const ATTEMPTS = CONTRACT_ANSWERS.length;
 
 interface Told extends Ended {
-  /** The requests as they came, byte for byte. */
+  /** The requests as they arrived, byte for byte. */
   readonly bodies: readonly string[];
 }
 
@@ -44,7 +44,9 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** One run on a worker of its own, killed at the point, carried on by a second worker. */
+/**
+ * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
+ */
 async function runWithKill(point: KillPoint | null): Promise<Told> {
   const stub = await startStub();
   const queue = `answers-kill-${randomUUID()}`;
@@ -75,7 +77,7 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
   });
   if (point !== null) {
     await reached;
-    // The moment itself is what differs, not a wait for something.
+    // The delay itself varies; it does not wait for anything.
     await pause(point.delayMs);
     await first.kill();
     second = await workerHere(env);
@@ -97,8 +99,8 @@ const said = ({ projection }: Ended): readonly string[] =>
     return `${message.n} ${message.role}${side ? ' aside' : ''}: ${message.text}`;
   });
 
-describe('a worker killed by SIGKILL in a repair', () => {
-  test('is missed by nobody when it is not killed', () => {
+describe('a worker killed by SIGKILL during a repair', () => {
+  test('serves as the baseline when it is not killed', () => {
     expect(undisturbed.outcome).toMatchObject({
       status: 'completed',
       output: { name: 'Ann', age: 40 },
@@ -119,10 +121,11 @@ describe('a worker killed by SIGKILL in a repair', () => {
       expect(told.outcome).toEqual(undisturbed.outcome);
       expect(said(told)).toEqual(said(undisturbed));
       expect(modelCalls(told)).toBe(ATTEMPTS);
-      // The second worker knows the branch from the workflow alone: its requests are the same bytes.
+      // The second worker knows the branch from the workflow alone: its requests have the same
+      // bytes.
       expect([...new Set(told.bodies)]).toEqual(undisturbed.bodies);
       const repeated = told.bodies.filter((body, index) => told.bodies.indexOf(body) !== index);
-      // Only what was in flight at the kill may come twice; a call held open surely does.
+      // Only what was in flight at the kill may occur twice; a call that was held open always does.
       const inFlight = undisturbed.bodies[point.nth - 1];
       if (point.where === 'in') expect(repeated).toEqual([inFlight]);
       else expect(repeated.length).toBeLessThanOrEqual(1);

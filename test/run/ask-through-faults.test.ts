@@ -17,7 +17,7 @@ import { workerChild } from '../support/worker-child.js';
 
 const { freshHome } = serverHomes();
 
-test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {
+test('a message reaches the other worker if one of two is frozen, and is an error if both are', async () => {
   const [stub, home] = [await startStub(), await mkdtemp(join(tmpdir(), 'perdure-frozen-'))];
   stub.answer(() => reply.text('here'));
   const taskQueue = `frozen-${randomUUID()}`;
@@ -36,7 +36,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
   await client.ask(id, 'first', { start });
   await client.result(id, { turn: 1 });
 
-  // It holds the run in its memory, so the server asks it first.
+  // This worker has the run in its cache, so the server tries it first.
   process.kill(one.pid, 'SIGSTOP');
   const two = await workerChild({ ...env, PERDURE_HOME: home });
   onTestFinished(() => two.kill());
@@ -71,7 +71,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
   expect(said).toEqual(['first', 'second', 'third']);
 }, 180_000);
 
-test('a message to a run without a worker survives the death of the server, and is one turn', async () => {
+test('a message to a run without a worker survives a kill of the server, and is one turn', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   const rig = await createRig(before.address);

@@ -75,7 +75,7 @@ describe('an open run', () => {
     ]);
   });
 
-  test('takes its first message with its start', async () => {
+  test('receives its first message with its start', async () => {
     const { handle, receipt } = await startWith(rig, { agent: 'clerk', open: true }, 'hello');
     expect(receipt).toEqual({ turn: 1 });
     expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: hello' });
@@ -88,7 +88,7 @@ describe('an open run', () => {
     expect(again.receipt).toEqual({ turn: 2 });
   });
 
-  test('goes on through many segments without losing, doubling or renumbering a message', async () => {
+  test('continues through many segments without losing, repeating, or renumbering a message', async () => {
     const turns = 12;
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 2 (1)' });
     for (let turn = 2; turn <= turns; turn += 1) {
@@ -112,7 +112,7 @@ describe('an open run', () => {
     );
   });
 
-  test('goes on in a new segment in the middle of a turn', async () => {
+  test('continues in a new segment in the middle of a turn', async () => {
     const name = `steps 23 ${randomUUID()}`;
     const { outcome, handle } = await rig.run({ agent: 'clerk', message: name });
     expect(outcome).toMatchObject({ status: 'completed', answer: `done: ${name}`, steps: 24 });
@@ -127,7 +127,7 @@ describe('an open run', () => {
     for (const { messages } of requests) expect(messages).toEqual(last.slice(0, messages.length));
   });
 
-  test('that nobody disturbs has a status of its own', async () => {
+  test('has a distinct status while it waits for a message', async () => {
     const handle = await rig.start({ agent: 'clerk', message: 'one', open: true });
     await untilStatus(handle, 'waiting_message');
     expect(await statusOf(handle)).toMatchObject({ status: 'waiting_message', turn: 1 });

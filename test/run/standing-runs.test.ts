@@ -63,7 +63,7 @@ const model: Model = {
 const models = { m: model };
 const resultsIn = ({ messages }: ModelRequest): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
-/** Asks for these calls first, and answers when it has their results. */
+/** Makes these calls first, and answers when it has their results. */
 const calling =
   (...calls: readonly [string, Record<string, string>][]): Answer =>
   (request) =>
@@ -71,7 +71,7 @@ const calling =
       ? replyCalls(calls.map(([name, given]) => ({ name, arguments: given })))
       : replyText('done');
 
-/** Texts with this word cannot be read while they are in it. */
+/** Texts with a word in this set cannot be read. */
 const lost = new Set<string>();
 let reads = 0;
 function losing(files: BlobStore): BlobStore {
@@ -121,8 +121,8 @@ async function lastRunId(handle: WorkflowHandle): Promise<string> {
   return (await handle.describe()).runId;
 }
 
-describe('a blocked run goes over into a new segment', () => {
-  test('as often as its segment is full, blocked for the same reason, and ends when it is fixed', async () => {
+describe('a blocked run continues in a new segment', () => {
+  test('whenever its segment is full, blocked for the same reason, and ends when the cause is fixed', async () => {
     let isDown = true;
     let calls = 0;
     answers.set('down', () => {
@@ -154,7 +154,7 @@ describe('a blocked run goes over into a new segment', () => {
     expect(segments[0]?.history.events?.length).toBeLessThan(120);
   });
 
-  test('while it waits for a blob, which the next segment goes on waiting for', async () => {
+  test('while it waits for a blob, which the next segment waits for too', async () => {
     lost.add('vanished');
     answers.set('storage', calling(['look', { at: 'a' }]));
     const context = { notes: 'vanished'.repeat(200) };
@@ -204,7 +204,7 @@ describe('a blocked run goes over into a new segment', () => {
     ).toEqual(['it went out', 'seen a']);
   });
 
-  test('and is found by a worker that has the tool, with others beside it that do not', async () => {
+  test('and is found by a worker that has the tool, among others that lack it', async () => {
     const own = await newRig();
     const door = gate();
     answers.set('moved', async (request) => {
@@ -228,8 +228,8 @@ describe('a blocked run goes over into a new segment', () => {
   });
 });
 
-describe('a run of an agent that no worker knows', () => {
-  test('is blocked with the nearest names, and goes on by itself when a worker has it', async () => {
+describe('a run of an agent that no worker has', () => {
+  test('is blocked with the nearest names, and continues by itself when a worker has it', async () => {
     const handle = await rig.start({ agent: 'clark', message: 'hello', open: true });
     const status = await blocked(handle);
     expect(status).toMatchObject({ agent: 'clark', reason: 'agent_missing', outcome: null });
@@ -252,7 +252,7 @@ describe('a run of an agent that no worker knows', () => {
   });
 });
 
-/** Cancels, and expects that the run, its memo and its readers agree on it. */
+/** Cancels, and expects that the run, its memo, and its readers agree on it. */
 async function expectCancelled(handle: WorkflowHandle, turn: number | null = 1): Promise<void> {
   await handle.cancel();
   await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
@@ -286,7 +286,7 @@ describe('a cancel takes effect', () => {
       { timeout: 40_000, interval: 50 },
     );
     await ask(handle, 'one');
-    // An update that the run has not accepted yet would be rejected as one of a run that is not found.
+    // An update that the run has not accepted yet would be rejected because the run is not found.
     const limits = await handle.startUpdate('setLimits', {
       args: [{ steps: 3 }],
       waitForStage: 'ACCEPTED',
@@ -295,13 +295,13 @@ describe('a cancel takes effect', () => {
     await expect(limits.result()).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
   });
 
-  test('while no worker knows its agent', async () => {
+  test('while no worker has its agent', async () => {
     const handle = await rig.start({ agent: 'nobody', message: 'go' });
     await blocked(handle);
     await expectCancelled(handle);
   });
 
-  test('while it forks, while a segment is left, and while the archive is down', async () => {
+  test('while it forks, while a segment ends, and while the archive is down', async () => {
     const own = await newRig();
     const [hang, store] = [gate(), gate()];
     const files = fileBlobStore(own.home);
@@ -322,7 +322,8 @@ describe('a cancel takes effect', () => {
       read: async () => '',
     };
     await own.worker([agent()], { models, archive, blobs, segment: { steps: 1, bytes: 1e9 } });
-    // What cannot be archived is told by the history; nothing waits for a store that is down.
+    // What cannot be archived is read from the history; the run does not wait for a store that is
+    // down.
     const open = await own.start({ agent: 'clerk', message: 'hi', open: true });
     expect(await outcomeOf(open, 1)).toMatchObject({ answer: 'done' });
     await ask(open, 'more');
