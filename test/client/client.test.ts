@@ -92,8 +92,8 @@ describe('a task run', () => {
   });
 });
 
-describe('a wait', () => {
-  test('ends with the signal, and the run goes on', async () => {
+describe('a wait for a result', () => {
+  test('ends with the signal, and the run continues', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const gone = new AbortController();
     const waiting = client.result(run, { signal: gone.signal });
@@ -119,7 +119,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('has results of turns in earlier segments, of the latest turn, and of no other turn', async () => {
+  test('has results of turns in earlier segments and of the latest turn, but of no unknown turn', async () => {
     const id = newId();
     for (let turn = 1; turn <= 14; turn += 1) {
       const message = `message ${turn}`;
@@ -170,7 +170,7 @@ describe('an open run', () => {
     await expect(client.status(id)).rejects.toThrow('there is no run');
   });
 
-  test('takes concurrent messages, each in one turn', async () => {
+  test('accepts concurrent messages, each in one turn', async () => {
     const id = newId();
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
@@ -188,7 +188,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('is paused and resumed, and gets limits', async () => {
+  test('can be paused and resumed, and accepts limits', async () => {
     const id = newId();
     await client.ask(id, 'one', { start });
     await client.result(id);

@@ -19,7 +19,7 @@ async function start(suffix: string, tags?: readonly string[]): Promise<string> 
   return id;
 }
 
-/** Returns the last parts of the ids of a page, in the order of the alphabet. */
+/** Returns the last parts of the ids of a page, in alphabetical order. */
 async function found(filter: Partial<ListFilter>): Promise<readonly string[]> {
   const { rows } = await client.list({ agent, ...filter });
   return rows.map(({ id }) => id.split('-').at(-1) ?? '').toSorted();
@@ -97,7 +97,7 @@ describe('the filters of a list', () => {
 });
 
 describe('the pages of a list', () => {
-  test.each([1, 2, 5, 7])('of at most %d rows have every run once', async (limit) => {
+  test.each([1, 2, 5, 7])('of at most %d rows contain every run once', async (limit) => {
     expect(await pages({}, limit)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
     expect(await pages({ tag: 'red', since: '1h' }, limit)).toEqual(['a1', 'a2', 'b1']);
   });
@@ -109,7 +109,7 @@ describe('the pages of a list', () => {
     expect((await client.list({ ...ours, limit: 4 })).cursor).toEqual(expect.any(String));
   });
 
-  test('a cursor is refused if it is damaged, or for another list', async () => {
+  test('are refused with a cursor that is damaged, or from another list', async () => {
     const { cursor } = await client.list({ agent, limit: 2 });
     const text = cursor ?? '';
     const damaged = 'cursor: expected the cursor of a list, got';

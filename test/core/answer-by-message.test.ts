@@ -39,7 +39,7 @@ const says = (message: string, rest: object = {}) =>
 const actions = (state: RunState): readonly string[] =>
   planIn(state.graph?.values ?? {}, 'plan').actions.map(({ id }) => id);
 
-describe('a question of the graph', () => {
+describe('a question of a graph', () => {
   const state = waiting({});
 
   test('is shown with its choices', () => {
@@ -69,7 +69,7 @@ describe('a question of the graph', () => {
     ]);
   });
 
-  test('is answered by a nameless message, too, and by one that comes as a signal', () => {
+  test('is answered by an anonymous message, too, and by one that arrives as a signal', () => {
     expect(after(state, says('yes')).decisions?.[0]).not.toHaveProperty('by');
     const input = { message: 'Yes.', id: 's1' };
     const signaled = after(state, { type: 'signal', name: 'message', input, at: 9 });
@@ -93,7 +93,7 @@ describe('a question of the graph', () => {
     expect(requestOf(strict, CALL).id).toBe('r1');
   });
 
-  test('is answered by the same message once', () => {
+  test('is answered only once by the same message', () => {
     const answered = after(state, says('yes'));
     expect(after(answered, says('yes')).decisions).toHaveLength(1);
   });
@@ -102,14 +102,14 @@ describe('a question of the graph', () => {
 describe('a plan of the graph', () => {
   const state = waiting({ plan: 'plan' });
 
-  test('is executed as it is after an approval', () => {
+  test('is executed unchanged after an approval', () => {
     const yes = after(state, decision(state, 'approve', {}, { name: CALL }));
     expect(actions(yes)).toEqual(['a1', 'a2']);
     expect(yes.graph?.confirmed).toBeDefined();
     expect(yes.decisions).toMatchObject([{ as: 'approve', call: CALL }]);
   });
 
-  test('loses all its actions by a denial', () => {
+  test('loses all its actions with a denial', () => {
     const no = after(state, decision(state, 'deny', {}, { name: CALL }));
     expect(actions(no)).toEqual([]);
   });
@@ -121,7 +121,7 @@ describe('a plan of the graph', () => {
   });
 });
 
-test('a question that nobody answers in time is denied', () => {
+test('a question that is not answered in time is denied', () => {
   const state = waiting({ expiresMs: 60_000 }, { open: false });
   expect(requestOf(state, CALL)).toMatchObject({ expiresAt: 60_005, onExpiry: 'deny' });
   expect(after(state, { type: 'clock', at: 60_004 })).toEqual(state);

@@ -23,7 +23,9 @@ import { asks, config, says, SHORT } from '../support/scripts.js';
 import { effectsOf } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
 
-/** An answer as the activity records it: it fits the contract, or has the problem for the model. */
+/**
+ * An answer as the activity records it: it matches the schema, or has the problem for the model.
+ */
 function answers(text: string, isValid: boolean): RecordedReply {
   const parsed = isValid
     ? ({ ok: true, output: { read: text } } as const)
@@ -265,7 +267,7 @@ describe('an open run whose answers have a contract', () => {
     );
   });
 
-  test('returns an accepted output, or says why there is none', async () => {
+  test('returns an accepted output, or explains why there is none', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { turns } = await play(given);

@@ -85,18 +85,18 @@ describe('the artifacts of a run', () => {
     expect(names(taken.state)).toEqual(['a_2', 'a_3']);
   });
 
-  test('with a name that only looks numbered leave the plain name free', () => {
+  test('with a name that looks numbered leave the plain name free', () => {
     const state = having([made('report_2024', '1')], [made('report', '2'), made('report', '1')]);
     expect(names(state)).toEqual(['report_2024', 'report', 'report_2']);
     expect(texts(state)[1]).toContain('[artifact "report": ');
-    // A tool has given the next numbered name itself.
+    // A tool has used the next numbered name itself.
     const taken = having([made('a', '1'), made('a_2', '2'), made('a', '3'), made('a', '4')]);
     expect(names(taken)).toEqual(['a', 'a_2', 'a_3', 'a_4']);
     const large = having([made('a_999999', '1'), made('a', '2'), made('a', '3'), made('a', '4')]);
     expect(new Set(names(large)).size).toBe(4);
   });
 
-  test('are the newest 300 at most, and fit what a segment can pass on', () => {
+  test('are the newest 300 at most, and fit into what a segment can pass on', () => {
     const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
     expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
     const wide = many.map(([one]) => [{ ...one!, summary: '€'.repeat(300) }]);
@@ -127,7 +127,7 @@ describe('the artifacts of a run', () => {
     expect(texts(state)[0]).toContain('[artifact "a": ');
   });
 
-  test('are listed from the state, newest first, without counting as a call', () => {
+  test('are listed from the state, newest first, and the list does not count as a call', () => {
     const listed = (state: RunState): string => {
       const reply = asks(['list_artifacts']);
       const next = reduce(state, { type: 'model-replied', reply, at: 0 });

@@ -37,7 +37,7 @@ interface Listing {
   readonly hint: string;
 }
 
-/** Returns the answer of `discover_tools`; fails if it refuses. */
+/** Returns the answer of `discover_tools`; fails if the call is refused. */
 function discover(asked: JsonObject, tools = TOOLS): Listing {
   const answer = answerQuestion({ tools }, 'discover_tools', asked);
   if (!answer.ok) throw new Error(answer.message);
@@ -89,7 +89,7 @@ describe('discover_tools', () => {
       ['find_mail', 'find_order', 'list_orders', 'send_mail'],
     ],
     ['a text for a list of one', { categories: 'orders' }, ['find_order', 'list_orders']],
-  ])('takes %s', (_name, asked, expected) => {
+  ])('accepts %s', (_name, asked, expected) => {
     expect(names(asked)).toEqual(expected);
   });
 
@@ -232,7 +232,7 @@ describe('a prompt with a catalog', () => {
   });
 });
 
-describe('a call by invoke_tool', () => {
+describe('a call through invoke_tool', () => {
   test.each<[JsonObject, JsonObject]>([
     [{ tool: 'look', arguments: { at: 'x' } }, { at: 'x' }],
     [{ name: 'look', parameters: '{"at":"x"}' }, { at: 'x' }],
@@ -255,7 +255,7 @@ describe('a call by invoke_tool', () => {
   });
 });
 
-describe('calls to the catalog', () => {
+describe('calls of the catalog', () => {
   const replied = (
     tools: readonly ToolDefinition[],
     ...calls: readonly [string, unknown][]
@@ -268,7 +268,7 @@ describe('calls to the catalog', () => {
   const toolTexts = ({ transcript }: RunState): readonly string[] =>
     transcript.messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
-  test('are answered at once, without counting as tool calls or results of the turn', () => {
+  test('are answered at once, and do not count as tool calls or results of the turn', () => {
     const state = replied(TOOLS, ['discover_tools', {}], ['tool_schema', { name: 'find_mail' }]);
     expect(toolTexts(state)).toHaveLength(2);
     expect(state.turn).toMatchObject({
@@ -281,7 +281,7 @@ describe('calls to the catalog', () => {
     );
   });
 
-  test('of one message get answers of limited size', () => {
+  test('in one message get answers of limited size', () => {
     const large = toolDefinition('large', 'read', {
       parameters: { type: 'object', description: 'x'.repeat(40_000) },
     });

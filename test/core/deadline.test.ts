@@ -28,7 +28,7 @@ describe('the deadline of a turn', () => {
     expect(nextActionAt(run, NEVER_FULL, 200)).toEqual({ type: 'interrupt', by: 'wallMs' });
   });
 
-  test('that has passed takes effect before what else happens then', () => {
+  test('that has passed precedes other events of the same time', () => {
     const calling = after(turn, scheduled(model()));
     const late = after(calling, completed(model(), says('late'), 100));
     expect(late.turn.interruption).toBe('wallMs');
@@ -68,7 +68,7 @@ describe('the deadline of a run', () => {
     });
   });
 
-  test('comes after that of the turn, or before', () => {
+  test('is independent of that of the turn, and either may come first', () => {
     expect(nextDeadline(both)).toEqual({ at: 100, of: 'turn' });
     const reached = { ...both, turn: { ...both.turn, limit: 'wallMs' as const } };
     expect(nextDeadline(reached)).toEqual({ at: 250, of: 'run' });

@@ -40,7 +40,7 @@ describe('an approval', () => {
     ]);
   });
 
-  test('with a grant lets the same call of a later step begin without asking', () => {
+  test('with a grant lets the same call of a later step begin without a request', () => {
     const state = approval();
     const grant = { scope: 'same_call' };
     const yes = after(state, decision(state, 'approve', { grant, by: 'ann' }, { at: 4 }));
@@ -66,7 +66,7 @@ describe('an approval', () => {
     expect(nextAction(other).type).toBe('raise-requests');
   });
 
-  test('still holds when the call is made again after its outcome was unknown', () => {
+  test('still applies when the call is retried after its outcome was unknown', () => {
     const state = approval('pay');
     const yes = after(state, decision(state, 'approve'));
     const lost = after(yes, scheduled(toolTask(yes, 0)), failed(toolTask(yes, 0), 'gone'));
@@ -87,7 +87,7 @@ describe('a denial', () => {
     [{}, 'not executed: a person denied it"'],
     [{ note: '' }, 'not executed: a person denied it"'],
     [{ note: 'too dear' }, 'not executed: a person denied it: too dear"'],
-  ])('tells the model why as far as the person says: %j', (rest, text) => {
+  ])('gives the model the reason, as far as the person stated one: %j', (rest, text) => {
     const state = approval();
     expect(results(after(state, decision(state, 'deny', rest)))[0]).toContain(text);
   });
@@ -141,7 +141,7 @@ describe('an edit', () => {
     expect(state.decisions).toMatchObject([{ request: 'r1', as: 'edit', by: 'ann', at: 0 }]);
   });
 
-  test('asks anybody, for any length of time, if the rules say no more than no', () => {
+  test('has no deciders and no time limit if the rules only deny', () => {
     const state = approval();
     const fact = decision(state, 'edit', { arguments: { n: 2 } });
     const denies: Verdict = { then: 'deny', why: 'never so many' };
@@ -157,7 +157,7 @@ describe('an edit', () => {
 describe('an answer', () => {
   const result = { text: 'sunny', output: 'sunny' };
 
-  test('by a person in place of the tool says so to the model, and is no execution', () => {
+  test('by a person instead of the tool is marked as such for the model, and is not an execution', () => {
     const state = approval();
     const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
       ok: true,
@@ -171,7 +171,7 @@ describe('an answer', () => {
     expect(done.decisions).toMatchObject([{ as: 'answer', call: ID }]);
   });
 
-  test('to a tool that its user executes is the result of the call', () => {
+  test('to a tool that the caller executes is the result of the call', () => {
     const tools = [toolDefinition('ui', 'keyed', { kind: 'client' })];
     const state = acted(asked('ui', {}, begun(config({ tools }))));
     expect(requestOf(state).kind).toBe('client_tool');
@@ -186,7 +186,7 @@ describe('an answer', () => {
   });
 });
 
-test('a run bears every decision about every call that asks', () => {
+test('a run tolerates every decision about every call that needs approval', () => {
   const words = ['approve', 'deny', 'edit', 'answer', 'happened', 'retry', 'abandon', 'accept'];
   const lost = after(
     asked('pay'),

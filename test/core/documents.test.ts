@@ -53,7 +53,7 @@ describe('a turn of an agent that retrieves', () => {
     expect([retrievals, outcomeOf(state)?.status]).toEqual([1, 'completed']);
   });
 
-  test('ends if the retrieval fails, and says why', async () => {
+  test('ends if the retrieval fails, with the reason', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
     expect(outcomeOf(state)).toMatchObject({
@@ -85,7 +85,7 @@ describe('a turn of an agent that retrieves', () => {
     expect(retrievals).toBe(1);
   });
 
-  test('keeps documents that arrived in spite of an interruption', async () => {
+  test('keeps documents that arrived despite an interruption', async () => {
     const documents = [{ text: document('a') }];
     const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
     expect(outcomeOf(state)?.status).toBe('cancelled');

@@ -10,7 +10,7 @@ import { asks, begun, config } from '../support/scripts.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 
-describe('an approval with a time', () => {
+describe('an approval with a time limit', () => {
   const verdict = { then: 'ask', why: 'a rule', expires: 3_600_000 } as const;
   const state = acted(asked('put', { verdict }), 10_000);
 
@@ -19,7 +19,7 @@ describe('an approval with a time', () => {
     expect(after(state, clock(3_609_999))).toEqual(state);
   });
 
-  test('is denied then, and the model and the operator learn why', () => {
+  test('is denied then, and the model and the operator get the reason', () => {
     const late = after(state, clock(3_610_000));
     expect(late.work).toEqual([]);
     expect(results(late)).toEqual([
@@ -29,11 +29,11 @@ describe('an approval with a time', () => {
       { what: 'resolve', id: '', at: 3_610_000, request: 'r1', call: ID, as: 'expired' },
     ]);
     expect(late.turn.denials).toBe(1);
-    // However late the run notices it, it says how long it has waited for people.
+    // However late the run processes the expiry, it reports how long it has waited for people.
     expect(results(after(state, clock(9_999_000)))).toEqual(results(late));
   });
 
-  test('is too late for a decision at that time', () => {
+  test('rejects a decision at that time as too late', () => {
     const late = after(state, decision(state, 'approve', {}, { at: 3_610_000 }));
     expect(late.decisions?.map(({ as }) => as)).toEqual(['expired']);
   });
@@ -45,12 +45,12 @@ function atLimit(rest: Parameters<typeof config>[0] = {}): RunState {
   return acted(replied(state, asks(['nothing'])), 7);
 }
 
-describe('a limit about which a run asks', () => {
+describe('a request about a limit', () => {
   const state = atLimit();
   const resolve = (as: string, rest: object = {}): RunState =>
     after(state, decision(state, as, rest, { name: 'limit', at: 9 }));
 
-  test('is shown with what was used of it', () => {
+  test('shows the limit with its usage', () => {
     expect(requestOf(state, 'limit')).toMatchObject({
       id: 'r1',
       kind: 'limit',
@@ -63,7 +63,7 @@ describe('a limit about which a run asks', () => {
     expect(nextAction(state)).toEqual({ type: 'await-decision' });
   });
 
-  test('that is raised lets the turn go on', () => {
+  test('continues the turn if the limit is raised', () => {
     const raised = resolve('raise', { arguments: { steps: 2 }, by: 'ann' });
     expect(raised.config.limits.turn).toMatchObject({ steps: 3 });
     expect(raised.work).toEqual([]);
@@ -73,7 +73,7 @@ describe('a limit about which a run asks', () => {
     ]);
   });
 
-  test('on what the calls of a message have used up is lifted, too', () => {
+  test('also raises a limit that the calls of a message have used up', () => {
     const calls = begun(config({ onLimit: 'ask', limits: { toolCalls: 1 } }));
     const over = replied(calls, asks(['look', { n: 1 }], ['look', { n: 2 }]));
     const result = { id: ID, ok: true, text: 'seen', executed: true };
@@ -85,13 +85,13 @@ describe('a limit about which a run asks', () => {
     expect(nextAction(raised)).toMatchObject({ type: 'call-model', closing: false });
   });
 
-  test('is asked about again if it is raised by nothing', () => {
+  test('is repeated if the limit is raised by nothing', () => {
     const raised = resolve('raise');
     expect(raised.config.limits.turn.steps).toBe(1);
     expect(nextAction(raised)).toMatchObject({ type: 'ask-limit' });
   });
 
-  test('that stands closes the turn, and is not asked about again', () => {
+  test('closes the turn if the limit is not raised, and is not repeated', () => {
     const stopped = resolve('stop');
     expect(stopped.work).toEqual([]);
     expect(openRequests(stopped, 'run')).toEqual([]);
@@ -100,7 +100,7 @@ describe('a limit about which a run asks', () => {
     expect(stopped.decisions?.[0]).not.toHaveProperty('call');
   });
 
-  test('with a time stands when it is over', () => {
+  test('does not raise the limit if it expires', () => {
     const reason: StopReason = 'steps';
     const request = {
       kind: 'limit',

@@ -8,7 +8,7 @@ import { node } from '../support/graph-agent.js';
 import { asks, config, says } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 
-/** Runs a graph whose model replies by a script; returns its last state and the tools that were executed. */
+/** Runs a graph whose model replies by a script; returns its last state and the executed tools. */
 async function run(
   nodes: readonly GraphNode[],
   script: readonly RecordedReply[],
@@ -52,7 +52,7 @@ test('a decision is executed by the node of its tool', async () => {
   expect(outcomeOf(state)).toMatchObject({ output: { answer: 'found' } });
 });
 
-test('a tool without an exit is not executed, although another node has it', async () => {
+test('a tool without an exit is not executed, even if another node has it', async () => {
   const { state, executed } = await run(
     [
       node('decide', { kind: 'decide' }, { look: 'put', text: 'end' }),
@@ -79,7 +79,7 @@ test('a decision that leads to another node is not executed, and its call has a 
   expect(outcomeOf(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
 });
 
-test('an unknown tool leaves the model to decide again', async () => {
+test('an unknown tool lets the model decide again', async () => {
   const { state } = await run(
     [node('decide', { kind: 'decide' }, { look: 'end', text: 'end' })],
     [asks(['nothing']), says('well')],

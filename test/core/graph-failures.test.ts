@@ -68,7 +68,7 @@ describe('a call of a node that was denied', () => {
     { done: 'end', failed: 'put', capped: 'end' },
   );
 
-  test('is not asked for again in the turn, and ends it when it comes a third time', () => {
+  test('is not requested again in the turn, and ends the turn at the third attempt', () => {
     const verdict = { then: 'ask', why: 'a rule' } as const;
     const judge = (state: RunState): RunState => {
       const task = toolTask(state, 0);
@@ -82,7 +82,7 @@ describe('a call of a node that was denied', () => {
     const result = { id, ok: false, text: 'no', denied: true, executed: false } as const;
     const denied = reduce(first, { type: 'call-finished', result, at: 3 });
     expect(denied.turn).toMatchObject({ denials: 1, limit: null });
-    // The same call gets its result as the node begins.
+    // The same call gets its result when the node begins.
     const second = begin(denied);
     expect(second.turn).toMatchObject({ denials: 2, limit: null });
     expect(begin(second).turn).toMatchObject({ denials: 3, limit: 'denied' });
@@ -104,7 +104,7 @@ describe('a newer graph', () => {
   });
 });
 
-describe('a conversation that goes on', () => {
+describe('a conversation that continues', () => {
   const agentNode = (agent: string): Extract<GraphNode, { kind: 'agent' }> => ({
     name: 'ask',
     kind: 'agent',
@@ -114,7 +114,7 @@ describe('a conversation that goes on', () => {
     exits: [{ name: 'done', to: 'end' }],
   });
 
-  test('is that of the same agent only', () => {
+  test('is always that of the same agent', () => {
     const state = withTalk(at(definition([agentNode('clerk')])), 'run-1');
     expect(talkOf(state, agentNode('clerk'))).toBe('run-1');
     expect(talkOf(state, agentNode('boss'))).toBeUndefined();

@@ -177,7 +177,7 @@ describe('a run’s input', () => {
     expect(problemOf(found)).toContain('contextBlob: expected a blob reference');
   });
 
-  test('of any value gives a problem or an input, in whole characters, and never throws', () => {
+  test('of any value gives a problem or an input, never splits a character, and never throws', () => {
     const paths = pathsOf(INPUT);
     const mutated = fc
       .tuple(fc.constantFrom(...paths), rubbish(Object.keys(INPUT)))
@@ -197,7 +197,7 @@ describe('carried state', () => {
     expect(readForm(CARRIED)).toEqual({ form: CARRIED });
   });
 
-  test('of form 1 has its blocked work as a part of the state, which people decide about again', () => {
+  test('of form 1 has its blocked work as part of the state, which people decide about again', () => {
     const { work: _, turn, ...rest } = BEGUN;
     const { phase, limit: __, ...kept } = turn;
     const batch = phase.type === 'acting' ? phase.batch : null;
@@ -313,7 +313,7 @@ describe('a message or a decision', () => {
     );
   });
 
-  test('is quoted cut, but never inside a character', () => {
+  test('is truncated in a quote, but never inside a character', () => {
     expect(isWhole(show(`${'a'.repeat(58)}😀${'b'.repeat(9)}`))).toBe(true);
   });
 });

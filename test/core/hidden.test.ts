@@ -71,7 +71,7 @@ describe('hidden characters', () => {
     expect(show(text)).not.toMatch(RAW);
   });
 
-  test.each(LEGITIMATE)('stay if they are ordinary writing: %s', (_, text) => {
+  test.each(LEGITIMATE)('are unchanged if they are ordinary writing: %s', (_, text) => {
     expect(countHidden(text)).toBe(0);
     expect(printable(text)).toBe(text);
     expect(withoutHidden(text)).toBe(text);
@@ -92,7 +92,7 @@ describe('hidden characters', () => {
     maxLength: 40,
   });
 
-  test('never stay, whatever the text is, and plain text never changes', () => {
+  test('are always replaced, whatever the text is, and plain text never changes', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const shown = printable(text);
@@ -108,7 +108,7 @@ describe('hidden characters', () => {
     );
   });
 
-  test('cannot hide a message: those that stay never follow each other', () => {
+  test('cannot hide a message: those that remain are never adjacent', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(printable(text)).not.toMatch(

@@ -25,7 +25,7 @@ describe('work that begins', () => {
   const task = toolTask(state, 0);
   const missing = after(state, scheduled(task), blocked(task, 'tool_missing', {}, 5));
 
-  test('is blocked as before while it is only probed, and no longer when it is attempted', () => {
+  test('remains blocked while it is only probed, but not when it is attempted', () => {
     const probe = toolTask(state, 0, { blocked: 'tool_missing' });
     expect(workOf(after(missing, scheduled(probe)), 'call_1_1_0')).toMatchObject({
       as: 'probe',
@@ -38,7 +38,7 @@ describe('work that begins', () => {
     });
   });
 
-  test('by a compaction knows which messages it summarizes, in a new segment, too', () => {
+  test('by a compaction knows which messages it summarizes, even in a new segment', () => {
     const compacting = after(start, scheduled(model({ compact: 3 })));
     expect(workOf(compacting, 'model')).toMatchObject({ cut: 3 });
     expect(nextAction(compacting)).toMatchObject({ type: 'compact', cut: 3 });
@@ -66,7 +66,7 @@ describe('archiving', () => {
   });
 });
 
-describe('a node that goes on with its conversation', () => {
+describe('a node that continues its conversation', () => {
   const agent = (rest: object = {}): Extract<GraphNode, { kind: 'agent' }> => ({
     name: 'ask',
     kind: 'agent',
@@ -114,7 +114,7 @@ describe('a node that goes on with its conversation', () => {
   test.each<OutcomeEnd>([
     { status: 'completed', reason: 'answer' },
     { status: 'stopped', reason: 'steps' },
-  ])('continues the run of its agent that has ended so: %j', (end) => {
+  ])('continues the run of its agent that ended with: %j', (end) => {
     const node = agent({ continues: true });
     expect(workOf(after(at(node), scheduled(child)), CALL)).toMatchObject({ child: 'run-7' });
     expect(talkOf(ended(at(node), outcome(end)), node)).toBe('run-7');

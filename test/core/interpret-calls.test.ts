@@ -49,7 +49,7 @@ describe('a call', () => {
     ]);
   });
 
-  test('is not there any more when a late fact about it comes', () => {
+  test('is gone when a late fact about it arrives', () => {
     const state = executing('look');
     const task = toolTask(state, 0);
     const done = after(state, completed(task, { ok: true, text: 'seen' }));
@@ -123,7 +123,7 @@ describe('a call', () => {
     expect(workOf(unknown, ID)).toEqual({ ...asking, request: { ...request, why: 'hm' } });
   });
 
-  test('that was completed by hand with anything else counts as failed', () => {
+  test('that was completed by hand with another result counts as failed', () => {
     const state = executing('pay');
     expect(workOf(after(state, completed(toolTask(state, 0), { ok: 'maybe' })), ID)).toMatchObject({
       phase: 'asking',
@@ -132,7 +132,7 @@ describe('a call', () => {
     expect(results(after(read, completed(toolTask(read, 0), 7)))[0]).toMatch(/tool_error.*by hand/);
   });
 
-  test('that does not start is tried eight times, with growing pauses', () => {
+  test('that does not start is tried eight times, with growing delays', () => {
     let state = executing('pay');
     const task = toolTask(state, 0);
     const starts: unknown[] = [];
@@ -150,7 +150,7 @@ describe('a call', () => {
 });
 
 describe('an interruption', () => {
-  test('cancels a call, and says whether it may have taken effect', () => {
+  test('cancels a call, and reports whether it may have taken effect', () => {
     const read = executing('look');
     expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
     const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
@@ -203,7 +203,7 @@ describe('a canceled activity without an interruption', () => {
   });
 });
 
-test('facts about activities of no run, and of calls that do not exist, mean nothing', () => {
+test('facts about unknown activities and calls are ignored', () => {
   const state = executing('look');
   for (const activity of ['askRun', 'somebody else’s']) {
     const task = { activity, input: {} };

@@ -24,7 +24,7 @@ function ended(rest: Partial<RunState> = {}): RunState {
 }
 
 describe('a turn of an agent with a memory', () => {
-  test('is remembered once, after its end and before all else', () => {
+  test('is remembered once, after its end and before anything else', () => {
     const state = ended();
     expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
     expect(nextAction(state)).toEqual({ type: 'remember' });
@@ -52,7 +52,7 @@ describe('a turn of an agent with a memory', () => {
     expect(outcomeOf(lost)).toEqual(outcomeOf(ended()));
   });
 
-  test('does not keep the next turn from being remembered', () => {
+  test('does not prevent the next turn from being remembered', () => {
     const first = after(ended({ open: true }), scheduled(TASK), completed(TASK, undefined));
     expect(first.turn.remembered).toBe(true);
     const message = { id: 'm2', text: 'more', turn: 2 };

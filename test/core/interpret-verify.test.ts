@@ -44,7 +44,7 @@ describe('the verification of a call', () => {
     expect(nextAction(again).type).toBe('run-calls');
   });
 
-  test('that cannot tell leaves the decision to a person', () => {
+  test('leaves the decision to a person if it does not know', () => {
     const asking = {
       key: 'key 0',
       phase: 'asking',

@@ -48,7 +48,7 @@ describe('an interruption', () => {
     expect(outcomeOf(over)).toMatchObject({ status: 'cancelled', toolCalls: 2 });
   });
 
-  test('says of each call that was not executed why', () => {
+  test('gives each call that was not executed the reason', () => {
     expect(results(interrupt(two(), 'cancel'))).toEqual(
       Array(2).fill('{"error":{"type":"cancelled","message":"cancelled by a person"}}'),
     );
@@ -58,7 +58,7 @@ describe('an interruption', () => {
     expect(late.turn.spent.toolCalls).toBe(0);
   });
 
-  test('counts a call that had begun and waits, unless it did not start or a person was asked first', () => {
+  test('counts a call that had begun and waits, unless it did not start or first needed approval', () => {
     const state = two();
     const [look, put] = [toolTask(state, 0), toolTask(state, 1)];
     const waits = after(
@@ -99,7 +99,7 @@ describe('an interruption', () => {
     expect(outcomeOf(interrupt(closing, 'cancel'))?.status).toBe('cancelled');
   });
 
-  test('drops a repair, and means nothing between turns', () => {
+  test('drops a repair, and has no effect between turns', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
     const repairing = {
       ...start,

@@ -181,7 +181,7 @@ describe('the loop, with random scripts of replies, results, and errors', () => 
     });
   });
 
-  test('gives the same result when it runs again: it is pure', async () => {
+  test('is pure: it gives the same result when it runs again', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         expect((await play(given)).state).toEqual((await play(given)).state);

@@ -68,7 +68,7 @@ describe('a turn', () => {
     expect(texts(state).at(-1)).toContain('not executed');
   });
 
-  test('executes only the first call under that policy, and the model reads so', async () => {
+  test('executes only the first call under that policy, and informs the model', async () => {
     const { state, executed } = await run(config({ toolCalls: 'first' }), [
       asks(['look'], ['put']),
       says('ok'),
@@ -112,7 +112,7 @@ describe('a step cap', () => {
     expect(outcomeOf(state)?.answer).toContain('look 1');
   });
 
-  test('composes an answer without a call if the agent says so', async () => {
+  test('composes an answer without a call if the agent is configured for that', async () => {
     const { state, closings } = await run(
       config({ limits: { steps: 2 }, onLimit: 'compose' }),
       script.slice(0, 2),
@@ -121,7 +121,7 @@ describe('a step cap', () => {
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
-  test('fails without an answer if the agent says so', async () => {
+  test('fails without an answer if the agent is configured for that', async () => {
     const { state } = await run(
       config({ limits: { steps: 2 }, onLimit: 'fail' }),
       script.slice(0, 2),
@@ -161,10 +161,10 @@ describe('the cap of tool calls', () => {
   });
 });
 
-describe('budgets', () => {
+describe('token and cost budgets', () => {
   const price = { input: 1_000, cachedInput: 100, output: 1_000 };
 
-  test('of tokens are reserved before a call and cap its output', async () => {
+  test('on tokens are reserved before a call and cap its output', async () => {
     const caps: (number | null)[] = [];
     const world: World = {
       observe: (_state, action) => {
@@ -178,7 +178,7 @@ describe('budgets', () => {
     expect(caps[0]).toBeLessThan(1_000);
   });
 
-  test('that allow no further call end in a composed answer', async () => {
+  test('that allow no further call end with a composed answer', async () => {
     const { state, closings } = await run(
       config({ limits: { tokens: 430 } }),
       [asks(['look'])],
@@ -188,7 +188,7 @@ describe('budgets', () => {
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'tokens' });
   });
 
-  test('cap the closing call too, or leave it out', async () => {
+  test('cap the closing call too, or omit it', async () => {
     for (let tokens = 60; tokens < 500; tokens += 5) {
       const caps: (number | null)[] = [];
       await runTurn(begun(config({ limits: { tokens, steps: 1 }, tools: [] })), {
@@ -201,19 +201,19 @@ describe('budgets', () => {
     }
   });
 
-  test('in money need a price', async () => {
+  test('on cost need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
   });
 
-  test('in money count what was spent', async () => {
+  test('on cost count what was spent', async () => {
     const { state } = await run(config({ price, limits: { costUsd: 5 } }), [says('hi')]);
     expect(outcomeOf(state)?.usage.costUsd).toBeCloseTo(0.015, 6);
   });
 });
 
-describe('repeats', () => {
-  test('answers an identical once call from the transcript, with a note', async () => {
+describe('repeated calls', () => {
+  test('get the recorded result for an identical once call, with a note', async () => {
     const { state, executed } = await run(config(), [
       asks(['pay', 7]),
       asks(['pay', 7]),
@@ -223,7 +223,7 @@ describe('repeats', () => {
     expect(texts(state)[4]).toMatch(/already done.*call_1_1_0.*pay 1/s);
   });
 
-  test('executes a failed once call again', async () => {
+  test('execute a failed once call again', async () => {
     const { executed } = await run(
       config(),
       [asks(['pay', 7]), asks(['pay', 7]), says('paid')],
@@ -232,13 +232,13 @@ describe('repeats', () => {
     expect(executed).toEqual(['pay', 'pay']);
   });
 
-  test('executes two identical once calls of one message once', async () => {
+  test('execute two identical once calls of one message once', async () => {
     const { state, executed } = await run(config(), [asks(['pay', 7], ['pay', 7]), says('paid')]);
     expect(executed).toEqual(['pay']);
     expect(texts(state)[3]).toContain('identical to call_1_1_0');
   });
 
-  test('ends a turn after three identical reads with identical results', async () => {
+  test('end a turn after three identical reads with identical results', async () => {
     const read = asks(['look', 1]);
     const { state, executed } = await run(
       config(),
@@ -253,26 +253,26 @@ describe('repeats', () => {
     });
   });
 
-  test('counts an identical read once in a message', async () => {
+  test('count an identical read once in a message', async () => {
     const read = asks(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
     const { state } = await run(config(), [read, says('fine')], () => 'same');
     expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
   });
 
-  test('allows a read to poll while its result changes', async () => {
+  test('allow a read to poll while its result changes', async () => {
     const read = asks(['look', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')]);
     expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 5 });
   });
 
-  test('executes a repeated call of a tool that allows it', async () => {
+  test('execute a repeated call of a tool that allows it', async () => {
     const read = asks(['poll', 1]);
     const { state } = await run(config(), [read, read, read, read, says('ready')], () => 'same');
     expect(outcomeOf(state)?.status).toBe('completed');
   });
 });
 
-describe('a mistake of the model', () => {
+describe('an error of the model', () => {
   test('is reported to it: an unknown tool', async () => {
     const { state, executed } = await run(config(), [asks(['nothing']), says('sorry')]);
     expect(executed).toEqual([]);
@@ -306,7 +306,7 @@ describe('ends other than an answer', () => {
     ['refused', 'refused', 'half'],
     ['filtered', 'filtered', 'half'],
   ] as const)(
-    'a reply that ends by %s fails as %s with the text at hand',
+    'a reply that ends by %s fails as %s with the partial text',
     async (finish, reason, answer) => {
       const { state } = await run(config(), [says('half', finish)]);
       expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason, answer });

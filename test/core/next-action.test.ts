@@ -58,7 +58,7 @@ describe('within a turn', () => {
     expect(nextAction(after(off, CANCEL))).toEqual({ type: 'interrupt', by: 'cancel' });
   });
 
-  test('a pause comes before the messages that wait, and they before the next call', () => {
+  test('a pause precedes the waiting messages, and they precede the next call', () => {
     const steered = after(start, update('ask', { message: 'x', mode: 'steer' }));
     expect(typeOf(steered)).toBe('join-messages');
     const paused = after(steered, update('pause'));
@@ -79,7 +79,7 @@ describe('within a turn', () => {
     expect(typeOf(after(start, update('pause')), FULL)).toBe('continue-as-new');
   });
 
-  test('work that is under way goes on', () => {
+  test('work in flight continues', () => {
     expect(nextAction(withWork(start, waiting('model')))).toMatchObject({
       type: 'call-model',
       closing: false,
@@ -100,7 +100,7 @@ describe('within a turn', () => {
     expect(typeOf(withWork(after(start, update('pause')), waiting('model')))).toBe('call-model');
   });
 
-  test('a closing call is left out if nothing is left for it', () => {
+  test('a closing call is omitted if nothing is left for it', () => {
     const closing = (tokens: number): RunState => {
       const state = begun(config({ limits: { tokens } }));
       return { ...state, turn: { ...state.turn, phase: { type: 'closing', reason: 'steps' } } };
@@ -178,7 +178,7 @@ describe('between turns', () => {
     expect(typeOf(asked, FULL)).toBe('continue-as-new');
   });
 
-  test('a canceled task run takes its message first, so that the transcript has it', () => {
+  test('a canceled task run processes its message first, so that the transcript has it', () => {
     const task = reduce(initialState(config()), {
       type: 'message-received',
       message: { id: '', text: 'go', turn: 1 },
@@ -218,7 +218,7 @@ describe('between turns', () => {
   });
 });
 
-test('actions that take no time are told from those that do, and shown to the workflow', async () => {
+test('actions that take no time are distinguished from others, and shown to the workflow', async () => {
   const request = { kind: 'limit', why: 'x', raisedAt: 0 } as const;
   const atOnce: readonly Action[] = [
     { type: 'join-messages' },

@@ -70,7 +70,7 @@ describe('within a batch', () => {
     expect(nextAction(sequential)).toMatchObject({ calls: [{ name: 'look' }] });
   });
 
-  test('a paused run waits once nothing is under way, in a new segment if this one is full', () => {
+  test('a paused run waits once nothing is in flight, in a new segment if this one is full', () => {
     const paused = after(two, update('pause'));
     expect(typeOf(paused)).toBe('await-resume');
     const busy = withWork(paused, waiting('call_1_1_0'));
@@ -82,7 +82,7 @@ describe('within a batch', () => {
     expect(typeOf(after(nap, update('pause')), FULL)).toBe('continue-as-new');
   });
 
-  test('waits are left when all other calls have their results', () => {
+  test('waits are the last, when all other calls have their results', () => {
     const task = toolTask(nap, 1);
     const alone = after(nap, scheduled(task), {
       type: 'completed',
@@ -103,7 +103,7 @@ describe('within a batch', () => {
     expect(typeOf(large, FULL)).toBe('await-time');
   });
 
-  test('a call that a person has to check is asked about alone', () => {
+  test('a call that a person has to check is the only request', () => {
     const [look, put] = asks(['look'], ['put']).calls ?? [];
     const checked = put && { ...put, safety: [{ id: 'c' }] };
     const state = replied(start, { ...asks(), calls: look && checked ? [look, checked] : [] });
@@ -130,7 +130,7 @@ describe('within a batch', () => {
     expect(typeOf(after(state, update('pause')))).toBe('await-resume');
   });
 
-  test('a run that is paused while a call asks begins no other call, and waits', () => {
+  test('a run that is paused while a call waits for approval begins no other call, and waits', () => {
     const [pay, look] = asks(['pay'], ['look']).calls ?? [];
     const guarded = pay && { ...pay, verdict: { then: 'ask', why: 'a rule' } as const };
     const state = replied(start, { ...asks(), calls: guarded && look ? [guarded, look] : [] });

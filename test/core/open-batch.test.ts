@@ -20,7 +20,7 @@ function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}):
 }
 
 describe('a half-finished batch', () => {
-  test('holds and counts each result as it arrives, and adds none to the transcript yet', () => {
+  test('stores and counts each result as it arrives, and adds none to the transcript yet', () => {
     const state = halfFinished();
     expect(batchOf(state)?.results.map((result) => result?.text)).toEqual([
       undefined,
@@ -101,12 +101,12 @@ describe('a call that ends the turn', () => {
     return action.type === 'run-calls' ? action.calls.map(({ id }) => id) : action.type;
   };
 
-  test('is executed alone, wherever it stands in the message', () => {
+  test('is executed alone, wherever it is in the message', () => {
     expect(due(asked({}, ['put', 1], ['done', 2], ['put', 3]))).toEqual(['call_1_1_1']);
     expect(due(asked({}, ['done', 1], ['put', 2], ['done', 3]))).toEqual(['call_1_1_0']);
   });
 
-  test('that fails leaves the others to the next message', () => {
+  test('leaves the others to the next message if it fails', () => {
     const failed = withResults(asked({}, ['put', 1], ['done', 2]), [
       { id: 'call_1_1_1', ok: false, text: 'error: no', executed: true },
     ]);
@@ -117,7 +117,7 @@ describe('a call that ends the turn', () => {
     ]);
   });
 
-  test('with arguments that cannot be read stops no other call', () => {
+  test('prevents no other call if its arguments are unreadable', () => {
     const bad = asks(['put', 1], ['done', 2]);
     const problem = { type: 'invalid_arguments', message: 'no JSON' } as const;
     const calls = (bad.calls ?? []).map((call) =>
@@ -131,7 +131,7 @@ describe('a call that ends the turn', () => {
     expect(due(state)).toEqual(['call_1_1_0']);
   });
 
-  test('comes after the calls before it where calls are executed one by one', () => {
+  test('comes after the calls before it if calls are executed one by one', () => {
     const state = asked({ toolCalls: 'sequential' }, ['put', 1], ['done', 2], ['put', 3]);
     expect(due(state)).toEqual(['call_1_1_0']);
   });

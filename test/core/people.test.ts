@@ -75,7 +75,7 @@ describe('a message', () => {
 });
 
 describe('the end of an open run', () => {
-  test('by a cancel is stronger than all others, and a weaker one does not replace a close', () => {
+  test('a cancel takes precedence over other ends, and a weaker one does not replace a close', () => {
     const cancelled = reduce(open(), { type: 'ending', by: 'cancelled' });
     expect(reduce(cancelled, { type: 'ending', by: 'closed' }).ending).toBe('cancelled');
     expect(reduce(cancelled, { type: 'ending', by: 'wallMs' }).ending).toBe('cancelled');
@@ -85,7 +85,7 @@ describe('the end of an open run', () => {
 });
 
 describe('a new agent', () => {
-  test('is loaded before the turn of the message that asks for it, and only then', () => {
+  test('is loaded before the turn of the message that requests it, and only then', () => {
     const { event } = acceptMessage(open(), { message: 'x', refresh: true }, 'x');
     const waiting = event === null ? open() : reduce(open(), event);
     expect(nextAction(waiting).type).toBe('refresh-agent');
@@ -146,7 +146,7 @@ describe('the budget of a called agent', () => {
     expect(tokens).toBe(Math.floor((left - 1_024) / 2));
   });
 
-  test('is never zero or less, which would be no limit', () => {
+  test('is never zero or less, which would mean no limit', () => {
     expect(childBudget(withExpert(600), 0).tokens).toBe(1);
     expect(childBudget(begun(config()), 0)).toEqual({});
   });

@@ -54,7 +54,7 @@ describe('summaries', () => {
     expect(visible('a\u001b]0;title\u0007b\u202ec\nd')).toBe('a\\u001b]0;title\\u0007b\\u202ec d');
   });
 
-  test('fit the limit of Temporal, whatever the arguments are', () => {
+  test("fit into Temporal's limit, whatever the arguments are", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const [, message] = called({ value }, 'r').transcript.messages;
@@ -118,7 +118,7 @@ describe('parseRunInput', () => {
 });
 
 describe('a page of the transcript', () => {
-  test('is never too large for a query, never empty while there is more, and all pages join to the whole', () => {
+  test('is never too large for a query, never empty if there is more, and all pages join to the whole', () => {
     fc.assert(
       fc.property(
         fc.array(

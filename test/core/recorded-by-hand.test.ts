@@ -21,7 +21,7 @@ const HISTORIES = await Promise.all(
   }),
 );
 
-/** The value with one of its parts, however deep, replaced. */
+/** The value with one of its parts replaced, however deep. */
 function damaged(value: unknown, path: readonly number[], by: unknown): unknown {
   const [first, ...rest] = path;
   if (first === undefined || typeof value !== 'object' || value === null) return by;
@@ -66,8 +66,8 @@ function harmed(
 
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
 /**
- * By activity, of which none may be missing: nearly a result, but for one field deep inside. What
- * `checkBlob`, `notifyRequest`, and `rememberTurn` bring is not looked at.
+ * By activity, which must all be listed: almost a result, except for one field deep inside. The
+ * results of `checkBlob`, `notifyRequest`, and `rememberTurn` are not read.
  */
 const WRONG: Readonly<
   Record<Exclude<keyof Activities, 'checkBlob' | 'notifyRequest' | 'rememberTurn'>, unknown>

@@ -229,7 +229,7 @@ const byText = (one: string, other: string): number => one.localeCompare(other);
 const whole = { numRuns: 400 };
 
 describe('an open run, whatever people do, and wherever its segments end', () => {
-  test('takes each message once, in its turn, and gives each turn one outcome', async () => {
+  test('accepts each message once, in its turn, and gives each turn one outcome', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { accepted, messages, turns, outcome } = await play(given);

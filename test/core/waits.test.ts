@@ -31,7 +31,7 @@ describe('waits', () => {
     expect(finishedWaits(both, 9_000)).toEqual([]);
   });
 
-  test('begin when the model asked for them', () => {
+  test('begin when the model requested them', () => {
     const later = replied(start, asks(['nap', { seconds: 5 }]), 100);
     expect(nextAction(later, undefined, 200)).toEqual({ type: 'await-time', until: 5_100 });
   });
@@ -55,7 +55,7 @@ describe('waits', () => {
     expect(reduce(napping, { type: 'time-passed', at: 9_000 }).turn).not.toHaveProperty('wokenBy');
   });
 
-  test('run beside calls, which are executed first', () => {
+  test('run in parallel with calls, which are executed first', () => {
     const mixed = replied(start, asks(['nap', { seconds: 5 }], ['look']));
     expect(nextAction(mixed)).toMatchObject({ type: 'run-calls', calls: [{ name: 'look' }] });
     const one = begun(config({ tools, toolCalls: 'sequential' }));

@@ -29,8 +29,8 @@ const undoing = (state: RunState): RunState => ({
   work: [{ name: 'undo:call_0_0_0', phase: 'in-flight', as: 'attempt' }],
 });
 
-describe('a run that would end', () => {
-  test('waits until an undo beside it has ended', () => {
+describe('a run that is about to end', () => {
+  test('waits until a parallel undo has ended', () => {
     const done = reduce(replied(start, says('hi')), { type: 'turn-recorded', at: 1 });
     expect(typeOf(undoing(done))).toBe('await-work');
     expect(typeOf(done)).toBe('finish');
@@ -52,7 +52,7 @@ describe('a run that would end', () => {
   });
 });
 
-test('a decision about a limit is checked where a worker decides who may decide', () => {
+test('a decision about a limit is checked if a worker checks who may decide', () => {
   const agent = config({ onLimit: 'ask', limits: { steps: 1 } });
   const strict = begun({ ...agent, decisions: { mayDecide: true } });
   const state = acted(replied(strict, asks(['nothing'])));
@@ -64,7 +64,7 @@ test('a decision about a limit is checked where a worker decides who may decide'
   expect(raised.config.limits.turn.steps).toBe(3);
 });
 
-describe('messages that are to be summarized', () => {
+describe('messages that will be summarized', () => {
   const replies = [asks(['nothing', 0]), asks(['nothing', 1]), asks(['nothing', 2])];
   const long = (): RunState => {
     const state = replies.reduce((before, reply) => replied(before, reply), start);
@@ -76,7 +76,7 @@ describe('messages that are to be summarized', () => {
     return action.type === 'archive' ? action.cut : 0;
   };
 
-  test('need no archive for those that are in a chunk already', () => {
+  test('need no archive if they are already in a chunk', () => {
     const state = long();
     const cut = cutOf(state);
     const chunk = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
@@ -84,7 +84,7 @@ describe('messages that are to be summarized', () => {
     expect(nextAction(chunked)).toMatchObject({ type: 'compact', cut });
   });
 
-  test('take refused answers with them, which have to be archived, too', () => {
+  test('include refused answers, which have to be archived, too', () => {
     const state = { ...long(), archived: cutOf(long()) };
     expect(typeOf(state)).toBe('compact');
     const [message] = state.transcript.messages;
@@ -94,7 +94,7 @@ describe('messages that are to be summarized', () => {
   });
 });
 
-describe('a wait about which a rule asks', () => {
+describe('a wait that needs approval by a rule', () => {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
   const nap = asked(
     'nap',
@@ -111,7 +111,7 @@ describe('a wait about which a rule asks', () => {
   });
 });
 
-test('`resume` keeps a request whose call is tried again', () => {
+test('`resume` keeps a request whose call is retried', () => {
   const state = asked('look');
   const probe = toolTask(state, 0, { blocked: 'tool_changed' });
   const changed = after(
@@ -122,7 +122,7 @@ test('`resume` keeps a request whose call is tried again', () => {
     update('resume', {}, 'u1'),
     blocked(probe, 'tool_changed', { definition: 'd' }, 9),
   );
-  // The next attempt follows at once, because somebody has asked for it meanwhile.
+  // The next attempt follows at once, because a person has requested it meanwhile.
   expect(workOf(changed, ID)).not.toHaveProperty('block');
   expect(workOf(changed, ID)).toMatchObject({
     phase: 'waiting',
@@ -137,7 +137,7 @@ test('`resume` keeps a request whose call is tried again', () => {
   expect(workOf(again, ID)).toMatchObject({ phase: 'waiting', block: { until: 120_020 } });
 });
 
-describe('a call whose outcome its tool can verify', () => {
+describe('a call whose tool can verify its outcome', () => {
   const tools = [toolDefinition('refund', 'once', { verify: true })];
   const verified = (result: object): RunState => {
     const asking = acted(asked('refund', { verdict: VERDICT }, begun(config({ tools }))));
@@ -154,7 +154,7 @@ describe('a call whose outcome its tool can verify', () => {
     expect(typeOf(state)).toBe('run-calls');
   });
 
-  test('stays approved while a person looks what became of it', () => {
+  test('stays approved while a person checks its outcome', () => {
     const state = verified({ happened: 'unknown', message: 'no idea' });
     expect(workOf(state, ID)).toMatchObject({ approved: true, phase: 'asking' });
     const again = after(state, decision(state, 'retry'));
@@ -162,7 +162,7 @@ describe('a call whose outcome its tool can verify', () => {
   });
 });
 
-test('a third same call is told the id of the one that was executed', () => {
+test('a third identical call gets the id of the one that was executed', () => {
   const task = toolTask(asked('put'), 0);
   const done = after(asked('put'), scheduled(task), completed(task, { ok: true, text: 'put' }));
   const twice = replied(replied(done, asks(['put'])), asks(['put']));
@@ -172,7 +172,7 @@ test('a third same call is told the id of the one that was executed', () => {
   expect(twice.turn.spent.toolCalls).toBe(1);
 });
 
-test('a list of artifacts is no execution, so it ends no row of denied calls', () => {
+test('a list of artifacts is not an execution, so it does not end a sequence of denied calls', () => {
   const tools = [...TOOLS, toolDefinition('list_artifacts', 'read', { kind: 'artifacts' })];
   const asking = acted(asked('put', { verdict: VERDICT }, begun(config({ tools }))));
   const denied = after(asking, decision(asking, 'deny'));

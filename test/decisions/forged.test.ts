@@ -50,7 +50,7 @@ const good = (): Record<string, unknown> => ({
   by: 'ann',
 });
 
-/** Forms that a forger, a replay, or a mistake may have, with the reason that refuses each. */
+/** Forms that a forgery, a replay, or an error may have, with the reason that refuses each. */
 const FORGED: readonly (readonly [string, () => unknown, string])[] = [
   ['no decision', () => null, 'malformed'],
   ['a text', () => 'approve', 'malformed'],
@@ -128,7 +128,7 @@ describe('a forged decision', () => {
     },
   );
 
-  test('the run still asks, its history has no update, and a decision counts once', async () => {
+  test('leaves the request open, adds no update to the history, and a real decision counts once', async () => {
     const { events } = await handle.fetchHistory();
     const updates = (events ?? []).filter(
       (event) => event.workflowExecutionUpdateAcceptedEventAttributes,

@@ -92,7 +92,7 @@ test.each<[LanguageModelV3GenerateResult | Error, object]>([
   expect((await failureOf(ask(answer))).details).toMatchObject(details);
 });
 
-test('shows a whole reply, and a listener that throws does not cost it', async () => {
+test('emits a whole reply, and a listener that throws does not affect it', async () => {
   const call = { type: 'tool-call', toolCallId: 'x', toolName: 'shelf', input: '{}' } as const;
   const content: Content = [...said('I look.'), call];
   const model = aiSdkModel(new MockLanguageModelV3({ doGenerate: result(content, 'tool-calls') }));

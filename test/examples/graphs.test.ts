@@ -68,7 +68,7 @@ test('map and reduce: a summary of each document, then of all', async () => {
   graphs.stub.assertConsumed();
 });
 
-test('passages are found first; without any, no model is asked', async () => {
+test('passages are found first; without any, no model is called', async () => {
   graphs.stub.script(reply.text('Within five days.'));
   const found = await graphs.rig.run({ agent: 'lookup', message: 'When are refunds paid?' });
   expect(found.outcome).toMatchObject({ answer: 'Within five days.' });

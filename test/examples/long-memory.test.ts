@@ -9,7 +9,7 @@ import type { Outcome } from '../../src/core/outcome.js';
 import { reply } from '../../src/testing/steps.js';
 import { startExample } from '../support/example.js';
 
-/** The shortest memory that keeps the contract. */
+/** The shortest memory that fulfills the contract. */
 function listMemory(): Memory {
   const turns = new Map<string, { readonly of: string; readonly text: string }>();
   return {
@@ -57,7 +57,7 @@ describe.each<[string, () => Memory | Promise<Memory>]>([
   ['in SQLite', async () => await openMemory()],
   ['in a SQLite file', async () => await openMemory(join(folder, 'contract.sqlite'))],
 ])('a memory %s', (_, open) => {
-  test('finds what it was given, once under one key, and for nobody else', async () => {
+  test('finds what was stored, once per key, and for no other person', async () => {
     const memory = await open();
     const turn = ended('I collect stamps', 'Lovely.');
     for (const key of ['a', 'a', 'b']) {

@@ -10,7 +10,7 @@ export interface OllamaWire extends Wire {
 
 type Reply = Extract<Scene, { type: 'reply' }>;
 
-/** The values of an answer: pieces and an end where a stream is wanted, else all in one. */
+/** The values of an answer: deltas and an end if a stream is requested, otherwise all in one. */
 function valuesOf({ text = '', calls = [], ...scene }: Reply, stream: boolean): readonly object[] {
   const { usage, finish, reasoning } = scene;
   const asked = calls.map((call) => ({ function: call }));

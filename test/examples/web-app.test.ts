@@ -96,7 +96,7 @@ async function say(site: Site, path: string, text: string, id: string = randomUU
   return { status: response.status, body: await response.json() };
 }
 
-test('a conversation goes on where the reader was, though web server and worker restart in between', async () => {
+test('a reader resumes a conversation although web server and worker restart in between', async () => {
   const { stub } = example;
   stub.script(reply.text('Welcome.'), reply.text('At nine.'));
   const path = `/conversations/${randomUUID()}`;
@@ -131,7 +131,7 @@ test('a conversation goes on where the reader was, though web server and worker 
   stub.assertConsumed();
 });
 
-test('a page in a browser shows replies, and connects again after web server and worker have restarted', async (context) => {
+test('a page in a browser shows replies, and reconnects after web server and worker have restarted', async (context) => {
   const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
   if (executablePath === undefined) {
     return context.skip('no Chromium is installed: apt-get install chromium');

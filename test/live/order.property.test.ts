@@ -49,7 +49,7 @@ const anyMove: fc.Arbitrary<Move> = fc.oneof(
   },
 );
 
-/** Creates a run that moves as its history and its workers would show it. */
+/** Creates a run whose progress appears in its history and its workers. */
 function createRun(ringEntries: number) {
   const ring = createStreamRing({ entries: ringEntries, units: 1_000_000 });
   const history: DurableEvent[] = [];
@@ -142,7 +142,9 @@ function createRun(ringEntries: number) {
   };
 }
 
-/** Creates a reader that reads as `readStream` does, with a list of durable events as the history. */
+/**
+ * Creates a reader that reads as `readStream` does, with a list of durable events as the history.
+ */
 function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   const listener = createListener();
   let cursor = createStreamCursor(BEGINNING, merger.kept);
@@ -184,7 +186,7 @@ function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   };
 }
 
-test('a reader ends with the durable text, however slowly it reads and wherever it comes back', () => {
+test('a reader ends with the durable text, however slowly it reads and wherever it resumes', () => {
   const check = (moves: readonly Move[], ringEntries: number): void => {
     const run = createRun(ringEntries);
     const reader = createReader(run);

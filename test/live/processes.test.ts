@@ -57,7 +57,7 @@ const TEXT = 'Grüße an 🦊 und 狐: '.repeat(40);
 const HALF = 60;
 
 test(
-  'readers of a worker that is killed in the middle of a reply end with the text of the transcript',
+  "readers end with the transcript's text if a worker is killed in the middle of a reply",
   { timeout: 120_000 },
   async () => {
     stub.answer((request) => {
@@ -69,7 +69,7 @@ test(
     const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
     await stub.barrier('first').reached;
     const second = await worker();
-    // One reads through the folder, one through a worker that does not run the call.
+    // One reads through the folder, one through a worker that does not execute the call.
     const [here, there] = [createListener(), createListener()];
     const reading = listen(client.stream(run), here);
     const sse = await openSse(`${second.url}/runs/${run.id}/events`);

@@ -75,7 +75,7 @@ describe('GET /runs/:id/events', () => {
       await more.wait();
       for (let count = 0; count < deltas; count += 1) {
         say(word);
-        // The pause separates the deltas; those that come at once are merged.
+        // The pause separates the deltas; those that arrive at once are merged.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       return 'begins, and goes on';
@@ -130,7 +130,7 @@ describe('GET /runs/:id/events', () => {
     expect(first?.listener.replies).toEqual(['all of it']);
   });
 
-  test('answers 404 before the stream begins if there is no run or no such path', async () => {
+  test('answers 404 before the stream begins if the run or the path does not exist', async () => {
     const none = await request(eventsOf('no-such-run'));
     expect([none.statusCode, await textOf(none)]).toEqual([404, expect.stringContaining('no run')]);
     for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs//events']) {

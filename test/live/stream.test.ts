@@ -64,7 +64,7 @@ describe('the stream of a run', () => {
     expect(listener.replies).toEqual(['I sleep first', 'slept']);
   });
 
-  test('gives a late reader the text of the reply so far', async () => {
+  test('sends a late reader the text of the reply so far', async () => {
     const rest = gate();
     talker.on('late', async ({ say }) => {
       for (const word of ['one ', 'two ', 'three']) say(word);
@@ -116,7 +116,7 @@ describe('the stream of a run', () => {
     expect(none.events).toEqual([]);
   });
 
-  test('takes back the deltas of a failed attempt', async () => {
+  test('retracts the deltas of a failed attempt', async () => {
     const [first, second] = [gate(), gate()];
     talker.on('twice', async ({ say, number }) => {
       say(`attempt ${number}`);
@@ -140,7 +140,7 @@ describe('the stream of a run', () => {
     expect(listener.heard).toEqual(listener.replies);
   });
 
-  test('takes back the deltas of a call that failed', async () => {
+  test('retracts the deltas of a call that failed', async () => {
     const rest = gate();
     talker.on('nothing', async ({ say }) => {
       say('I refuse to');
@@ -182,7 +182,7 @@ describe('the stream of a run', () => {
     expect(deltas.find(({ name }) => name !== undefined)).toMatchObject({ name: 'wait', index: 0 });
   });
 
-  test('is followed once for all readers, and no longer when they have left', async () => {
+  test('is followed once for all readers, and no longer once they have left', async () => {
     const rest = gate();
     talker.on('many', async () => {
       await rest.wait();
@@ -222,7 +222,7 @@ describe('the stream of a run', () => {
       listener.hear(event);
       if (event.type === 'wait-begun') over.abort();
     }
-    // The model is not even asked for deltas.
+    // The model is not even asked to stream.
     expect(listener.replies).toEqual(['undefined']);
     expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
     await reader.close(run);
@@ -244,7 +244,7 @@ describe('the stream of a run', () => {
   });
 });
 
-describe('a run that is watched', () => {
+describe('a run with readers', () => {
   test('has the same history as a run without readers', async () => {
     const other = await createRig();
     await other.worker([talker.agent], { models: { talk: talker.model } });

@@ -148,7 +148,7 @@ describe('the token of a worker', () => {
       [{ url: 'http://team:1', host: 'team' }],
       /its worker is on team; name that machine in PERDURE_LIVE_HOSTS/,
     ],
-  ])('a reader is told once what to do if %s', async (_what, workers, words) => {
+  ])('is explained once to a reader if %s', async (_what, workers, words) => {
     for (const one of workers) await announce(home, worker(one));
     const over = new AbortController();
     const said: string[] = [];

@@ -12,7 +12,7 @@ export type Scene =
       /** A string is sent verbatim. */
       readonly calls?: readonly { readonly name: string; readonly arguments: object | string }[];
       readonly finish?: 'length' | 'filtered' | 'refused';
-      /** Null: the provider reports none. */
+      /** Null: the provider reports no usage. */
       readonly usage?: ModelUsage | null;
       readonly reasoning?: string;
       /** Waits at this barrier: before anything is sent, or after the headers. */
@@ -161,7 +161,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect(reply.text).toBe(SAID);
     });
 
-    test('reports that the output limit cut the reply', async () => {
+    test('reports that the output limit truncated the reply', async () => {
       const reply = await replyTo({ type: 'reply', text: 'Half a', finish: 'length' });
       expect(reply).toMatchObject({ text: 'Half a', finish: 'length' });
     });
@@ -250,7 +250,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect((await failureOf(call())).details.kind).toBe('quota');
     });
 
-    test('ends a call whose answer does not continue', async () => {
+    test('ends a call whose answer stalls', async () => {
       const held: Scene = { type: 'reply', text: 'late', holdAfterHeaders: 'never' };
       const { call } = await play([held], { timeoutMs: watched ? 20_000 : 150, idleMs: 30 });
       const { details } = await failureOf(call());

@@ -83,7 +83,9 @@ test('joins parts with texts', () => {
   ]);
 });
 
-/** Counts roles as the templates of Mistral do: without calls and results, user and assistant alternate. */
+/**
+ * Counts roles as Mistral's templates do: without calls and results, user and assistant alternate.
+ */
 function template({ messages }: StubRequest): Step {
   const turns = messages.filter(
     (message) => message.role === 'user' || (message.role === 'assistant' && !message.tool_calls),
@@ -136,7 +138,7 @@ test('and instructions move into the first message if the template has no role f
   ]);
 });
 
-test('asks the Mistral API again, which names both roles', async () => {
+test('retries with the Mistral API, whose error names both roles', async () => {
   const stub = await stubWith(
     reply.error(400, { message: "Unexpected role 'user' after role 'tool'", code: '3230' }),
     reply.text('ok'),

@@ -131,7 +131,7 @@ test.each<[string, readonly JsonObject[], string]>([
   expect(await answer.text()).toContain(words);
 });
 
-test('is refused with a message if the model has none', async () => {
+test('a model without computer use is refused with a message', async () => {
   const stub = await stubWith();
   const asked = request({ model: 'gpt-4o', tools, settings });
   const failure = await failureOf(modelOf(stub, { api: 'responses' }).call(asked, { signal }));
@@ -150,11 +150,11 @@ test.each([
   ['o3', false],
   ['gpt-4.1', false],
   ['my-own', true],
-])('knows whether %s uses computers: %s', (model, uses) => {
+])('it is known whether %s uses computers: %s', (model, uses) => {
   expect(getCapabilities(model).computerUse).toBe(uses);
 });
 
-test('the handler may have one name twice; other agents stay unchanged', () => {
+test('the handler may share the name of a tool; other agents are unchanged', () => {
   const screen = defineTool({
     name: 'screen',
     description: 'Acts.',

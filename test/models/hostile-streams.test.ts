@@ -204,7 +204,7 @@ test('JSON with millions of values is refused; long texts are not', () => {
 });
 
 test.each([301, 302, 303, 307, 308])(
-  'a redirect (%i) is refused, and nothing goes there',
+  'a redirect (%i) is refused, and nothing is sent to its target',
   async (status) => {
     const other = await httpServer((_, answer) => void answer.end('{}'));
     onTestFinished(() => other.close());

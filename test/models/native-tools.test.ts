@@ -24,7 +24,7 @@ const found: JsonObject = {
   action: { type: 'search', query: 'perdure' },
 };
 
-test("is sent after the agent's tools, with tokens of the environment, and its items go back", async () => {
+test("is sent after the agent's tools, with tokens of the environment, and its items are sent back", async () => {
   const stub = await stubWith(reply.text('Found.', { items: [found] }), reply.text('Yes.'));
   const entry = { api: 'responses', baseUrl: stub.baseUrl } as const;
   const { model } = createModelCatalog({ m: entry }, { DOCS_TOKEN: 'canary-docs-7' }).resolve('m');
@@ -130,7 +130,7 @@ test.each<[string, string, ModelEntry | undefined]>([
   expect(start).toThrow("api: 'responses'");
 });
 
-test('a worker takes an agent that searches the web with a model that can', async () => {
+test('a worker accepts an agent that searches the web with a capable model', async () => {
   const agents = [
     defineAgent({ name: 'a', instructions: 'x', model: 'm', settings: { nativeTools: [search] } }),
   ];

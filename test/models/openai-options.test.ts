@@ -49,12 +49,12 @@ test('sends the output limit under the name that the server knows', () => {
   });
 });
 
-test('asks for no stream if the model has none', () => {
+test('does not request a stream if the model has none', () => {
   const capabilities = { ...OPTIMISTIC, streaming: false };
   expect(createChatRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
 });
 
-test('gives instructions to a model without a system role, whatever comes first', () => {
+test('gives instructions to a model without a system role, whatever the first message is', () => {
   const options = { stream: false, capabilities: getCapabilities('o1-mini') };
   const assistant = { role: 'assistant' as const, text: 'hi' };
   expect(createChatRequest(request({ messages: [assistant] }), options).messages).toEqual([
@@ -66,7 +66,7 @@ test('gives instructions to a model without a system role, whatever comes first'
   ]);
 });
 
-test('asks for logprobs with at most 20 alternatives', () => {
+test('requests logprobs with at most 20 alternatives', () => {
   expect(wired({ logprobs: { top: 5 } })).toMatchObject({ logprobs: true, top_logprobs: 5 });
   expect(wired({ logprobs: { top: 99 } })).toMatchObject({ top_logprobs: 20 });
 });

@@ -31,7 +31,7 @@ function parsed(message: object, rest: { finish?: unknown; usage?: unknown } = {
   return parseCompletion(completion(message, rest), source());
 }
 
-test('reads text, usage and the request id', () => {
+test('reads text, usage, and the request id', () => {
   const usage = {
     prompt_tokens: 20,
     completion_tokens: 4,
@@ -127,7 +127,7 @@ test('treats a content filter as an outcome, and drops its calls', () => {
   });
 });
 
-test('reports that the output limit cut text or calls', () => {
+test('reports that the output limit truncated text or calls', () => {
   expect(parsed({ content: 'par' }, { finish: 'length' }).finish).toBe('length');
   expect(parsed({ content: null }, { finish: 'length' })).toMatchObject({ text: '' });
   const cut = parsed({ tool_calls: [wireCall('f', '{"a"')] }, { finish: 'length' });
@@ -173,12 +173,12 @@ test.each([
   expect(message).toContain(text.slice(0, 20));
 });
 
-test('cuts the sample to 300 characters', () => {
+test('truncates the sample to 300 characters', () => {
   const { message } = thrownBy(() => parseAnswer(`<${'x'.repeat(5000)}`, source()));
   expect(message).toMatch(/: <x{298}…$/);
 });
 
-test('reads an error that comes with status 200', () => {
+test('reads an error that arrives with status 200', () => {
   const limited = thrownBy(() => parseAnswer('{"error":{"code":429,"message":"slow"}}', source()));
   expect(limited.details).toMatchObject({ kind: 'retry', type: 'rate_limit', status: 429 });
   const spent = thrownBy(() => parseAnswer('{"error":{"code":"insufficient_quota"}}', source()));

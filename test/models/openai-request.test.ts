@@ -90,7 +90,7 @@ test('passes settings through, renames the output limit, and lets no setting rep
   expect(wire).not.toHaveProperty('maxOutputTokens');
 });
 
-test('asks for usage with a stream', () => {
+test('requests usage with a stream', () => {
   expect(createChatRequest(request(), { stream: true })).toMatchObject({
     stream: true,
     stream_options: { include_usage: true },

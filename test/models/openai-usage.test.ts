@@ -63,7 +63,7 @@ test('never reports more reasoning than output', () => {
   expect(usage({ completion: 5, reasoning: 30 })?.reasoningTokens).toBe(5);
 });
 
-test('costs reasoning once, as output, and cached input at its own price', () => {
+test('counts reasoning once, as output, and cached input at its own price', () => {
   const price = { input: 1, cachedInput: 0.1, output: 10 };
   const used = usage({ total: 150, cached: 40, reasoning: 30 });
   expect(used && costOf(used, price)).toBeCloseTo((60 + 4 + 500) / 1e6, 12);

@@ -67,7 +67,7 @@ test('throws the later error if the repeated call fails otherwise', async () => 
   expect(error.details).toMatchObject({ kind: 'retry', type: 'http_503' });
 });
 
-test('asks for the answer in one piece where no stream is to be had', async () => {
+test('requests the answer in one piece if streaming is refused', async () => {
   const stub = await stubWith(
     refusing('stream', 'Your organization must be verified to stream this model.'),
     reply.text('hi'),
@@ -78,7 +78,7 @@ test('asks for the answer in one piece where no stream is to be had', async () =
   expect(stub.requests[1]?.body).not.toHaveProperty('stream_options');
 });
 
-test('streams without usage where usage is refused', async () => {
+test('streams without usage if usage is refused', async () => {
   const stub = await stubWith(refusing('stream_options'), reply.text('hi'));
   expect((await ask(stub, request(), { stream: true })).dropped).toEqual(['stream_options']);
   expect(stub.requests[1]?.body).toMatchObject({ stream: true });
@@ -91,7 +91,7 @@ test('keeps the output limit under its other name', async () => {
   expect(stub.requests[1]?.body).toMatchObject({ max_tokens: 9 });
 });
 
-test('puts the instructions before the first message where there is no system role', async () => {
+test('puts the instructions before the first message if there is no system role', async () => {
   const stub = await stubWith(
     reply.error(400, { message: 'System role not supported' }),
     reply.text('hi'),
@@ -100,7 +100,7 @@ test('puts the instructions before the first message where there is no system ro
   expect(stub.requests[1]?.messages).toEqual([{ role: 'user', content: 'Be brief.\n\nhello' }]);
 });
 
-test('tells of the schema in words as soon as the server takes none', async () => {
+test('describes the schema in words as soon as the server refuses schemas', async () => {
   const stub = await stubWith(
     reply.error(400, { message: 'This response_format type is unavailable now' }),
     refusing('response_format'),
@@ -124,7 +124,7 @@ test('tells of the schema in words as soon as the server takes none', async () =
 test.each([
   ['required', { tool_choice: 'auto' }],
   ['auto', {}],
-] as const)('goes on with tools where the choice "%s" is refused', async (toolChoice, sent) => {
+] as const)('continues with tools if the choice "%s" is refused', async (toolChoice, sent) => {
   const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
   const answer = await ask(stub, request({ tools: [tool], toolChoice }));
   expect(answer.dropped).toEqual([`tool_choice:${toolChoice}`]);
@@ -140,7 +140,7 @@ test('hides the tools if the server refuses `tool_choice: none`', async () => {
   expect(stub.requests[1]?.body).not.toHaveProperty('tools');
 });
 
-test('answers without logprobs where the server tells none', async () => {
+test('answers without logprobs if the server refuses them', async () => {
   const denied = { message: 'You are not allowed to request logprobs from this model' };
   const stub = await stubWith(reply.error(403, denied), reply.text('A'));
   const answer = await ask(stub, request({ logprobs: { top: 5 } }));

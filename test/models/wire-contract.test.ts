@@ -96,7 +96,7 @@ const anthropic = (watched: boolean): AdapterUnderTest<OpenAiWire> => ({
   model: ({ baseUrl }, limits) => anthropicModel({ apiKey: 'canary-key-1234', baseUrl, ...limits }),
 });
 
-/** The filter and the quota have words of their own there. */
+/** There, the filter and the quota have different words. */
 async function openAnthropicWire(): Promise<OpenAiWire> {
   const wire = await openWire();
   return Object.defineProperties(

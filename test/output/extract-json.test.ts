@@ -77,7 +77,7 @@ describe('extractJson', () => {
     ['{"constructor":{"prototype":1}}', 'the key "constructor.prototype" is refused'],
     ['1e999', 'a number is too large'],
     [`${'['.repeat(65)}${']'.repeat(65)}`, 'a value is nested deeper than 64 levels'],
-  ])('describes the fault in %j, its position, and what would be right', (text, expected) => {
+  ])('describes the fault in %j, its position, and the fix', (text, expected) => {
     expect(problemOf(text)).toContain(expected);
     expect(problemOf(text)).toContain('Send one complete JSON value and nothing else.');
   });
@@ -128,7 +128,7 @@ describe('extractJson', () => {
     );
   });
 
-  it('rejects an object that is cut anywhere', () => {
+  it('rejects an object that is truncated anywhere', () => {
     fc.assert(
       fc.property(prose, object, fc.nat(), (before, value, seed) => {
         const json = JSON.stringify(value);

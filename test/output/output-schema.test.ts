@@ -181,7 +181,7 @@ describe('toStrictSchema', () => {
     ['an array of anything', z.array(z.any()), 'value[]: a value of any kind'],
     ['never', z.object({ n: z.never() }), 'n: nothing is allowed'],
     ['the root', z.record(z.string(), z.int()), 'the whole answer: keys that are not named'],
-  ])('says why there is no strict form, with the path: %s', (_label, type, problem) => {
+  ])('explains why there is no strict form, with the path: %s', (_label, type, problem) => {
     expect(problemsOf(type)).toEqual([expect.stringContaining(problem)]);
   });
 

@@ -108,7 +108,7 @@ describe('parseTags', () => {
     });
   });
 
-  it('names all faults at once, and returns what could be read', () => {
+  it('names all faults at once, and returns what is readable', () => {
     const parsed = parseTags(form, '<plan>go</plan><DONE/>\n```c\nx\n```\n```\ny\n```');
     expect(parsed).toMatchObject({
       ok: false,

@@ -81,7 +81,8 @@ async function extractAll(): Promise<readonly Extracted[]> {
   const lane = async (): Promise<void> => {
     while (next < EXTRACTIONS) {
       next += 1;
-      // The runs of a lane are sequential. oxlint-disable-next-line no-await-in-loop
+      // The runs of a lane are sequential.
+      // oxlint-disable-next-line no-await-in-loop
       done.push(await extract(next));
     }
   };

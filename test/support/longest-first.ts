@@ -39,7 +39,8 @@ const LONGEST = [
  */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    // This does not sort an array. oxlint-disable-next-line unicorn/no-array-sort
+    // This does not sort an array.
+    // oxlint-disable-next-line unicorn/no-array-sort
     const sorted = await super.sort(files);
     const rank = (spec: TestSpecification): number => {
       if (spec.project.name !== 'server') return LONGEST.length + 1;

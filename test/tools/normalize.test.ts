@@ -150,7 +150,7 @@ describe('normalizeResult', () => {
     );
   });
 
-  it('cuts a text that appears a thousand times once there is too much of it', async () => {
+  it('truncates a text that appears a thousand times once there is too much of it', async () => {
     const text = 'x'.repeat(1024 * 1024);
     const result = await normalizeResult(Array.from({ length: 1_000 }, () => text));
     expect(result.length).toBeLessThan(66 * 1024 * 1024);
@@ -200,7 +200,7 @@ describe('normalizeResult', () => {
   });
 });
 
-/** Throws where an error stands. */
+/** Throws at the place of an error. */
 async function* yielding(...values: unknown[]): AsyncGenerator {
   for (const value of values) {
     if (value instanceof Error) throw value;

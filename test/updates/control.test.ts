@@ -125,7 +125,7 @@ describe('messages', () => {
 });
 
 describe('control', () => {
-  test('cancels the current turn, and the run goes on', async () => {
+  test('cancels the current turn, and the run continues', async () => {
     const { handle } = await held();
     const id = handle.workflowId;
     expect(await cancelTurn(rig.client, id)).toBe(1);
