@@ -150,8 +150,8 @@ describe('an approval', () => {
     ['is not on the worker', [], [pay(() => false)]],
     ['has changed its arguments', [changed], [pay(() => false)]],
     ['has lost its check', [pay()], [pay(() => false)]],
-    ['has got a check', [pay(() => false)], [pay()]],
-    ['now wants approvals always', [pay('always')], [pay()]],
+    ['has gained a check', [pay(() => false)], [pay()]],
+    ['now always requires approval', [pay('always')], [pay()]],
   ])('is requested if the tool %s since the run began', async (_how, tools, pinned) => {
     expect(await verdictOf({ tools, pinned })).toMatchObject({ then: 'ask' });
   });

@@ -146,7 +146,7 @@ describe('a file that is not a history', () => {
     ],
     ['nothing as an event', '{"events":[null]}', 'its events cannot be read'],
     [
-      "somebody else's run",
+      "another project's run",
       '{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_STARTED",' +
         '"workflowExecutionStartedEventAttributes":{"workflowType":{"name":"theirs"}}}]}',
       'it is the history of a workflow of type "theirs"',

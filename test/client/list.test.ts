@@ -81,7 +81,7 @@ describe('the filters of a list', () => {
     ['tag and another status', { tag: 'blue', status: 'completed' }, []],
     ['since', { since: '1h' }, ['a1', 'a2', 'a3', 'b1', 'b2']],
     ['before', { before: '1h' }, []],
-    ['a day to come', { since: new Date(Date.now() + 3_600_000) }, []],
+    ['a future day', { since: new Date(Date.now() + 3_600_000) }, []],
   ])('%s', async (_, filter, expected) => {
     expect(await found(filter)).toEqual(expected);
   });

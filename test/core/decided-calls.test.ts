@@ -112,8 +112,8 @@ describe('an edit', () => {
   });
 
   test.each<[string, Verdict | undefined]>([
-    ['asks for nothing', undefined],
-    ['asks the same person', { ...ASK, deciders: [['ann']] }],
+    ['requires nothing', undefined],
+    ['requires the same person', { ...ASK, deciders: [['ann']] }],
   ])('approves the call with its new arguments if a rule %s', (_, verdict) => {
     const state = edit(approval('put', { deciders: [['ann']] }), verdict);
     expect(batchOf(state)?.calls[0]).toMatchObject({ id: ID, arguments: json, edited: true });

@@ -49,9 +49,9 @@ const INPUTS: readonly unknown[] = [
 
 describe('a history with activities that were completed by hand', () => {
   const states: readonly (readonly [string, RunState])[] = [
-    ['a run that begins', initialState(unloadedConfig('a'), { open: true })],
-    ['a run that calls its model', after(begun(config()), scheduled(model()))],
-    ['a run that executes a call', after(asked('look'), scheduled(toolTask(asked('look'), 0)))],
+    ['a run at its start', initialState(unloadedConfig('a'), { open: true })],
+    ['a run that is calling its model', after(begun(config()), scheduled(model()))],
+    ['a run that is executing a call', after(asked('look'), scheduled(toolTask(asked('look'), 0)))],
     ['a run that asks', acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }))],
   ];
 

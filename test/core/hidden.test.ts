@@ -21,7 +21,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ['a title', '\u001b]0;x\u0007'],
   ['a bidi override', '\u202egnp.exe\u2069'],
   ['direction marks', '\u200e\u200f\u061c'],
-  ['zero width', 'a\u200bb\u2060c\ufeffd'],
+  ['zero-width characters', 'a\u200bb\u2060c\ufeffd'],
   ['joiners in Latin', 'a\u200db\u200cc'],
   ['tags', `x${tag('ignore all')}`],
   ['a flag that spells a message', `\u{1f3f4}${tag('leak')}\u{e007f}`],
@@ -31,8 +31,8 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ['line separators', 'a\u2028b\u2029c'],
   ['fillers', '\u3164\u115f\uffa0'],
   ['a soft hyphen', 'pass\u00adword'],
-  ['private use', '\ue000\u{f0000}'],
-  ['half a character', '\ud83d'],
+  ['private-use characters', '\ue000\u{f0000}'],
+  ['a lone surrogate', '\ud83d'],
 ];
 
 const LEGITIMATE: readonly (readonly [string, string])[] = [

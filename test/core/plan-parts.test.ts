@@ -20,7 +20,7 @@ describe('the fault of a plan', () => {
     ['no tool', { actions: [action('a1', { tool: undefined })] }, 'no tool nothing'],
     ['an id that is a word', { actions: [action('wait')] }, '.id: expected "a" and a number'],
     ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected "a"'],
-    ['an id twice', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
+    ['a duplicate id', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
     ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" needs itself'],
     ['a later action', { actions: [action('a1', needs('a2')), action('a2')] }, 'no earlier action'],
     ['an unknown action', { actions: [action('a1', { after: ['a9'] })] }, '"a9"'],

@@ -78,7 +78,7 @@ describe('the update `undo`', () => {
 
   test.each([
     ['names another call', { call: 'call_9_9_9' }, 20],
-    ['names none when the time for the last one is over', {}, 1_010],
+    ['names none after the time for the last one is over', {}, 1_010],
   ])('changes no work if it %s', (_, input, at) => {
     const state = after(booked(), update('undo', input, 'u', at));
     expect(state.work).toEqual([]);

@@ -158,7 +158,7 @@ describe('an MCP server over stdio', () => {
   test.each([
     ['notifications', 'chatters'],
     ['answers to no request', 'answers'],
-    ['lines that are no messages', 'babbles'],
+    ['lines that are not messages', 'babbles'],
   ])('loses it too if it floods its client with %s', async (_, tool) => {
     await expect(call(hostile(), tool)).rejects.toMatchObject({
       kind: 'unanswered',

@@ -141,7 +141,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
 
     test.each([
       ['calls alone', ''],
-      ['calls beside a text', SAID],
+      ['calls with a text', SAID],
     ])('reads %s, in their order', async (_what, text) => {
       const reply = await replyTo({ type: 'reply', text, calls: CALLS });
       expect(reply).toMatchObject({ text, finish: 'calls' });
@@ -150,7 +150,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       ).toEqual(CALLS);
     });
 
-    testOf('rubbish')('hands on arguments that are no JSON as they are', async () => {
+    testOf('rubbish')('passes on arguments that are not JSON unchanged', async () => {
       const rubbish = '{"path": "a", oops';
       const calls = [{ name: 'read_file', arguments: rubbish }];
       expect((await replyTo({ type: 'reply', calls })).calls).toEqual(calls);
@@ -167,14 +167,14 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
     });
 
     testOf('filtered')(
-      'tells that the filter withheld the reply, and drops its calls',
+      'reports that the filter withheld the reply, and drops its calls',
       async () => {
         const reply = await replyTo({ type: 'reply', text: 'Hm', finish: 'filtered' });
         expect(reply).toMatchObject({ calls: [], finish: 'filtered' });
       },
     );
 
-    testOf('refused')('tells a refusal in the words of the model', async () => {
+    testOf('refused')('reports a refusal in the words of the model', async () => {
       const reply = await replyTo({ type: 'reply', text: 'Never.', finish: 'refused' });
       expect(reply).toMatchObject({ text: 'Never.', calls: [], finish: 'refused' });
     });
@@ -245,7 +245,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect(wire.requestCount).toBe(1);
     });
 
-    testOf('quota')('tells a quota that is used up from a rate limit', async () => {
+    testOf('quota')('distinguishes an exhausted quota from a rate limit', async () => {
       const { call } = await play([error(429, { error: { code: 'insufficient_quota' } })]);
       expect((await failureOf(call())).details.kind).toBe('quota');
     });

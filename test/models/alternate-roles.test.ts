@@ -26,7 +26,7 @@ function ordered(...messages: readonly PromptMessage[]): readonly (readonly [str
 
 test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown])[]]>([
   [
-    'leaves what takes turns as it is',
+    'does not change messages that already alternate',
     [user('a'), call, result, result, assistant('b'), user('c')],
     [
       ['user', 'a'],
@@ -46,7 +46,7 @@ test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown
     ],
   ],
   [
-    'joins what the model says in a row, calls included',
+    'joins consecutive replies of the model, calls included',
     [user('a'), assistant('b'), { ...call, text: 'c' }, result],
     [
       ['user', 'a'],
@@ -102,8 +102,8 @@ const calls: Partial<ModelRequest> = {
 };
 
 test.each<[string, Partial<ModelRequest>]>([
-  ['messages of people in a row', { messages: [user('a'), user('b')] }],
-  ['a message behind results', calls],
+  ['consecutive user messages', { messages: [user('a'), user('b')] }],
+  ['a message after results', calls],
 ])('is learned from a server that refuses %s, and kept', async (_name, prompt) => {
   const stub = await stubWith();
   stub.answer(template);

@@ -117,7 +117,7 @@ test.each<[string, readonly JsonObject[], string]>([
   ['an output without its call', [{ ...output, output: picture }], 'No tool call found'],
   ['an output without a screenshot', [item, { ...output, output: 'x' }], 'no screenshot'],
   [
-    'checks that nobody acknowledged',
+    'checks that were not acknowledged',
     [item, { ...output, output: picture }],
     'not been acknowledged',
   ],

@@ -44,7 +44,7 @@ test('sends one request with the key, and no retry headers of its own', async ()
 
 test.each<[string, Step]>([
   ['in one piece', saying()],
-  ['in pieces', saying({ sse: { charactersPerEvent: 3 } })],
+  ['in deltas', saying({ sse: { charactersPerEvent: 3 } })],
   ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, everyMs: 0 } })],
   ['with CRLF, byte by byte', saying({ sse: { lineEnd: '\r\n' }, drip: { bytes: 1, everyMs: 0 } })],
   ['with comments between events', saying({ sse: { comments: true, charactersPerEvent: 2 } })],
@@ -98,7 +98,7 @@ test('reads a streamed answer although none was requested', async () => {
 test.each([
   ['there is text, then [DONE]', [{ content: 'hi' }], '[DONE]', 'hi'],
   ['the stream just ended', [{ content: 'hi' }], '', null],
-  ['[DONE] came behind nothing', [{}], '[DONE]', null],
+  ['[DONE] arrived after nothing', [{}], '[DONE]', null],
   ['the text contains [DONE]', [{ content: 'so:\ndata: [DONE]' }], '', null],
 ])('an answer without a finish reason is complete if %s', async (_name, deltas, end, text) => {
   const events = deltas.map((delta) => JSON.stringify({ choices: [{ delta }] }));

@@ -96,9 +96,9 @@ test('describes the schema in words only if it is not sent', () => {
 });
 
 test.each<[string, object, boolean]>([
-  ['all required, nothing further', strict, true],
+  ['all required, no other properties', strict, true],
   ['an optional property', { ...strict, required: [] }, false],
-  ['further properties', { ...strict, additionalProperties: undefined }, false],
+  ['other properties', { ...strict, additionalProperties: undefined }, false],
   ['a text at the root', { type: 'string' }, false],
   ['oneOf inside', { ...strict, properties: { tags: { oneOf: [] } } }, false],
   ['an open object inside', { ...strict, $defs: { x: { type: 'object' } } }, false],

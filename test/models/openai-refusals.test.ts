@@ -378,7 +378,7 @@ test.each<[string, number, unknown]>([
   ],
   ['the key', 401, { message: "Unsupported parameter: 'temperature'" }],
   ['the rate', 429, { message: "'stream' is not available now" }],
-  ['a key that may not', 403, { message: "'stream' is not allowed for this key" }],
+  ['a key without permission', 403, { message: "'stream' is not allowed for this key" }],
   ['a server in trouble', 500, { message: 'Unexpected error in the stream of the model' }],
   ['a server that is down', 503, { message: "'stream' is not available" }],
   [

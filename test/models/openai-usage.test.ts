@@ -42,9 +42,9 @@ test('adds what only the total includes, as by Gemini', () => {
 });
 
 test.each([
-  ['cached tokens counted apart', { total: 190, cached: 40 }],
+  ['cached tokens counted separately', { total: 190, cached: 40 }],
   ['a total that is too small', { total: 3 }],
-  ['a total that is no number', { total: 'many' }],
+  ['a total that is not a number', { total: 'many' }],
   ['no total', {}],
   ['more reasoning than the total has room for', { total: 160, reasoning: 30 }],
 ])('adds nothing for %s', (_name, counts) => {

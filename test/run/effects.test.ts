@@ -247,7 +247,7 @@ describe('cancelling', () => {
 
 describe('a deadline', () => {
   test.each([
-    ['while a tool runs that then gives a result', 'read', actOnce],
+    ['while a tool runs that then returns a result', 'read', actOnce],
     [
       'while the run is blocked',
       'read',

@@ -204,7 +204,7 @@ describe('a retrieval that fails', () => {
       'retrieve of agent "bot": the index is down',
     ],
     [
-      'gives what is no text',
+      'returns a value that is not a text',
       () => ['a', { text: 5 }],
       'document 1: expected a string as text, got a value of',
     ],

@@ -88,13 +88,13 @@ describe('calls that a model writes as its answer', () => {
   });
 
   test.each<[string, unknown]>([
-    ['what is no JSON', '{"name": "look", "arguments": {'],
+    ['text that is not JSON', '{"name": "look", "arguments": {'],
     ['a list with something else in it', [call, { name: 'Ada' }]],
-    ['a name that is no tool', { name: 'Ada', born: 1815 }],
-    ['a tool that there is not', { name: 'rm', arguments: {} }],
+    ['a name that is not a tool', { name: 'Ada', born: 1815 }],
+    ['an unknown tool', { name: 'rm', arguments: {} }],
     ['arguments that do not fit', { name: 'look', arguments: { at: 7 } }],
     ['arguments that are too many', { name: 'look', arguments: { at: 'x', deep: true } }],
-    ['two of which one does not fit', [call, { name: 'look', arguments: {} }]],
+    ['two calls, one of them invalid', [call, { name: 'look', arguments: {} }]],
     [
       'arguments too deep',
       `{"name":"today","arguments":{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}}`,

@@ -45,7 +45,7 @@ export function createListener(): Listener {
     hear(event) {
       events.push(event);
       if (event.type !== 'superseded' && event.type !== 'gap') {
-        if (positions.has(event.position)) throw new Error(`told twice: ${event.position}`);
+        if (positions.has(event.position)) throw new Error(`duplicate event: ${event.position}`);
         positions.add(event.position);
       }
       switch (event.type) {

@@ -143,7 +143,7 @@ async function compareEarlier(
     if (typeOf(earlier) !== 'agent') break;
     const unreadable = passedOnProblem(earlier);
     if (unreadable !== null)
-      unchecked.push(`segment ${id} passes on what is no state: ${unreadable}`);
+      unchecked.push(`segment ${id} passes on an invalid state: ${unreadable}`);
     found.push(
       ...carriedDifferences(earlier).map((line) => `at the end of segment ${id}: ${line}`),
     );

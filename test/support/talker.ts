@@ -38,7 +38,7 @@ export function createTalker(): Talker {
         const number = (numbers.get(message) ?? 0) + 1;
         numbers.set(message, number);
         const speech = speeches.get(message);
-        if (speech === undefined) throw new Error(`nobody knows what to say to "${message}"`);
+        if (speech === undefined) throw new Error(`no reply is scripted for "${message}"`);
         const say = (text: string): void => context.onDelta?.({ kind: 'text', text });
         const said = await speech({ request, number, say, ...context });
         return typeof said === 'string' ? answered(said) : said;

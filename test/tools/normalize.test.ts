@@ -29,7 +29,7 @@ class Account {
 
 describe('normalizeResult', () => {
   it.each([
-    ['a text, as it is', 'a "text"\n', 'a "text"\n'],
+    ['a text, unchanged', 'a "text"\n', 'a "text"\n'],
     ['an empty text', '', ''],
     ['nothing', undefined, '(no result)'],
     ['null', null, 'null'],
@@ -88,7 +88,7 @@ describe('normalizeResult', () => {
     ['a typed array of bigints', new BigInt64Array([5n]), '["5"]'],
     ['a blob', new Blob(['abc']), '{"type":"binary","bytes":3}'],
     ['a key that is a trap', JSON.parse('{"__proto__":{"a":1}}'), '{"__proto__":{"a":1}}'],
-    ['half a character', 'a\uD800b', 'a\uFFFDb'],
+    ['a lone surrogate', 'a\uD800b', 'a\uFFFDb'],
   ])('gives %s', async (_label, value, expected) => {
     expect(await normalizeResult(value)).toBe(expected);
   });

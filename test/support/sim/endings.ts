@@ -128,7 +128,7 @@ function chooseChecked(dice: Dice, { decision, call }: Record<string, unknown>):
   if (dice.chance(5)) return { ok: false, message: 'it does not fit' };
   if (!isObject(decision)) return { ok: true };
   if (decision['as'] === 'answer') {
-    return dice.chance(8) ? { ok: true } : { ok: true, result: { text: 'as a person says' } };
+    return dice.chance(8) ? { ok: true } : { ok: true, result: { text: 'as a person reported' } };
   }
   if (decision['as'] !== 'edit' || !isObject(call) || dice.chance(8)) return { ok: true };
   const json = JSON.stringify(decision['arguments']);

@@ -100,7 +100,7 @@ describe('read_file', () => {
 
   it.each([
     ['a NUL', Buffer.from('text\0text')],
-    ['no UTF-8', Buffer.from([0x89, 0x50, 0x4e, 0x47])],
+    ['invalid UTF-8', Buffer.from([0x89, 0x50, 0x4e, 0x47])],
     ['Latin-1', Buffer.from('grün', 'latin1')],
   ])('names a binary file with its size: %s', async (_label, bytes) => {
     const place = await yard();
