@@ -6,7 +6,7 @@ import { historiesOf } from './histories.js';
 import type { ChaosRun } from './traffic.js';
 import type { World } from './world.js';
 
-interface Kept {
+interface RunEvidence {
   readonly client: Client;
   readonly world: World;
   readonly runs: readonly ChaosRun[];
@@ -18,7 +18,7 @@ interface Kept {
  */
 export async function keepEvidence(
   violations: readonly string[],
-  { client, world, runs }: Kept,
+  { client, world, runs }: RunEvidence,
 ): Promise<string> {
   const folder = join(world.home, 'evidence');
   await mkdir(folder);

@@ -117,10 +117,10 @@ async function converse({ client, patience }: Place, run: ChaosRun, random: Rand
   if (run.open) {
     for (let message = 1; message <= 3; message += 1) {
       await pause(integer(random, 0, 2_000));
-      const said = text(message);
+      const sent = text(message);
       const id = `${run.id}-${message}`;
-      await persist(patience, () => client.ask(run.id, { id, message: said }));
-      run.accepted.push(said);
+      await persist(patience, () => client.ask(run.id, { id, message: sent }));
+      run.accepted.push(sent);
     }
     for (let turn = 1; turn <= 4; turn += 1) {
       const wait = { turn, signal: patience };

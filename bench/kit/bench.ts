@@ -65,8 +65,8 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
   stub.fallback(stubAnswer);
   const connection = await Connection.connect({ address: server.address });
   const bundles: Readonly<Record<WorkerKind, string>> = {
-    perdure: await kept(join(home, 'perdure-workflows.js'), bundleWorkflows()),
-    bare: await kept(join(home, 'bare-workflows.js'), bundleBare()),
+    perdure: await written(join(home, 'perdure-workflows.js'), bundleWorkflows()),
+    bare: await written(join(home, 'bare-workflows.js'), bundleBare()),
   };
   let queues = 0;
   const children: Child[] = [];
@@ -104,7 +104,7 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
   };
 }
 
-async function kept(path: string, bundle: Promise<{ readonly code: string }>): Promise<string> {
+async function written(path: string, bundle: Promise<{ readonly code: string }>): Promise<string> {
   await writeFile(path, (await bundle).code);
   return path;
 }

@@ -39,12 +39,12 @@ export async function startChild(
     execArgv: ['--import', 'tsx', ...collector, ...profile],
     env: { PATH: process.env['PATH'], ...env },
   });
-  const told = new EventEmitter();
+  const messages = new EventEmitter();
   child.on('message', (message) => {
-    if (isObject(message)) told.emit(String(message['event']), readingOf(message));
+    if (isObject(message)) messages.emit(String(message['event']), readingOf(message));
   });
   const next = (event: string): Promise<Reading> =>
-    new Promise((resolve) => void told.once(event, resolve));
+    new Promise((resolve) => void messages.once(event, resolve));
   const ask = async (question: 'read' | 'settle', answer: string): Promise<Reading> => {
     const reading = next(answer);
     child.send(question);

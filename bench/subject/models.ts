@@ -21,8 +21,8 @@ export const scriptedModel: Model = {
 /** The same words as JSON, for an agent whose answers have a schema. */
 export const extractingModel: Model = {
   async call(request, context) {
-    const said = await scriptedModel.call(request, context);
-    return { ...said, text: JSON.stringify({ text: said.text }) };
+    const words = await scriptedModel.call(request, context);
+    return { ...words, text: JSON.stringify({ text: words.text }) };
   },
 };
 
@@ -38,9 +38,9 @@ const WORDS = 40;
 export const speakingModel: Model = {
   async call(request, context) {
     const whole = await scriptedModel.call(request, context);
-    const said: string[] = [];
+    const words: string[] = [];
     const say = (text: string): void => {
-      said.push(text);
+      words.push(text);
       context.onDelta?.({ kind: 'text', text });
     };
     await pause(FIRST_WORD_MS);
@@ -49,7 +49,7 @@ export const speakingModel: Model = {
       await pause(WORD_MS);
       say(`word ${word} `);
     }
-    return { ...whole, text: said.join('') };
+    return { ...whole, text: words.join('') };
   },
 };
 
@@ -115,9 +115,9 @@ export function stubAnswer(request: StubRequest): Step {
   const { text, calls } = replyOf(script, request.assistantMessages);
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
   if (calls.length === 0) return reply.text(text, delivery);
-  const asked = calls.map((call) => ({
+  const toolCalls = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
   }));
-  return reply.calls(asked, { text, ...delivery });
+  return reply.calls(toolCalls, { text, ...delivery });
 }

@@ -42,13 +42,12 @@ describe('T-55 a classifier', () => {
       token('A', { A: 0.4, ' A': 0.1, b: 0.25, Hello: 0.15, C: 0.05 }),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'spam' });
-    const { classes: told, outside, entropyBits } = classes(outcome);
-    expect(told.map(({ name }) => name)).toEqual(['spam', 'not spam', 'a bill']);
-    expect(told.map(({ probability }) => probability).reduce((sum, p) => sum + p)).toBeCloseTo(
-      1,
-      10,
-    );
-    expect(told[0]?.probability).toBeCloseTo(0.5 / 0.8, 10);
+    const { classes: distribution, outside, entropyBits } = classes(outcome);
+    expect(distribution.map(({ name }) => name)).toEqual(['spam', 'not spam', 'a bill']);
+    expect(
+      distribution.map(({ probability }) => probability).reduce((sum, p) => sum + p),
+    ).toBeCloseTo(1, 10);
+    expect(distribution[0]?.probability).toBeCloseTo(0.5 / 0.8, 10);
     expect(outside).toBeCloseTo(0.2, 10);
     expect(entropyBits).toBeGreaterThan(1);
     expect(requests[0]?.body).toMatchObject({ logprobs: true, temperature: 0 });
@@ -63,19 +62,19 @@ describe('T-55 a classifier', () => {
 
   test('T-55 reports a missing class instead of failing', async () => {
     const { outcome } = await desk.run('mail', [token('A', { A: 0.7, B: 0.3 })]);
-    const told = classes(outcome);
-    expect(told.unseen).toEqual(['a bill']);
-    expect(told.classes[2]).toEqual({ name: 'a bill', probability: 0 });
+    const distribution = classes(outcome);
+    expect(distribution.unseen).toEqual(['a bill']);
+    expect(distribution.classes[2]).toEqual({ name: 'a bill', probability: 0 });
   });
 
   test('T-55 retries an answer that is not a class, and keeps it out of the transcript', async () => {
-    const told = await desk.run('mail', [
+    const run = await desk.run('mail', [
       token('Well', { Well: 0.99 }),
       token('C', { C: 0.98, A: 0.01 }),
     ]);
-    expect(told.outcome).toMatchObject({ answer: 'a bill', usage: { inputTokens: 20 } });
-    expect(spoken(told.messages).slice(1)).toEqual([['assistant', 'a bill']]);
-    expect(told.requests).toHaveLength(2);
+    expect(run.outcome).toMatchObject({ answer: 'a bill', usage: { inputTokens: 20 } });
+    expect(spoken(run.messages).slice(1)).toEqual([['assistant', 'a bill']]);
+    expect(run.requests).toHaveLength(2);
   });
 
   test('T-55 answers yes or no, with the share of yes in both', async () => {
@@ -111,7 +110,7 @@ describe('T-56 a fork', () => {
     desk.stub.scriptFor(marker, ...talk);
     const { id } = await client.fork(from, { message: 'And gold?' });
     expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'It is found.' });
-    const fork = await desk.tell(id, marker);
+    const fork = await desk.report(id, marker);
     expect(spoken(fork.messages).slice(0, 5)).toEqual([
       ...spoken(source.messages),
       ['user', 'And gold?'],
@@ -132,7 +131,7 @@ describe('T-56 a fork', () => {
     desk.stub.scriptFor(marker, reply.text('fresh'));
     const { id } = await client.fork(source.handle.workflowId, { at: 2, message: 'Again?' });
     await client.result(id);
-    const fork = await desk.tell(id, marker);
+    const fork = await desk.report(id, marker);
     expect(spoken(fork.messages)).toEqual([
       spoken(source.messages)[0],
       ['user', 'Again?'],

@@ -145,7 +145,7 @@ describe('a completion', () => {
     await expect(waiting).rejects.toThrow('gone');
     held.release();
     expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'all of it' });
-    expect((await desk.tell(id, message)).requests).toHaveLength(1);
+    expect((await desk.report(id, message)).requests).toHaveLength(1);
   });
 
   test('T-28 can be scripted instead of served, through the same run', async () => {

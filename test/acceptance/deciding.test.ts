@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { openDesk, sent, spoken, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
 const BESIDE = 'it came beside a call that ends the turn';
 /** The arguments of each execution of `note`, by every agent. */
@@ -101,30 +101,30 @@ afterAll(async () => await desk.close());
 const call = (name: string, args: Record<string, unknown> | string = {}) =>
   ({ name, arguments: args }) as Parameters<typeof reply.calls>[0][number];
 const calls = (...all: readonly ReturnType<typeof call>[]): Step => reply.calls(all);
-const results = ({ messages }: Told): readonly string[] =>
+const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
 describe('a run with tools', () => {
   test('T-01 a tool, then the one that ends: question, call, result, call, answer, under our own call ids', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('look_up', { what: 'iron' })),
       calls(call('respond', { response: 'Iron is found.' })),
     ]);
-    expect(told.outcome).toMatchObject({
+    expect(runReport.outcome).toMatchObject({
       status: 'completed',
       reason: 'tool',
       answer: 'Iron is found.',
       steps: 2,
       toolCalls: 2,
     });
-    expect(spoken(told.messages).slice(1)).toEqual([
+    expect(spoken(runReport.messages).slice(1)).toEqual([
       ['assistant', ''],
       ['tool', 'iron: found'],
       ['assistant', ''],
       ['tool', 'Iron is found.'],
     ]);
     // The stub gives both calls the same id.
-    const ids = told.messages.flatMap((one) => (one.role === 'tool' ? [one.callId] : []));
+    const ids = runReport.messages.flatMap((one) => (one.role === 'tool' ? [one.callId] : []));
     expect(ids).toEqual(['call_1_1_0', 'call_1_2_0']);
   });
 
@@ -228,17 +228,17 @@ describe('T-06 three calls in one reply', () => {
 
   test('T-06 sequential: one model call, three executions, in order', async () => {
     noted.length = 0;
-    const told = await desk.run('sequential', [three, reply.text('ok')]);
+    const runReport = await desk.run('sequential', [three, reply.text('ok')]);
     expect(noted).toEqual(['T-06 a', 'T-06 b', 'T-06 c']);
-    expect(results(told)).toEqual(['noted T-06 a', 'noted T-06 b', 'noted T-06 c']);
-    expect(told.requests).toHaveLength(2);
+    expect(results(runReport)).toEqual(['noted T-06 a', 'noted T-06 b', 'noted T-06 c']);
+    expect(runReport.requests).toHaveLength(2);
   });
 
   test('T-06 first: one execution, and the others get a result that says why they were not executed', async () => {
     noted.length = 0;
-    const told = await desk.run('first', [three, reply.text('ok')]);
+    const runReport = await desk.run('first', [three, reply.text('ok')]);
     expect(noted).toEqual(['T-06 a']);
-    expect(results(told).slice(1)).toEqual([
+    expect(results(runReport).slice(1)).toEqual([
       expect.stringContaining('only the first call'),
       expect.stringContaining('only the first call'),
     ]);
@@ -247,15 +247,15 @@ describe('T-06 three calls in one reply', () => {
   test('T-06 parallel: all at once, results in the order of the calls', async () => {
     waiting = [];
     const meeting = calls(...['a', 'b', 'c'].map((who) => call('meet', { who })));
-    const told = await desk.run('plain', [meeting, reply.text('ok')]);
-    expect(results(told)).toEqual(['a', 'b', 'c']);
-    expect(told.requests).toHaveLength(2);
+    const runReport = await desk.run('plain', [meeting, reply.text('ok')]);
+    expect(results(runReport)).toEqual(['a', 'b', 'c']);
+    expect(runReport.requests).toHaveLength(2);
   });
 });
 
 describe('errors of a model', () => {
   test('T-07 broken JSON in the second of three calls affects only that call, and is repaired', async () => {
-    const told = await desk.run('sequential', [
+    const runReport = await desk.run('sequential', [
       calls(
         call('look_up', { what: 'iron' }),
         call('look_up', '{"what": "gold'),
@@ -264,16 +264,16 @@ describe('errors of a model', () => {
       calls(call('look_up', { what: 'gold' })),
       reply.text('ok'),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
-    const [first, second, third, repaired] = results(told);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
+    const [first, second, third, repaired] = results(runReport);
     expect([first, third, repaired]).toEqual(['iron: found', 'zinc: found', 'gold: found']);
     expect(second).toContain('invalid_json');
   });
 
   test('T-08 a call of an unknown tool has a result that lists the known tools', async () => {
-    const told = await desk.run('reader', [calls(call('lookup')), reply.text('ok')]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
-    expect(results(told)[0]).toMatch(/unknown_tool.*look_up/);
+    const runReport = await desk.run('reader', [calls(call('lookup')), reply.text('ok')]);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
+    expect(results(runReport)[0]).toMatch(/unknown_tool.*look_up/);
   });
 
   test('T-09 text without a call is the answer', async () => {
@@ -305,7 +305,7 @@ describe('errors of a model', () => {
   });
 
   test('T-10 a server that refuses required gets auto at once, and for the rest of the run', async () => {
-    const told = await desk.run('required', [
+    const runReport = await desk.run('required', [
       reply.error(400, {
         message: 'tool_choice "required" is not supported',
         param: 'tool_choice',
@@ -313,32 +313,32 @@ describe('errors of a model', () => {
       calls(call('look_up', { what: 'iron' })),
       calls(call('respond', { response: 'ok' })),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', steps: 2 });
-    const choices = told.requests.map(({ body }) => body['tool_choice']);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', steps: 2 });
+    const choices = runReport.requests.map(({ body }) => body['tool_choice']);
     expect(choices).toEqual(['required', 'auto', 'auto']);
-    const systems = told.requests.map(({ body }) => JSON.stringify(body['messages']));
+    const systems = runReport.requests.map(({ body }) => JSON.stringify(body['messages']));
     const demand = 'You must call one of the tools in every reply';
     expect(systems.map((text) => text.includes(demand))).toEqual([false, true, true]);
   });
 
   test('T-11 an error that a tool returns reaches the model with its code, and so does null', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('run_code', { code: 'print(x)' }), call('run_code', { code: '' })),
       reply.text('ok'),
     ]);
-    expect(results(told)).toEqual([
+    expect(results(runReport)).toEqual([
       expect.stringMatching(/tool_error.*NameError: x.*print\(x\)/),
       'null',
     ]);
   });
 
   test('T-11 an ending tool that returns an error has failed, and does not end the turn', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('hand_over', { value: { error: 'NameError: x' } })),
       calls(call('hand_over', { value: { x: 1 } })),
     ]);
-    expect(results(told)[0]).toMatch(/tool_error.*NameError: x/);
-    expect(told.outcome).toMatchObject({ reason: 'tool', output: { x: 1 }, steps: 2 });
+    expect(results(runReport)[0]).toMatch(/tool_error.*NameError: x/);
+    expect(runReport.outcome).toMatchObject({ reason: 'tool', output: { x: 1 }, steps: 2 });
   });
 });
 
@@ -351,7 +351,7 @@ describe('agents on one worker', () => {
         const message = desk.conversation(...steps);
         const { id } = await desk.client.start(name, { message });
         await desk.client.result(id);
-        return await desk.tell(id, message);
+        return await desk.report(id, message);
       }),
     );
     expect(both.map(results)).toEqual([[expect.stringContaining('unknown_tool')], ['noted T-13']]);
@@ -361,13 +361,13 @@ describe('agents on one worker', () => {
   });
 
   test('T-15 can decide by a function instead of a model, with the same tools and outcome', async () => {
-    const told = await desk.run('own-decision', []);
-    expect(told.outcome).toMatchObject({
+    const runReport = await desk.run('own-decision', []);
+    expect(runReport.outcome).toMatchObject({
       status: 'completed',
       answer: 'so: gold: found',
       steps: 2,
     });
-    expect(told.requests).toEqual([]);
+    expect(runReport.requests).toEqual([]);
   });
 
   test('T-15 refuse tools with the same name, and anything that is not a tool, when they are defined', () => {

@@ -9,7 +9,7 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { untilStatus } from '../support/conversation.js';
-import { openDesk, sent, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, type Desk, type RunReport } from '../support/desk.js';
 
 const PRICE = { input: 10, cachedInput: 1, output: 100 };
 
@@ -65,21 +65,21 @@ afterAll(async () => await desk.close());
 
 const calls = (...all: Parameters<typeof reply.calls>[0]): Step => reply.calls(all);
 const counting = (n: number): Step => calls({ name: 'count', arguments: { n } });
-const results = ({ messages }: Told): readonly string[] =>
+const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
 describe('a repeated call', () => {
   test('T-47 with its keys in another order, nested ones too, gets the recorded result', async () => {
     put.length = 0;
-    const told = await desk.run('plain', [
+    const report = await desk.run('plain', [
       calls({ name: 'put', arguments: { a: { x: 1, y: [1, { p: 2, q: 3 }] }, b: 2 } }),
       calls({ name: 'put', arguments: '{"b":2,"a":{"y":[1,{"q":3,"p":2}],"x":1}}' }),
       calls({ name: 'put', arguments: { a: { x: 1, y: [{ p: 2, q: 3 }, 1] }, b: 2 } }),
       reply.text('ok'),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
+    expect(report.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(put).toHaveLength(2);
-    const [first, repeated, other] = results(told);
+    const [first, repeated, other] = results(report);
     expect([first, other]).toEqual(['put 1', 'put 2']);
     expect(repeated).toContain('put 1');
     expect(repeated).not.toBe('put 1');
@@ -88,17 +88,17 @@ describe('a repeated call', () => {
   test('T-47 that appears twice in one message is executed once, for both', async () => {
     put.length = 0;
     const same = { name: 'put', arguments: { a: 1 } };
-    const told = await desk.run('plain', [calls(same, same), reply.text('ok')]);
+    const report = await desk.run('plain', [calls(same, same), reply.text('ok')]);
     expect(put).toHaveLength(1);
-    expect(results(told)[0]).toBe('put 1');
-    expect(results(told)[1]).toContain('put 1');
+    expect(results(report)[0]).toBe('put 1');
+    expect(results(report)[1]).toContain('put 1');
   });
 
   test('T-48 that failed before is executed again', async () => {
     flaky = 0;
     const call = calls({ name: 'flaky', arguments: {} });
-    const told = await desk.run('plain', [call, call, reply.text('ok')]);
-    expect(results(told)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
+    const report = await desk.run('plain', [call, call, reply.text('ok')]);
+    expect(results(report)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
     expect(flaky).toBe(2);
   });
 });
@@ -110,10 +110,10 @@ describe('the last step', () => {
     const steps = [counting(1), counting(2), reply.text('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
     expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two', steps: 2 });
-    const told = requests.map((request) =>
+    const isForbidden = requests.map((request) =>
       sent(request).some(([, text]) => text === CLOSING_INSTRUCTION),
     );
-    expect(told).toEqual([false, false, true]);
+    expect(isForbidden).toEqual([false, false, true]);
     expect(sent(requests[2]).at(-1)).toEqual(['user', CLOSING_INSTRUCTION]);
     expect(requests.map(({ body }) => body['tool_choice'])).toEqual(['auto', 'auto', 'none']);
   });
@@ -152,10 +152,12 @@ describe('the last step', () => {
   test('T-50 null is no limit: the run continues in a new segment after a hundred steps', async () => {
     const steps = Array.from({ length: 102 }, (_, n) => counting(n));
     const unlimited: LimitSet = { steps: null, toolCalls: null };
-    const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });
-    expect(told.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
-    expect(results(told)).toEqual(steps.map((_, n) => `${n}`));
-    const prefixes = told.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
+    const report = await desk.run('plain', [...steps, reply.text('counted')], {
+      limits: unlimited,
+    });
+    expect(report.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
+    expect(results(report)).toEqual(steps.map((_, n) => `${n}`));
+    const prefixes = report.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
     expect(prefixes.every((text, n) => n === 0 || text.startsWith(prefixes[n - 1] ?? '?'))).toBe(
       true,
     );

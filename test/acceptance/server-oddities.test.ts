@@ -108,10 +108,10 @@ function expectCalls(
 function expectUsage(usage: Usage, wanted: Partial<Usage>, more: Partial<Usage>): void {
   const { inputTokens = 1, outputTokens = 1, cachedTokens = 0, estimated } = wanted;
   expect(usage.estimated).toBe(estimated);
-  const told = estimated ? expect.toSatisfy((count: number) => count > 0) : undefined;
+  const tokens = estimated ? expect.toSatisfy((count: number) => count > 0) : undefined;
   expect(usage).toMatchObject({
-    inputTokens: told ?? inputTokens + (more.inputTokens ?? 0),
-    outputTokens: told ?? outputTokens + (more.outputTokens ?? 0),
+    inputTokens: tokens ?? inputTokens + (more.inputTokens ?? 0),
+    outputTokens: tokens ?? outputTokens + (more.outputTokens ?? 0),
     cachedTokens,
   });
 }

@@ -7,7 +7,7 @@ import { ParseError } from '../../src/output/parse-error.js';
 import { tags, type TagAnswer } from '../../src/output/tags.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { openDesk, sent, spoken, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
 const person = z.object({ name: z.string(), age: z.number().int() });
 const ANN = { name: 'Ann', age: 40 };
@@ -56,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-const side = async ({ handle }: Told) =>
+const side = async ({ handle }: RunReport) =>
   (await desk.client.transcript(handle.workflowId, { side: true })).messages.filter(
     (one) => one.role !== 'tool' && one.side,
   );
@@ -139,15 +139,15 @@ describe('an agent call', () => {
     const run = await desk.open('by-function', answers);
     expect(run.first).toMatchObject({ output: { a: '1' }, usage: { inputTokens: 20 } });
     expect(await run.ask('And b?')).toMatchObject({ output: { b: '2' } });
-    const told = await run.close();
-    const said = [
+    const report = await run.close();
+    const expected = [
       ['assistant', 'a=1'],
       ['user', 'And b?'],
     ];
-    expect(spoken(told.messages).slice(1)).toEqual([...said, ['assistant', 'b=2']]);
-    expect(sent(told.requests[2]).slice(2)).toEqual(said);
-    expect(told.requests).toHaveLength(3);
-    expect(spoken(await side(told))).toEqual([
+    expect(spoken(report.messages).slice(1)).toEqual([...expected, ['assistant', 'b=2']]);
+    expect(sent(report.requests[2]).slice(2)).toEqual(expected);
+    expect(report.requests).toHaveLength(3);
+    expect(spoken(await side(report))).toEqual([
       ['assistant', 'nothing'],
       ['user', expect.stringContaining('"nothing" is not of the form key=value')],
     ]);

@@ -136,7 +136,7 @@ describe('pause and resume', () => {
     expect(resumed.stderr).toContain(`Run ${id} resumes.`);
     const place = ['--address', address, '--task-queue', rig.taskQueue];
     const follower = command.here(['attach', id, ...place]);
-    await follower.says(`run ${id}`);
+    await follower.prints(`run ${id}`);
     gates.get(later)?.barrier.release();
     const end = await follower.ended;
     expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: `re: ${later}\n` });

@@ -10,7 +10,7 @@ import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { untilPolls } from '../support/until-polls.js';
+import { waitUntilPolling } from '../support/wait-until-polling.js';
 
 const address = inject('temporalAddress');
 const FAR_KEY = `sk-${randomUUID()}`;
@@ -39,7 +39,7 @@ async function serve(taskQueue: string, ...names: readonly string[]) {
   const agents = names.map((name) => defineAgent({ name, instructions: 'x', model: 'm' }));
   const models = { m: scriptedModel([replyText('hi')]) };
   const worker = await rig.worker(agents, { taskQueue, models });
-  await untilPolls(rig.client, { taskQueue, identity: worker.identity });
+  await waitUntilPolling(rig.client, { taskQueue, identity: worker.identity });
   return worker;
 }
 

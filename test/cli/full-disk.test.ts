@@ -84,7 +84,9 @@ describe.runIf(mounted)('on a full disk', () => {
   });
 
   test('run is refused before anything is sent', async () => {
-    const said = runInProcess(run, { agent: 'files', message: ['hi'], wait: true }, place);
-    await expect(said).rejects.toThrow(`PERDURE_HOME ${home} cannot be written: the disk is full`);
+    const started = runInProcess(run, { agent: 'files', message: ['hi'], wait: true }, place);
+    await expect(started).rejects.toThrow(
+      `PERDURE_HOME ${home} cannot be written: the disk is full`,
+    );
   });
 });

@@ -146,8 +146,8 @@ describe.skipIf(!existsSync(SCRIPT))(
       );
       let shown = '';
       const seen = new Promise<void>((resolve) => {
-        child.stdout.setEncoding('utf8').on('data', (said: string) => {
-          shown += said;
+        child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+          shown += chunk;
           if (shown.includes('Look: a\\u001b]52;c;')) resolve();
         });
       });

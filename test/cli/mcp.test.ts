@@ -44,7 +44,7 @@ interface Served {
   readonly pid: number;
   /** Messages that the client could not parse or did not expect. */
   readonly faults: readonly Error[];
-  readonly said: () => string;
+  readonly stderr: () => string;
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;
   tools(): ReturnType<Client['listTools']>;
   close(): Promise<void>;
@@ -84,8 +84,8 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
     },
     stderr: 'pipe',
   });
-  let heard = '';
-  transport.stderr?.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  let errorOutput = '';
+  transport.stderr?.on('data', (chunk: Buffer) => (errorOutput += chunk.toString()));
   const faults: Error[] = [];
   const client = new Client({ name: 'test', version: '1' });
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
@@ -94,7 +94,7 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
   const one: Served = {
     pid: transport.pid ?? 0,
     faults,
-    said: () => heard,
+    stderr: () => errorOutput,
     async call(tool, args) {
       const result = await client.callTool({ name: tool, arguments: args });
       const [first] = result.content;
@@ -158,7 +158,7 @@ describe('perdure as an MCP server', () => {
     ).toHaveLength(1);
     const { value: status } = await server.call('agent_status', { id });
     expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
-    expect(server.said()).toContain('worker in this process');
+    expect(server.stderr()).toContain('worker in this process');
   });
 
   test('offers decisions only with --decide', async () => {
@@ -308,7 +308,7 @@ describe('perdure as an MCP server', () => {
     });
     expect(await probeOwnServer(server, value['id'])).toMatchObject({ answer: 'talked' });
     expect(server.faults).toEqual([]);
-    expect(server.said()).toContain('not the protocol');
+    expect(server.stderr()).toContain('not the protocol');
   });
 
   test('does not end its runs when it is killed: another server continues them', async () => {

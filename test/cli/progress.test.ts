@@ -10,7 +10,7 @@ import { errorText, type CallResult } from '../../src/core/calls/call-result.js'
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
-import { asks, begun, config, says, withResults } from '../support/scripts.js';
+import { callReply, begun, config, textReply, withResults } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
 import { batchOf } from '../../src/core/turn.js';
@@ -28,7 +28,7 @@ function twoSteps(): { first: RunState; second: RunState } {
   const start = begun(config());
   const asked = reduce(start, {
     type: 'model-replied',
-    reply: asks(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
+    reply: callReply(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
     at: 1_000,
   });
   const first = withResults(
@@ -36,7 +36,11 @@ function twoSteps(): { first: RunState; second: RunState } {
     [ok('call_1_1_0', 'x'.repeat(3_000)), ok('call_1_1_1', 'y'.repeat(100))],
     1_400,
   );
-  const again = reduce(first, { type: 'model-replied', reply: asks(['put', { n: 1 }]), at: 2_000 });
+  const again = reduce(first, {
+    type: 'model-replied',
+    reply: callReply(['put', { n: 1 }]),
+    at: 2_000,
+  });
   const failure = errorText({ type: 'tool_error', message: `no ${ESCAPE} space` });
   const second = withResults(
     again,
@@ -65,7 +69,7 @@ describe('the lines of recorded steps', () => {
   test('wait for all calls of a step', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config());
-    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
+    const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 5 });
     expect(stepLines(viewOf(asked))).toEqual([]);
     const done = withResults(asked, [ok('call_1_1_0', 'abc')], 10);
     expect(stepLines(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
@@ -124,7 +128,7 @@ describe('the live line', () => {
     const start = begun(config());
     const asked = reduce(start, {
       type: 'model-replied',
-      reply: asks(['look', { path: 'a' }], ['look', { path: 'b' }]),
+      reply: callReply(['look', { path: 'a' }], ['look', { path: 'b' }]),
       at: 0,
     });
     const calls = batchOf(asked)?.calls ?? [];
@@ -222,7 +226,7 @@ describe('formats', () => {
   test('show the closing call at a limit', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config({}, { steps: 1 }));
-    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
+    const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 0 });
     const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);
     const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
     expect(stepLines(viewOf(closing))).toEqual([
@@ -232,7 +236,7 @@ describe('formats', () => {
     expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint, run: 'x' })).toMatch(
       /^closing · /,
     );
-    const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });
+    const end = reduce(closing, { type: 'model-replied', reply: textReply('best'), at: 0 });
     expect(stepLines(viewOf(end))).toEqual([]);
   });
 });

@@ -141,10 +141,10 @@ describe('replay --from-server', () => {
 
   test('prints one JSON document, and notes that it stopped early', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), limit: 2 }, true);
-    const told = JSON.parse(stdout);
-    expect(told).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
-    expect(told.runs).toHaveLength(2);
-    expect(told.runs[0]).toEqual({
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
+    expect(report.runs).toHaveLength(2);
+    expect(report.runs[0]).toEqual({
       id: expect.stringContaining(prefix),
       runId: expect.any(String),
       ok: true,

@@ -139,7 +139,7 @@ describe('a run with a worker elsewhere', () => {
     });
     await stub.barrier('detach').reached;
     const follower = command.start(['attach', 'run-detached', '--json', ...ownPlace()]);
-    await follower.says('run run-detached');
+    await follower.prints('run run-detached');
     follower.child.kill('SIGINT');
     const left = await follower.ended;
     expect(left.code).toBe(130);

@@ -53,8 +53,8 @@ describe('schedule', () => {
     created.push(id);
     const options = ['--every', '2h', '--overlap', 'bufferOne', '--catch-up', '1d', '--paused'];
     const run = ['--tag', 'a', '--tag', 'b', '--max-steps', '3', '--context', '{"x":1}'];
-    const said = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
-    const output = await perdure(...said, ...options, ...run, '--unattended', '--json');
+    const words = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
+    const output = await perdure(...words, ...options, ...run, '--unattended', '--json');
     expect(JSON.parse(output.stdout)).toMatchObject({
       id,
       agent: 'files',

@@ -54,7 +54,7 @@ async function ask(
   );
 }
 
-async function asked(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
+async function pageOf(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
   const [options, how] = args;
   return JSON.parse((await ask(options, { json: true, ...how })).stdout) as TranscriptPage;
 }
@@ -66,19 +66,19 @@ function timeless({ messages, total }: TranscriptPage): unknown {
 
 describe('the transcript of a run', () => {
   test('equals the answer of the query', async () => {
-    const told = await asked();
+    const page = await pageOf();
     const queried = await handle.query<TranscriptPage>('transcript');
-    expect(told.total).toBe(5);
-    expect(timeless(told)).toEqual(timeless(queried));
-    for (const [n, { at }] of told.messages.entries()) {
+    expect(page.total).toBe(5);
+    expect(timeless(page)).toEqual(timeless(queried));
+    for (const [n, { at }] of page.messages.entries()) {
       expect(Math.abs(at - (queried.messages[n]?.at ?? 0))).toBeLessThan(5_000);
     }
   });
 
   test('can be read in parts', async () => {
-    const { messages, total } = await asked({ from: 1, to: 3 });
+    const { messages, total } = await pageOf({ from: 1, to: 3 });
     expect({ ns: messages.map(({ n }) => n), total }).toEqual({ ns: [1, 2], total: 5 });
-    expect((await asked({ from: 5 })).messages).toEqual([]);
+    expect((await pageOf({ from: 5 })).messages).toEqual([]);
     await expect(ask({ from: -1 })).rejects.toThrow(
       '--from: expected a whole number from 0, got -1',
     );
@@ -127,7 +127,7 @@ describe('the text output of a transcript', () => {
     expect(stdout).not.toContain('omitted');
     expect(stdout).toContain(`  ${LARGE.trimEnd()}`);
     expect(stderr).toBe('');
-    const whole = await asked({ full: true });
+    const whole = await pageOf({ full: true });
     expect(whole.messages[3]?.text).toBe(LARGE);
   });
 

@@ -9,7 +9,7 @@ import type { RunEvent } from '../../src/core/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+import { callReply, config, textReply, TOOLS, toolDefinition } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
@@ -40,7 +40,7 @@ function opened(): RunState {
 
 function replied(text: string): readonly RunEvent[] {
   return [
-    { type: 'model-replied', reply: says(text), at: 5 },
+    { type: 'model-replied', reply: textReply(text), at: 5 },
     { type: 'turn-recorded', at: 5 },
   ];
 }
@@ -65,7 +65,7 @@ describe('the lines of an open run', () => {
 
   test('name what it waits for: a time, a resume, a message', () => {
     const stepLines = createStepLines(paint, fixes);
-    const reply = asks(['wait', { seconds: 3_600 }]);
+    const reply = callReply(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
     const until = formatDateTime(3_601_000);
     expect(stepLines(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);

@@ -4,7 +4,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { createClient } from '../../src/index.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -175,7 +175,7 @@ describe('an open run', () => {
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
       [...ids, ...ids].map((messageId) =>
-        taken(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
+        expectDelivered(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
       ),
     );
     const turnOf = new Map(sent.map(({ messageId, turn }) => [messageId, turn]));

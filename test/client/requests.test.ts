@@ -202,12 +202,13 @@ test('the events of a run show what was asked, and what was decided', async () =
     as: 'approve',
     by: 'bob',
   });
-  const told: unknown[] = [];
+  const requestEvents: unknown[] = [];
   for await (const event of client.events(id)) {
-    if (event.type === 'request-raised' || event.type === 'request-closed') told.push(event);
-    if (event.type === 'call-begun') told.push({ type: event.type });
+    if (event.type === 'request-raised' || event.type === 'request-closed')
+      requestEvents.push(event);
+    if (event.type === 'call-begun') requestEvents.push({ type: event.type });
   }
-  expect(told).toMatchObject([
+  expect(requestEvents).toMatchObject([
     { type: 'request-raised', request: 'r1', kind: 'approval', call: 'call_1_1_0' },
     { type: 'request-closed', request: 'r1', as: 'approve', by: 'bob' },
     { type: 'call-begun' },

@@ -6,7 +6,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { outcomeOf } from '../../src/core/turn.js';
-import { acted, decision, requestOf } from '../support/asking.js';
+import { afterNextAction, decision, requestOf } from '../support/pending-call.js';
 import { after, update } from '../support/facts.js';
 import { node } from '../support/graph-agent.js';
 import { config, toolDefinition } from '../support/scripts.js';
@@ -31,10 +31,10 @@ function waiting(
     { type: 'turn-begun', at: 0 } as const,
     { type: 'node-begun', at: 0 } as const,
   ].reduce(reduce, initialState({ ...made, ...(decisions && { decisions }) }, { open }));
-  return acted(state, 5);
+  return afterNextAction(state, 5);
 }
 
-const says = (message: string, rest: object = {}) =>
+const messageFact = (message: string, rest: object = {}) =>
   update('ask', { message, ...rest }, `ask ${message}`, 9);
 const actions = (state: RunState): readonly string[] =>
   planIn(state.graph?.values ?? {}, 'plan').actions.map(({ id }) => id);
@@ -53,7 +53,7 @@ describe('a question of a graph', () => {
   });
 
   test.each(['yes', 'no'])('is answered by a message with a clear word: %s', (word) => {
-    const answered = after(state, says(word, { by: 'ann' }));
+    const answered = after(state, messageFact(word, { by: 'ann' }));
     expect(openRequests(answered, 'run')).toEqual([]);
     expect(answered.graph?.at).toBeNull();
     expect(answered.decisions).toEqual([
@@ -70,7 +70,7 @@ describe('a question of a graph', () => {
   });
 
   test('is answered by an anonymous message, too, and by one that arrives as a signal', () => {
-    expect(after(state, says('yes')).decisions?.[0]).not.toHaveProperty('by');
+    expect(after(state, messageFact('yes')).decisions?.[0]).not.toHaveProperty('by');
     const input = { message: 'Yes.', id: 's1' };
     const signaled = after(state, { type: 'signal', name: 'message', input, at: 9 });
     expect(openRequests(signaled, 'run')).toEqual([]);
@@ -79,7 +79,7 @@ describe('a question of a graph', () => {
 
   test('stays open if a message says something else, or is refused', () => {
     for (const fact of [
-      says('what?'),
+      messageFact('what?'),
       { type: 'signal', name: 'message', input: { message: 'yes' }, at: 9 } as const,
     ]) {
       const next = after(state, fact);
@@ -89,13 +89,13 @@ describe('a question of a graph', () => {
   });
 
   test('is not answered by a message if only certain people may decide', () => {
-    const strict = after(waiting({}, { decisions: { mayDecide: true } }), says('yes'));
+    const strict = after(waiting({}, { decisions: { mayDecide: true } }), messageFact('yes'));
     expect(requestOf(strict, CALL).id).toBe('r1');
   });
 
   test('is answered only once by the same message', () => {
-    const answered = after(state, says('yes'));
-    expect(after(answered, says('yes')).decisions).toHaveLength(1);
+    const answered = after(state, messageFact('yes'));
+    expect(after(answered, messageFact('yes')).decisions).toHaveLength(1);
   });
 });
 
@@ -115,7 +115,7 @@ describe('a plan of the graph', () => {
   });
 
   test('keeps the actions that a message names', () => {
-    const some = after(state, says('only a2'));
+    const some = after(state, messageFact('only a2'));
     expect(actions(some)).toEqual(['a2']);
     expect(openRequests(some, 'run')).toEqual([]);
   });

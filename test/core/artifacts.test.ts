@@ -8,7 +8,7 @@ import type { Artifact, ArtifactMade, Message } from '../../src/core/transcript/
 import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition, withResults } from '../support/scripts.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 
 const look = toolDefinition('look', 'read');
@@ -33,7 +33,7 @@ const result = (id: string, artifact: ArtifactMade): CallResult => ({
 function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
   let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
   for (const batch of batches) {
-    const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
+    const reply = callReply(...batch.map((_, n) => ['look', { n }] as const));
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
     const results = batchOf(state)?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
     // In the order in which they end, not in which they were requested.
@@ -108,7 +108,7 @@ describe('the artifacts of a run', () => {
 
   test('of a tool that ends the turn do not change its answer', () => {
     let state = begun(config({ tools: [done] }));
-    state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
+    state = reduce(state, { type: 'model-replied', reply: callReply(['done']), at: 0 });
     const [call] = batchOf(state)?.calls ?? [];
     if (call === undefined) throw new Error('no call');
     const ended = succeededCall(call, done, { text: '[1]', output: [1], artifact: made('a') });
@@ -119,7 +119,7 @@ describe('the artifacts of a run', () => {
 
   test('of canceled calls are recorded too', () => {
     let state = begun(config({ tools: [look] }));
-    state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
+    state = reduce(state, { type: 'model-replied', reply: callReply(['look'], ['look']), at: 0 });
     const known = result('call_1_1_0', made('a'));
     state = reduce(state, { type: 'call-finished', result: known, at: 0 });
     state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
@@ -129,7 +129,7 @@ describe('the artifacts of a run', () => {
 
   test('are listed from the state, newest first, and the list does not count as a call', () => {
     const listed = (state: RunState): string => {
-      const reply = asks(['list_artifacts']);
+      const reply = callReply(['list_artifacts']);
       const next = reduce(state, { type: 'model-replied', reply, at: 0 });
       expect(next.turn.spent.toolCalls).toBe(state.turn.spent.toolCalls);
       return texts(next).at(-1) ?? '';
@@ -151,7 +151,7 @@ describe('the artifacts of a run', () => {
     ]);
     const state = having(...wide);
     const before = texts(state).length;
-    const reply = asks(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
+    const reply = callReply(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
     const listed = texts(reduce(state, { type: 'model-replied', reply, at: 0 })).slice(before);
     expect(listed[0]).toContain('100 artifacts, newest first');
     expect(listed.at(-1)).toMatch(/not_executed.*ask in the next/);

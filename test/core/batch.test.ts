@@ -5,7 +5,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
-import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 import { batchOf, type Batch } from '../../src/core/turn.js';
 
@@ -21,7 +21,7 @@ const configOf = (rest: Parameters<typeof config>[0] = {}): RunConfig => config(
 type Call = readonly [name: string, value?: unknown];
 
 function asked(names: readonly Call[], from = begun(configOf())): RunState {
-  return replied(from, asks(...names));
+  return replied(from, callReply(...names));
 }
 const open = (state: RunState): readonly string[] =>
   openCallsIn(state, batchOf(state)).map(({ name }) => name);
@@ -161,10 +161,10 @@ describe('repeats of a call', () => {
   });
 
   test('of a call that has a problem are not guarded', () => {
-    const [call] = asks(['put', 1]).calls ?? [];
+    const [call] = callReply(['put', 1]).calls ?? [];
     const problem = { type: 'invalid_arguments', message: 'x' } as const;
     const two: readonly AskedCall[] = call ? [{ ...call, problem }, call] : [];
-    const state = replied(begun(configOf()), { ...asks(), calls: two });
+    const state = replied(begun(configOf()), { ...callReply(), calls: two });
     expect(open(state)).toEqual(['put']);
     expect(refused(state)).toEqual(['{"error":{"type":"invalid_arguments","message":"x"}}']);
   });
@@ -208,7 +208,7 @@ test('a failed step counts only until a call succeeds', () => {
   expect(nextAction(state).type).toBe('call-model');
   fail();
   expect(nextAction(state)).toEqual({ type: 'begin-closing', reason: 'no_progress' });
-  expect(replied(state, says('x')).turn.failedSteps).toBe(10);
+  expect(replied(state, textReply('x')).turn.failedSteps).toBe(10);
 });
 
 test('lists have up to 64 KiB in one message, and are not executed calls', () => {
@@ -232,12 +232,12 @@ test('lists have up to 64 KiB in one message, and are not executed calls', () =>
   );
   expect(state.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 0 } });
   const message = 'x'.repeat(70_000);
-  const [wrong] = asks(['look']).calls ?? [];
+  const [wrong] = callReply(['look']).calls ?? [];
   const problem = { type: 'invalid_arguments', message } as const;
   const mixed = [
     ...(wrong ? [{ ...wrong, problem }] : []),
-    ...(asks(['list_artifacts']).calls ?? []),
+    ...(callReply(['list_artifacts']).calls ?? []),
   ];
-  const listed = replied({ ...begun(configOf()), artifacts }, { ...asks(), calls: mixed });
+  const listed = replied({ ...begun(configOf()), artifacts }, { ...callReply(), calls: mixed });
   expect(results(listed).at(-1)).toContain('100 artifacts');
 });

@@ -11,7 +11,7 @@ import { readInvokedCall } from '../../src/tools/arguments/invoked-call.js';
 import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const listed = (name: string, category: string, ...actions: string[]): ToolDefinition =>
@@ -262,7 +262,7 @@ describe('calls of the catalog', () => {
   ): RunState =>
     reduce(begun(config({ tools, toolExposure: 'catalog' })), {
       type: 'model-replied',
-      reply: asks(...calls),
+      reply: callReply(...calls),
       at: 0,
     });
   const toolTexts = ({ transcript }: RunState): readonly string[] =>
@@ -296,7 +296,7 @@ describe('calls of the catalog', () => {
     const own = toolDefinition('discover_tools', 'read');
     const state = reduce(begun(config({ tools: [own] })), {
       type: 'model-replied',
-      reply: asks(['discover_tools', {}]),
+      reply: callReply(['discover_tools', {}]),
       at: 0,
     });
     expect(batchOf(state)?.results).toEqual([null]);

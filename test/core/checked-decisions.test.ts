@@ -3,7 +3,14 @@ import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
 import type { RunState } from '../../src/core/state.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -25,7 +32,7 @@ const VERDICT = { then: 'ask', why: 'a rule' } as const;
 /** A call that waits for approval until 100, and one with a decision that is being checked. */
 function checking(as = 'approve', rest: object = {}): RunState {
   const verdict = { ...VERDICT, expires: 100 };
-  const state = acted(asked('put', { verdict }, strict));
+  const state = afterNextAction(runWithCall('put', { verdict }, strict));
   const proposed = after(state, decision(state, as, { by: 'ann', ...rest }, { at: 10 }));
   return after(proposed, scheduled(checkOf(proposed)));
 }
@@ -129,10 +136,10 @@ describe('a decision that a worker checks', () => {
 });
 
 describe('a decision about a changed tool', () => {
-  const task = toolTask(asked('look'), 0);
-  const probe = toolTask(asked('look'), 0, { blocked: 'tool_changed' });
+  const task = toolTask(runWithCall('look'), 0);
+  const probe = toolTask(runWithCall('look'), 0, { blocked: 'tool_changed' });
   const changed = after(
-    asked('look'),
+    runWithCall('look'),
     scheduled(task),
     blocked(task, 'tool_changed', { definition: 'd' }),
   );

@@ -6,7 +6,14 @@ import type { Verdict } from '../../src/core/requests/rules.js';
 import type { RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   completed,
@@ -20,7 +27,7 @@ import { begun, config, toolDefinition } from '../support/scripts.js';
 
 const ASK: Verdict = { then: 'ask', why: 'a rule' };
 const approval = (tool = 'put', rest: Partial<Verdict> = {}): RunState =>
-  acted(asked(tool, { verdict: { ...ASK, ...rest } }));
+  afterNextAction(runWithCall(tool, { verdict: { ...ASK, ...rest } }));
 
 /** Returns the state after a decision that a worker has checked with this result. */
 function checked(state: RunState, fact: ReturnType<typeof decision>, result: CheckDecisionResult) {
@@ -61,8 +68,8 @@ describe('an approval', () => {
       scheduled(toolTask(yes, 0)),
       completed(toolTask(yes, 0), { ok: false, text: 'busy' }),
     );
-    expect(nextAction(asked('put', { verdict: ASK }, done)).type).toBe('run-calls');
-    const other = asked('put', { verdict: ASK, digest: 'other arguments' }, done);
+    expect(nextAction(runWithCall('put', { verdict: ASK }, done)).type).toBe('run-calls');
+    const other = runWithCall('put', { verdict: ASK, digest: 'other arguments' }, done);
     expect(nextAction(other).type).toBe('raise-requests');
   });
 
@@ -173,7 +180,7 @@ describe('an answer', () => {
 
   test('to a tool that the caller executes is the result of the call', () => {
     const tools = [toolDefinition('ui', 'keyed', { kind: 'client' })];
-    const state = acted(asked('ui', {}, begun(config({ tools }))));
+    const state = afterNextAction(runWithCall('ui', {}, begun(config({ tools }))));
     expect(requestOf(state).kind).toBe('client_tool');
     const blob = { sha256: 'a'.repeat(64), bytes: 5 };
     const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
@@ -189,9 +196,9 @@ describe('an answer', () => {
 test('a run tolerates every decision about every call that needs approval', () => {
   const words = ['approve', 'deny', 'edit', 'answer', 'happened', 'retry', 'abandon', 'accept'];
   const lost = after(
-    asked('pay'),
-    scheduled(toolTask(asked('pay'), 0)),
-    failed(toolTask(asked('pay'), 0), 'gone'),
+    runWithCall('pay'),
+    scheduled(toolTask(runWithCall('pay'), 0)),
+    failed(toolTask(runWithCall('pay'), 0), 'gone'),
   );
   for (const state of [approval(), lost]) {
     for (const word of [...words, 'raise', 'stop']) {

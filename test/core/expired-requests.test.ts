@@ -4,15 +4,15 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import type { StopReason } from '../../src/core/outcome.js';
 import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
-import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import { after, replied, results } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 
 describe('an approval with a time limit', () => {
   const verdict = { then: 'ask', why: 'a rule', expires: 3_600_000 } as const;
-  const state = acted(asked('put', { verdict }), 10_000);
+  const state = afterNextAction(runWithCall('put', { verdict }), 10_000);
 
   test('is waited for until then', () => {
     expect(requestOf(state)).toMatchObject({ raisedAt: 10_000, expiresAt: 3_610_000 });
@@ -42,7 +42,7 @@ describe('an approval with a time limit', () => {
 /** A run that asks whether its limit of one step may be raised. */
 function atLimit(rest: Parameters<typeof config>[0] = {}): RunState {
   const state = begun(config({ onLimit: 'ask', limits: { steps: 1 }, ...rest }));
-  return acted(replied(state, asks(['nothing'])), 7);
+  return afterNextAction(replied(state, callReply(['nothing'])), 7);
 }
 
 describe('a request about a limit', () => {
@@ -75,9 +75,9 @@ describe('a request about a limit', () => {
 
   test('also raises a limit that the calls of a message have used up', () => {
     const calls = begun(config({ onLimit: 'ask', limits: { toolCalls: 1 } }));
-    const over = replied(calls, asks(['look', { n: 1 }], ['look', { n: 2 }]));
+    const over = replied(calls, callReply(['look', { n: 1 }], ['look', { n: 2 }]));
     const result = { id: ID, ok: true, text: 'seen', executed: true };
-    const asking = acted(reduce(over, { type: 'call-finished', result, at: 1 }));
+    const asking = afterNextAction(reduce(over, { type: 'call-finished', result, at: 1 }));
     expect(asking.turn.limit).toBe('toolCalls');
     const fact = decision(asking, 'raise', { arguments: { toolCalls: 1 } }, { name: 'limit' });
     const raised = after(asking, fact);

@@ -9,7 +9,7 @@ import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { node, RUN } from '../support/graph-agent.js';
-import { asks, config, toolDefinition } from '../support/scripts.js';
+import { callReply, config, toolDefinition } from '../support/scripts.js';
 
 const tools = [
   toolDefinition('put', 'keyed', { value: true }),
@@ -77,7 +77,7 @@ describe('the limit of tool calls', () => {
       { planned: 'next', answered: 'end' },
     );
     const state = at(planner, { toolExposure: 'catalog', limits: { toolCalls: 1 } });
-    const reply = asks(['look', { n: 1 }], ['look', { n: 2 }]);
+    const reply = callReply(['look', { n: 1 }], ['look', { n: 2 }]);
     const read = reduce(state, { type: 'model-replied', reply, at: 1 });
     expect(batchOf(read)?.results).toMatchObject([null, { executed: false }]);
     expect(batchOf(read)?.results[1]?.text).toContain('the limit of tool calls is used up');

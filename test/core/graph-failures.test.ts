@@ -8,7 +8,7 @@ import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 import { node } from '../support/graph-agent.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
-import { config, says, toolDefinition } from '../support/scripts.js';
+import { config, textReply, toolDefinition } from '../support/scripts.js';
 
 const PUT = toolDefinition('put', 'keyed', { value: true });
 
@@ -35,7 +35,11 @@ describe('a model call that fails at a node', () => {
 
   test.each(endings)('leaves by `failed` if its reply is %s', (finish) => {
     const graph = definition([decide({ done: 'end', failed: 'fix' }), fix], { errorTo: 'error' });
-    const state = reduce(at(graph), { type: 'model-replied', reply: says('x', finish), at: 1 });
+    const state = reduce(at(graph), {
+      type: 'model-replied',
+      reply: textReply('x', finish),
+      at: 1,
+    });
     expect(state.graph?.at?.node).toBe('fix');
     expect(state.graph?.values['error']).toMatchObject({ node: 'sort' });
   });

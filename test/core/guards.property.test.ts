@@ -11,8 +11,8 @@ import type { Work } from '../../src/core/work/work.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
 import { rangeProblem } from '../../src/core/transcript/pages.js';
-import { pathsOf, replaced, rubbish } from '../support/rubbish.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { pathsOf, replaced, rubbish } from '../support/hostile-json.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 
 const INPUT = {
   agent: 'a',
@@ -33,7 +33,7 @@ const INPUT = {
 
 const BEGUN: RunState = JSON.parse(
   JSON.stringify(
-    reduce(begun(config()), { type: 'model-replied', reply: asks(['look'], ['pay']), at: 1 }),
+    reduce(begun(config()), { type: 'model-replied', reply: callReply(['look'], ['pay']), at: 1 }),
   ),
 );
 /** Work in every phase, with every optional field. */

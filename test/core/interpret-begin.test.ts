@@ -16,12 +16,12 @@ import {
   toolTask,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 
 const start = begun(config());
 
 describe('work that begins', () => {
-  const state = replied(start, asks(['look']));
+  const state = replied(start, callReply(['look']));
   const task = toolTask(state, 0);
   const missing = after(state, scheduled(task), blocked(task, 'tool_missing', {}, 5));
 
@@ -50,7 +50,7 @@ describe('archiving', () => {
   const task = { activity: 'archiveMessages', input: { archive: { from: 0, to: 2 }, chunk: null } };
 
   test('at the end of a run does not hide its outcome', () => {
-    const over = replied(start, says('well'));
+    const over = replied(start, textReply('well'));
     const done = reduce(over, { type: 'turn-recorded', at: 1 });
     const archiving = after({ ...done, archives: true }, scheduled(task));
     expect(finalOutcome(archiving)).toMatchObject({ status: 'completed', answer: 'well' });
@@ -59,7 +59,7 @@ describe('archiving', () => {
   });
 
   test('between two turns is followed by more than an outcome', () => {
-    const open = replied({ ...start, open: true, archives: true }, says('well'));
+    const open = replied({ ...start, open: true, archives: true }, textReply('well'));
     const done = reduce(open, { type: 'turn-recorded', at: 1 });
     expect(finalOutcome(after(done, scheduled(task)))).toBeNull();
     expect(workOf(after(done, scheduled(task)), 'archive')).not.toHaveProperty('last');

@@ -16,7 +16,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -24,8 +24,8 @@ const ID = 'call_1_1_0';
 
 /** A run that executes one call of this tool. */
 function executing(name: string, rest: Partial<AskedCall> = {}): RunState {
-  const [call] = asks([name]).calls ?? [];
-  const asked = replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+  const [call] = callReply([name]).calls ?? [];
+  const asked = replied(start, { ...callReply(), calls: call ? [{ ...call, ...rest }] : [] });
   return after(asked, scheduled(toolTask(asked, 0)));
 }
 const timedOut = (state: RunState, message: string) => {
@@ -219,6 +219,7 @@ test('facts about unknown activities and calls are ignored', () => {
     }
   }
   expect(
-    after(state, completed({ activity: 'callModel', input: null }, says('x'))).turn.spent.steps,
+    after(state, completed({ activity: 'callModel', input: null }, textReply('x'))).turn.spent
+      .steps,
   ).toBe(2);
 });

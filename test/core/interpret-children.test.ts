@@ -14,13 +14,13 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const expert = toolDefinition('expert', 'keyed', { kind: 'agent', calls });
 const ID = 'call_1_1_0';
-const asked = replied(begun(config({ tools: [expert] })), asks(['expert']));
+const asked = replied(begun(config({ tools: [expert] })), callReply(['expert']));
 const child = { activity: 'agent', input: { call: ID } };
 const follow = { activity: 'followRun', input: { run: `caller/x/${ID}-0123456789abcdef` } };
 const running = after(asked, scheduled(child));

@@ -12,7 +12,7 @@ import {
   replied,
   scheduled,
 } from '../support/facts.js';
-import { begun, config, says } from '../support/scripts.js';
+import { begun, config, textReply } from '../support/scripts.js';
 
 const TASK = { activity: 'rememberTurn', input: { turn: 1 } };
 const REPORT = { type: 'remember_failed', attempt: 3, waitMs: 0, at: 7, message: 'full' };
@@ -20,7 +20,10 @@ const REPORT = { type: 'remember_failed', attempt: 3, waitMs: 0, at: 7, message:
 /** A run of an agent with a memory, whose only turn has ended and is recorded. */
 function ended(rest: Partial<RunState> = {}): RunState {
   const start = begun(config({ remember: { timeoutMs: 1_000 } }));
-  return reduce({ ...replied(start, says('done')), ...rest }, { type: 'turn-recorded', at: 1 });
+  return reduce(
+    { ...replied(start, textReply('done')), ...rest },
+    { type: 'turn-recorded', at: 1 },
+  );
 }
 
 describe('a turn of an agent with a memory', () => {

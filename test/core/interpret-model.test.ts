@@ -14,7 +14,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(
@@ -25,17 +25,17 @@ const calling = after(start, scheduled(model()));
 describe('a model call', () => {
   test('is in flight from when it is scheduled until it ends', () => {
     expect(workOf(calling, 'model')).toEqual({ phase: 'in-flight', as: 'attempt' });
-    expect(after(calling, completed(model(), says('hi'))).work).toEqual([]);
+    expect(after(calling, completed(model(), textReply('hi'))).work).toEqual([]);
   });
 
   test('bills cached tokens once, at their own price', () => {
     const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 4 };
-    const state = replied(start, { ...says('hi'), usage });
+    const state = replied(start, { ...textReply('hi'), usage });
     expect(state.total.usage).toEqual({ ...usage, costUsd: 6 + 0.4 + 10 });
   });
 
   test('that replies despite an interruption counts, and the interruption remains in force', () => {
-    const reply = asks(['look']);
+    const reply = callReply(['look']);
     for (const by of [CANCEL, update('cancelTurn')]) {
       const state = after(calling, by, completed(model(), reply));
       expect(state.turn.spent.steps).toBe(1);
@@ -101,7 +101,7 @@ describe('a model call', () => {
     expect(gaveUp.work).toEqual([]);
     expect(outcomeOf(gaveUp)).toBeNull();
     expect(gaveUp.compaction.notBelow).toBe(gaveUp.compaction.promptTokens * 1.25);
-    const paid = after(begins, completed(task, says('so far')));
+    const paid = after(begins, completed(task, textReply('so far')));
     expect([paid.turn.spent.steps, paid.total.usage.inputTokens]).toEqual([0, 10]);
   });
 });

@@ -4,7 +4,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -17,13 +17,13 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 
 const start = begun(config());
 const ARRIVAL = { update: 'another', now: 0 };
 
 const doubtful = (): RunState => {
-  const state = asked('pay');
+  const state = runWithCall('pay');
   return after(state, scheduled(toolTask(state, 0)), failed(toolTask(state, 0), 'gone'));
 };
 
@@ -156,7 +156,7 @@ describe('`resolve`', () => {
   });
 
   test('remembers how often the call did not start', () => {
-    const state = asked('pay');
+    const state = runWithCall('pay');
     const task = toolTask(state, 0);
     const lost = after(
       state,
@@ -178,7 +178,7 @@ describe('`resolve`', () => {
   });
 
   test('is ignored for a request that is not open', () => {
-    const state = asked('pay');
+    const state = runWithCall('pay');
     const running = after(state, scheduled(toolTask(state, 0)));
     for (const request of ['r1', 'r9', ID]) {
       const given = { request, digest: 'd', as: 'abandon' };
@@ -188,10 +188,10 @@ describe('`resolve`', () => {
   });
 
   test('decides about several requests at once', () => {
-    const calls = asks(['pay', { x: 1 }], ['pay', { x: 2 }]).calls ?? [];
+    const calls = callReply(['pay', { x: 1 }], ['pay', { x: 2 }]).calls ?? [];
     const verdict = { then: 'ask', why: 'rule' } as const;
-    const two = acted(
-      replied(start, { ...asks(), calls: calls.map((call) => ({ ...call, verdict })) }),
+    const two = afterNextAction(
+      replied(start, { ...callReply(), calls: calls.map((call) => ({ ...call, verdict })) }),
     );
     const both = openRequests(two, 'run').map(({ id: request, digest }, index) => ({
       request,
@@ -209,7 +209,7 @@ describe('`resolve`', () => {
 });
 
 describe('a tool that has changed', () => {
-  const state = asked('look');
+  const state = runWithCall('look');
   const task = toolTask(state, 0);
   const probe = toolTask(state, 0, { blocked: 'tool_changed' });
   const changed = after(
@@ -257,10 +257,10 @@ describe('a call with safety checks', () => {
   const safety = [{ id: 'c1', code: 'risky', message: 'look twice' }, { id: 'c2' }];
 
   test('waits for a person before it is executed', () => {
-    const state = asked('put', { safety });
+    const state = runWithCall('put', { safety });
     const action = nextAction(state);
     expect(action).toMatchObject({ type: 'raise-requests', requests: [{ call: ID }] });
-    const asking = acted(state, 7);
+    const asking = afterNextAction(state, 7);
     expect(nextAction(asking)).toEqual({ type: 'await-decision' });
     expect(requestOf(asking)).toMatchObject({
       kind: 'safety_check',
@@ -272,8 +272,8 @@ describe('a call with safety checks', () => {
   });
 
   test('is executed once a person has acknowledged them, and the model is informed', () => {
-    const state = asked('put', { safety });
-    const asking = acted(state);
+    const state = runWithCall('put', { safety });
+    const asking = afterNextAction(state);
     const known = after(asking, decision(asking, 'approve'));
     expect(workOf(known, ID)).toEqual({ approved: true, phase: 'waiting' });
     expect(nextAction(known).type).toBe('run-calls');
@@ -289,7 +289,7 @@ describe('a call with safety checks', () => {
 });
 
 test('a call without checks has nothing that a person acknowledged', () => {
-  const state = asked('put');
+  const state = runWithCall('put');
   const done = after(
     state,
     scheduled(toolTask(state, 0)),

@@ -16,7 +16,7 @@ import {
   toolTask,
   replied,
 } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -182,7 +182,7 @@ describe('the check of a blob', () => {
       block: { until: 4 },
     });
     expect(after(waits, CANCEL, canceled(check)).work).toEqual([]);
-    const state = replied(start, asks(['look']));
+    const state = replied(start, callReply(['look']));
     const ofCall = { activity: 'checkBlob', input: { work: 'call_1_1_0' } };
     const checking = after(
       state,

@@ -12,7 +12,7 @@ import {
   toolTask,
   update,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -20,7 +20,7 @@ const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): Run
   reduce(state, { type: 'interrupted', by, at: 7 });
 
 describe('an interruption', () => {
-  const two = (): RunState => replied(start, asks(['look'], ['put']));
+  const two = (): RunState => replied(start, callReply(['look'], ['put']));
 
   test('replaces a weaker one, and never a stronger one', () => {
     const request = (state: RunState, by: 'cancelTurn' | 'wallMs') =>
@@ -106,7 +106,7 @@ describe('an interruption', () => {
       turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
     };
     expect(isRepairing(interrupt(repairing, 'wallMs'))).toBe(false);
-    const over = replied(start, says('hi'));
+    const over = replied(start, textReply('hi'));
     expect(interrupt(over, 'cancel')).toEqual(over);
   });
 });

@@ -6,7 +6,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, CANCEL, replied, update } from '../support/facts.js';
-import { asks, begun, config, says, SHORT } from '../support/scripts.js';
+import { callReply, begun, config, textReply, SHORT } from '../support/scripts.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const typeOf = (state: RunState, segment = SHORT, now = 0): string =>
@@ -111,7 +111,7 @@ describe('within a turn', () => {
 
   test('a limit closes the turn, or ends it if it cannot be closed', () => {
     const at = (rest: Parameters<typeof config>[0]) =>
-      nextAction(replied(begun(config(rest)), asks(['nothing'])));
+      nextAction(replied(begun(config(rest)), callReply(['nothing'])));
     expect(at({ limits: { steps: 1 } })).toEqual({ type: 'begin-closing', reason: 'steps' });
     expect(at({ limits: { steps: 1 }, onLimit: 'compose' })).toEqual({
       type: 'end-at-limit',
@@ -144,7 +144,7 @@ describe('within a turn', () => {
 });
 
 describe('between turns', () => {
-  const ended = replied(begun({ ...config() }), says('hi'));
+  const ended = replied(begun({ ...config() }), textReply('hi'));
   const recorded = (state: RunState): RunState => reduce(state, { type: 'turn-recorded', at: 0 });
   const idle = recorded({ ...ended, open: true });
 

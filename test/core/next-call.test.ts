@@ -5,7 +5,7 @@ import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
-import { asks, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
@@ -17,8 +17,8 @@ const flying = (name: string): Work => ({ name, phase: 'in-flight', as: 'attempt
 
 describe('a prompt that is too long', () => {
   const answered = replied(
-    replied(replied(begun(config()), asks(['nothing'])), asks(['nothing', 1])),
-    asks(['nothing', 2]),
+    replied(replied(begun(config()), callReply(['nothing'])), callReply(['nothing', 1])),
+    callReply(['nothing', 2]),
   );
   const long = { ...answered, compaction: { ...answered.compaction, wanted: true } };
 
@@ -58,15 +58,18 @@ describe('a prompt that is too long', () => {
 describe('within a batch', () => {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
   const start = begun(config({ tools }));
-  const two = replied(start, asks(['look'], ['put']));
-  const nap = replied(start, asks(['nap', { seconds: 5 }], ['look']));
+  const two = replied(start, callReply(['look'], ['put']));
+  const nap = replied(start, callReply(['nap', { seconds: 5 }], ['look']));
 
   test('all calls are executed at once, or one after the other', () => {
     expect(nextAction(two)).toMatchObject({
       type: 'run-calls',
       calls: [{ name: 'look' }, { name: 'put' }],
     });
-    const sequential = replied(begun(config({ toolCalls: 'sequential' })), asks(['look'], ['put']));
+    const sequential = replied(
+      begun(config({ toolCalls: 'sequential' })),
+      callReply(['look'], ['put']),
+    );
     expect(nextAction(sequential)).toMatchObject({ calls: [{ name: 'look' }] });
   });
 
@@ -104,9 +107,9 @@ describe('within a batch', () => {
   });
 
   test('a call that a person has to check is the only request', () => {
-    const [look, put] = asks(['look'], ['put']).calls ?? [];
+    const [look, put] = callReply(['look'], ['put']).calls ?? [];
     const checked = put && { ...put, safety: [{ id: 'c' }] };
-    const state = replied(start, { ...asks(), calls: look && checked ? [look, checked] : [] });
+    const state = replied(start, { ...callReply(), calls: look && checked ? [look, checked] : [] });
     const action = nextAction(state);
     expect(action).toMatchObject({
       type: 'raise-requests',
@@ -131,9 +134,9 @@ describe('within a batch', () => {
   });
 
   test('a run that is paused while a call waits for approval begins no other call, and waits', () => {
-    const [pay, look] = asks(['pay'], ['look']).calls ?? [];
+    const [pay, look] = callReply(['pay'], ['look']).calls ?? [];
     const guarded = pay && { ...pay, verdict: { then: 'ask', why: 'a rule' } as const };
-    const state = replied(start, { ...asks(), calls: guarded && look ? [guarded, look] : [] });
+    const state = replied(start, { ...callReply(), calls: guarded && look ? [guarded, look] : [] });
     const action = nextAction(state);
     if (action.type !== 'raise-requests') throw new Error(action.type);
     const asking = eventsOf(action, 0).reduce(reduce, state);

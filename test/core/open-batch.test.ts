@@ -3,7 +3,14 @@ import type { CallResult } from '../../src/core/calls/call-result.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, SHORT, toolDefinition, withResults } from '../support/scripts.js';
+import {
+  callReply,
+  begun,
+  config,
+  SHORT,
+  toolDefinition,
+  withResults,
+} from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
@@ -13,7 +20,7 @@ const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, exec
 function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}): RunState {
   const asked = reduce(begun(config(rest)), {
     type: 'model-replied',
-    reply: asks(['look', 1], ['put', 2], ['look', 3]),
+    reply: callReply(['look', 1], ['put', 2], ['look', 3]),
     at: 0,
   });
   return reduce(asked, { type: 'call-finished', result: ok('call_1_1_1', text), at: 0 });
@@ -93,7 +100,7 @@ describe('a call that ends the turn', () => {
   ): RunState =>
     reduce(begun(config({ tools, ...rest })), {
       type: 'model-replied',
-      reply: asks(...calls),
+      reply: callReply(...calls),
       at: 0,
     });
   const due = (state: RunState): unknown => {
@@ -118,7 +125,7 @@ describe('a call that ends the turn', () => {
   });
 
   test('prevents no other call if its arguments are unreadable', () => {
-    const bad = asks(['put', 1], ['done', 2]);
+    const bad = callReply(['put', 1], ['done', 2]);
     const problem = { type: 'invalid_arguments', message: 'no JSON' } as const;
     const calls = (bad.calls ?? []).map((call) =>
       call.name === 'done' ? { ...call, problem } : call,

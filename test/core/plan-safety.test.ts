@@ -11,7 +11,7 @@ import { answeredBy } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
-import { asks, config, toolDefinition } from '../support/scripts.js';
+import { callReply, config, toolDefinition } from '../support/scripts.js';
 
 const action = (id: string, rest: object = {}): PlannedAction => ({
   id,
@@ -93,8 +93,8 @@ describe('a confirmed plan', () => {
     expect(callOf(state, 'a1')).toMatchObject({ confirmed: true });
     expect(callOf(state, 'a2')).not.toHaveProperty('confirmed');
     expect(callOf(state, 'a2')).toMatchObject({ verdict: { deciders: [['boss']] } });
-    const said = at([confirm, execute()], plan);
-    const shown = JSON.parse(batchOf(said)?.calls[0]?.arguments ?? '{}') as { question: string };
+    const waiting = at([confirm, execute()], plan);
+    const shown = JSON.parse(batchOf(waiting)?.calls[0]?.arguments ?? '{}') as { question: string };
     expect(shown.question).toContain('needs a yes of its own, from those whom the rules name');
   });
 
@@ -236,7 +236,7 @@ describe('planning by catalog', () => {
     at([planner], planOf(), { toolExposure: 'catalog', ...options });
 
   const reply = (state: RunState, ...calls: [string, object][]): RunState =>
-    reduce(state, { type: 'model-replied', reply: asks(...calls), at: 1 });
+    reduce(state, { type: 'model-replied', reply: callReply(...calls), at: 1 });
 
   test('does not count noted calls against the limit of calls', () => {
     const state = reply(
@@ -276,8 +276,10 @@ describe('planning by catalog', () => {
     expect(planIn(state.graph?.values ?? {}, 'plan').actions.map(({ tool }) => tool)).toEqual([
       'put',
     ]);
-    const told = state.transcript.messages.flatMap((one) => (one.role === 'tool' ? one.text : []));
-    expect(told[0]).toContain('a plan cannot wait');
+    const toolTexts = state.transcript.messages.flatMap((one) =>
+      one.role === 'tool' ? one.text : [],
+    );
+    expect(toolTexts[0]).toContain('a plan cannot wait');
   });
 
   test('keeps at most 50 reads, each truncated, and fills in names of artifacts', () => {

@@ -7,13 +7,13 @@ import type { RunState } from '../../src/core/state.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/text/summaries.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
-import { asks, begun, config, withResults } from '../support/scripts.js';
+import { callReply, begun, config, withResults } from '../support/scripts.js';
 
 /** A run that has made one call with these arguments and this result. */
 function called(value: unknown, result: string): RunState {
   const asked = reduce(begun(config()), {
     type: 'model-replied',
-    reply: asks(['look', value]),
+    reply: callReply(['look', value]),
     at: 0,
   });
   return withResults(asked, [{ id: 'call_1_1_0', ok: true, text: result, executed: true }], 0);

@@ -14,14 +14,14 @@ import {
   scheduled,
   update,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const open: RunState = { ...start, open: true };
 /** Ends the current turn with this answer, and begins the next one. */
 function answered(state: RunState, text: string): RunState {
-  const over = reduce(replied(state, says(text)), { type: 'turn-recorded', at: 0 });
+  const over = reduce(replied(state, textReply(text)), { type: 'turn-recorded', at: 0 });
   const asked = after(over, update('ask', { message: 'next' }, `ask ${state.turn.number}`));
   return reduce(asked, { type: 'turn-begun', at: 5 });
 }
@@ -42,13 +42,13 @@ describe('the turns that a run remembers', () => {
     const three = answered(answered(two, 'short'), long);
     expect(three.recent.map(({ turn }) => turn)).toEqual([2, 3, 4]);
     expect(answered(open, long + long).recent).toEqual([]);
-    const outcome = JSON.stringify(outcomeOf(replied(open, says('')))).length;
+    const outcome = JSON.stringify(outcomeOf(replied(open, textReply('')))).length;
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome)).recent).toHaveLength(1);
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome + 1)).recent).toEqual([]);
   });
 
   test('contain no work and no interruption', () => {
-    const state = after(start, scheduled(model()), CANCEL, completed(model(), says('late')));
+    const state = after(start, scheduled(model()), CANCEL, completed(model(), textReply('late')));
     const stopped = { ...state, turn: { ...state.turn, interruption: 'wallMs' as const } };
     const over = reduce(
       { ...stopped, work: [{ name: 'x', phase: 'waiting' }] },
@@ -59,7 +59,7 @@ describe('the turns that a run remembers', () => {
   });
 
   test('include the messages that arrived too late for a call of their own', () => {
-    const steered = after(replied(open, says('hi')), update('ask', { message: 'next' }));
+    const steered = after(replied(open, textReply('hi')), update('ask', { message: 'next' }));
     const late = {
       ...steered,
       inbox: { ...steered.inbox, waiting: [{ id: 'm', text: 'late', turn: 1 }] },
@@ -126,7 +126,7 @@ describe('a failed model call', () => {
     after(state, scheduled(model()), failed(model(), 'x', { type: 'failed', reason }));
 
   test('for a prompt that is too long requests a summary, if there is anything to summarize', () => {
-    const steps = [0, 1, 2].reduce((state, n) => replied(state, asks(['nothing', n])), start);
+    const steps = [0, 1, 2].reduce((state, n) => replied(state, callReply(['nothing', n])), start);
     const long = fail(steps, 'context_too_long');
     expect([long.compaction.wanted, outcomeOf(long)]).toEqual([true, null]);
     expect(nextAction(long).type).toBe('compact');

@@ -78,7 +78,7 @@ describe('a simulated run', () => {
     });
   });
 
-  test('puts each accepted message once into the turn that its sender was told', async () => {
+  test('puts each accepted message once into the turn that its receipt names', async () => {
     const seen = new Map<number, Message>();
     await checkRuns(
       ({ last }) => {

@@ -5,7 +5,7 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import { undoableCalls, undoProblem } from '../../src/core/requests/undo.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asked, decision, ID, requestOf } from '../support/asking.js';
+import { runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   canceled,
@@ -23,7 +23,7 @@ const start = begun(config({ tools }));
 
 /** A run that booked at the time 10. */
 function booked(from = start, blob?: object): RunState {
-  const state = asked('book', {}, from);
+  const state = runWithCall('book', {}, from);
   const task = toolTask(state, 0);
   const result = { ok: true, text: 'booking 7', ...(blob && { blob }) };
   return after(state, scheduled(task, 10), completed(task, result, 10));
@@ -52,11 +52,11 @@ describe('a call that can be undone', () => {
   });
 
   test('is not recorded if it failed, or if its tool has no undo', () => {
-    const state = asked('book', {}, start);
+    const state = runWithCall('book', {}, start);
     const task = toolTask(state, 0);
     const bad = after(state, scheduled(task), completed(task, { ok: false, text: 'full' }));
     expect(bad.kept).toBeUndefined();
-    const look = asked('look', {}, start);
+    const look = runWithCall('look', {}, start);
     const seen = completed(toolTask(look, 0), { ok: true, text: 'seen' });
     expect(after(look, scheduled(toolTask(look, 0)), seen).kept).toBeUndefined();
   });

@@ -53,9 +53,9 @@ test('the loop as a graph has the transcript of the built-in loop', async () => 
   const graph = await graphs.rig.run({ agent: 'agent-bot', message: 'What day is it?' });
   graphs.stub.script(...script);
   const built = await other.run({ agent: 'loop', message: 'What day is it?' });
-  const said = ({ projection }: typeof graph) =>
+  const texts = ({ projection }: typeof graph) =>
     projection.messages.map(({ role, text, step }) => ({ role, text, step }));
-  expect(said(graph)).toEqual(said(built));
+  expect(texts(graph)).toEqual(texts(built));
   await other.close();
   expect(graph.outcome).toMatchObject({ answer: 'It is Sunday.', steps: 3, toolCalls: 1 });
 });

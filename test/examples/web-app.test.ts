@@ -116,13 +116,13 @@ test('a reader resumes a conversation although web server and worker restart in 
   const second = await open();
   expect(await say(second, path, 'When do you open?')).toMatchObject({ status: 200 });
   const after = await readUntil(second, `${path}/events`, 'At nine.', before.at(-1)?.id);
-  const said = (events: readonly Sent[]) =>
+  const textsOf = (events: readonly Sent[]) =>
     events
       .filter(({ event }) => event === 'message-said' || event === 'model-replied')
       .map(({ data }) => data);
-  expect(said(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
-  expect(said(after)).toHaveLength(2);
-  expect(said(after).join('\n')).toMatch(/When do you open.*\n.*At nine/);
+  expect(textsOf(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
+  expect(textsOf(after)).toHaveLength(2);
+  expect(textsOf(after).join('\n')).toMatch(/When do you open.*\n.*At nine/);
   expect(await say(second, path, '  ')).toEqual({
     status: 400,
     body: { error: 'message: expected text, got an empty string' },

@@ -130,10 +130,10 @@ describe('a message', () => {
     expect(await send(handle, 'yes')).toEqual({ turn: 2 });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     const { projection } = await desk.end(handle);
-    const said = projection.messages.flatMap((one) =>
+    const lines = projection.messages.flatMap((one) =>
       one.role === 'user' && one.origin === undefined ? [`${one.turn}: ${one.text}`] : [],
     );
-    expect(said).toEqual(['1: go', '1:  Yes! ', '2: yes']);
+    expect(lines).toEqual(['1: go', '1:  Yes! ', '2: yes']);
   });
 
   test('with a wish revises the plan', async () => {

@@ -190,8 +190,8 @@ test('a fork has the messages of the run that it names, though a newer run has t
   });
   await forked.result();
   const { messages } = await client.transcript(forked.workflowId);
-  const said = messages.flatMap(({ role, text }) => (role === 'user' ? text : []));
-  expect(said).toEqual(['steps 1 of the first', 'steps 1 of the fork']);
+  const texts = messages.flatMap(({ role, text }) => (role === 'user' ? text : []));
+  expect(texts).toEqual(['steps 1 of the first', 'steps 1 of the fork']);
 });
 
 describe('a run that the server has deleted', () => {
@@ -237,9 +237,9 @@ describe('a run that the server has deleted', () => {
   });
 
   test('is shown by the command, with a note that the server has deleted it', async () => {
-    const told = await runInProcess(transcript, { id }, place());
-    expect(told.stdout).toContain('steps 1 second');
-    expect(told.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
+    const output = await runInProcess(transcript, { id }, place());
+    expect(output.stdout).toContain('steps 1 second');
+    expect(output.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
     const calls = await runInProcess(transcript, { id, calls: true }, place());
     expect(calls.stdout).toMatch(/turn 2 · step 1\n {2}→ note .*\n {2}noted steps 1 second/);
     const turns = await runInProcess(transcript, { id, turns: true }, place());

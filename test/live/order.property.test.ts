@@ -150,7 +150,7 @@ function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   let cursor = createStreamCursor(BEGINNING, merger.kept);
   let next = ring.after(null);
   const receive = (events: ReturnType<typeof cursor.advance>): void => {
-    for (const event of events) listener.hear(event);
+    for (const event of events) listener.receive(event);
   };
   const catchUp = (): number | null => {
     for (;;) {
@@ -199,10 +199,10 @@ test('a reader ends with the durable text, however slowly it reads and wherever 
     reader.read(10_000);
     const { listener } = reader;
     expect(listener.replies).toEqual(run.replies);
-    expect(listener.spoken).toBe('');
+    expect(listener.partial).toBe('');
     // The deltas of a reply are a beginning of it unless there was a gap. A reader that both a retry and
     // the reply overtook may have received deltas of an earlier attempt only.
-    for (const [index, received] of listener.heard.entries()) {
+    for (const [index, received] of listener.streamed.entries()) {
       const isOfReply = listener.attempts[index] === run.attempts[index];
       if (isOfReply && !received.includes('[…]')) {
         expect(run.replies[index]?.startsWith(received)).toBe(true);

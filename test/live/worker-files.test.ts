@@ -151,17 +151,17 @@ describe('the token of a worker', () => {
   ])('is explained once to a reader if %s', async (_what, workers, words) => {
     for (const one of workers) await announce(home, worker(one));
     const over = new AbortController();
-    const said: string[] = [];
-    const told = new Promise<void>((resolve) => {
+    const notes: string[] = [];
+    const noted = new Promise<void>((resolve) => {
       const unreachable = (why: string): void => {
-        said.push(why);
+        notes.push(why);
         resolve();
       };
       const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
       liveWorkers(home, { unreachable })(run, { batch: () => undefined, signal: over.signal });
     });
-    await told;
+    await noted;
     over.abort();
-    expect(said).toEqual([expect.stringMatching(words)]);
+    expect(notes).toEqual([expect.stringMatching(words)]);
   });
 });

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { ModelDelta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
-import { asked, failureOf, request } from './support.js';
+import { assistantCalls, failureOf, request } from './support.js';
 
 /** How a provider answers one request, in any wire format. */
 export type Scene =
@@ -66,7 +66,7 @@ const tools = ['read_file', 'list_files'].map((name) => ({
 }));
 const earlier: readonly PromptMessage[] = [
   { role: 'user', text: 'hello' },
-  asked({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
+  assistantCalls({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
   { role: 'tool', callId: 'call_1_1_0', text: 'it says b' },
   { role: 'assistant', text: 'It says b.' },
   { role: 'user', text: 'and now?' },

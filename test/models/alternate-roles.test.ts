@@ -6,12 +6,12 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { NO_REPLAY } from '../../src/models/openai/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
-import { asked, modelOf, request, stubWith } from './support.js';
+import { assistantCalls, modelOf, request, stubWith } from './support.js';
 
 const user = (text: string): PromptMessage => ({ role: 'user', text });
 const assistant = (text: string): PromptMessage => ({ role: 'assistant', text });
 const result: PromptMessage = { role: 'tool', callId: 'c', text: '42' };
-const call = asked({ id: 'c', name: 'f', arguments: '{}' });
+const call = assistantCalls({ id: 'c', name: 'f', arguments: '{}' });
 
 function ordered(...messages: readonly PromptMessage[]): readonly (readonly [string, unknown])[] {
   const options = {

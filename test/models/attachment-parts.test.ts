@@ -35,8 +35,8 @@ function asking(
   });
 }
 
-function ask(stub: Stub, asked: ModelRequest): Promise<ModelReply> {
-  return modelOf(stub).call(asked, { signal: new AbortController().signal });
+function ask(stub: Stub, modelRequest: ModelRequest): Promise<ModelReply> {
+  return modelOf(stub).call(modelRequest, { signal: new AbortController().signal });
 }
 
 test('sends images and files as parts after the text', async () => {
@@ -135,8 +135,8 @@ test.each<[string, Attachment, string | undefined, RegExp]>([
   ['lies nowhere', { type: 'image', url: 'cat.png' }, undefined, /"cat\.png\\?"? is not an http/],
 ])('refuses an attachment that %s, and sends nothing', async (_name, attachment, data, message) => {
   const stub = await stubWith();
-  const asked = asking([attachment], { files: () => Promise.resolve(data ?? '') });
-  const error = await failureOf(ask(stub, asked));
+  const modelRequest = asking([attachment], { files: () => Promise.resolve(data ?? '') });
+  const error = await failureOf(ask(stub, modelRequest));
   expect(error.details).toEqual({ kind: 'request', type: 'bad_attachment' });
   expect(error.message).toMatch(message);
   expect(stub.requestCount).toBe(0);

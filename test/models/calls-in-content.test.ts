@@ -35,8 +35,8 @@ test.each<[string, unknown]>([
 
 test('finds a call whose arguments contain a fence', () => {
   const text = 'Run:\n```sh\nls\n```\n';
-  const asked = JSON.stringify({ name: 'read_file', arguments: { path: text } });
-  expect(found(`\`\`\`json\n${asked}\n\`\`\``)).toEqual([
+  const modelRequest = JSON.stringify({ name: 'read_file', arguments: { path: text } });
+  expect(found(`\`\`\`json\n${modelRequest}\n\`\`\``)).toEqual([
     { name: 'read_file', arguments: JSON.stringify({ path: text }) },
   ]);
 });

@@ -78,13 +78,13 @@ async function ask(
   for (let step = 1; step <= maxSteps; step += 1) {
     const reply = await getReply(request(messages, { tools }));
     if (reply.calls.length === 0) return { answer: reply.text, calls, messages };
-    const asked = reply.calls.map((call, index) => ({
+    const modelRequest = reply.calls.map((call, index) => ({
       ...call,
       id: `call_1_${step}_${index}`,
       digest: '',
     }));
-    messages.push({ role: 'assistant', text: reply.text, calls: asked });
-    for (const call of asked) {
+    messages.push({ role: 'assistant', text: reply.text, calls: modelRequest });
+    for (const call of modelRequest) {
       calls.push(`${call.name} ${call.arguments}`);
       const text = await execute(toolNamed(tools, call.name), call.arguments);
       messages.push({ role: 'tool', text, callId: call.id });

@@ -17,11 +17,11 @@ const strict = {
 };
 
 test('sends the minimal bytes without options', () => {
-  const asked = request({
+  const modelRequest = request({
     tools: [tool],
     settings: { temperature: 0.5, maxOutputTokens: 9, seed: 1 },
   });
-  expect(JSON.stringify(createChatRequest(asked, { stream: true }))).toBe(
+  expect(JSON.stringify(createChatRequest(modelRequest, { stream: true }))).toBe(
     '{"temperature":0.5,"seed":1,"max_completion_tokens":9,"model":"stub","messages":' +
       '[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],' +
       '"tools":[{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object"}}}],' +

@@ -9,7 +9,7 @@ import { assembleResponse } from '../../src/models/openai/responses/stream.js';
 import { getMaker } from '../../src/models/openai/replayed-items.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import {
-  asked,
+  assistantCalls,
   failureOf,
   modelOf,
   place,
@@ -37,7 +37,7 @@ test('writes instructions, items, tools, limits, and formats in the form of the 
   const body = wire({
     messages: [
       { role: 'user', text: 'look', attachments: [image] },
-      asked({ id: 'call_1_1_0', name: 'f', arguments: '{"a":1}' }),
+      assistantCalls({ id: 'call_1_1_0', name: 'f', arguments: '{"a":1}' }),
       { role: 'tool', callId: 'call_1_1_0', text: 'ok' },
       { role: 'assistant', text: 'Done.' },
     ],

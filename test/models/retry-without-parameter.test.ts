@@ -14,10 +14,10 @@ function refusing(
 
 function ask(
   stub: Stub,
-  asked: ModelRequest,
+  modelRequest: ModelRequest,
   options: OpenAiModelOptions = {},
 ): Promise<ModelReply> {
-  return modelOf(stub, options).call(asked, { signal: new AbortController().signal });
+  return modelOf(stub, options).call(modelRequest, { signal: new AbortController().signal });
 }
 
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };
@@ -34,15 +34,21 @@ test('repeats the call without the refused parameter, and reports it', async () 
 
 test('leaves out what was refused before, and does not report it again', async () => {
   const stub = await stubWith(reply.text('hi'));
-  const asked = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
-  expect(await ask(stub, asked)).not.toHaveProperty('dropped');
+  const modelRequest = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
+  expect(await ask(stub, modelRequest)).not.toHaveProperty('dropped');
   expect(stub.requests[0]?.body).not.toHaveProperty('temperature');
 });
 
 test('drops one parameter after the other, each once', async () => {
   const stub = await stubWith(refusing('temperature'), refusing('seed'), reply.text('hi'));
-  const asked = request({ settings: { temperature: 0, seed: 1 }, without: ['settings.stop'] });
-  expect((await ask(stub, asked)).dropped).toEqual(['settings.temperature', 'settings.seed']);
+  const modelRequest = request({
+    settings: { temperature: 0, seed: 1 },
+    without: ['settings.stop'],
+  });
+  expect((await ask(stub, modelRequest)).dropped).toEqual([
+    'settings.temperature',
+    'settings.seed',
+  ]);
   expect(stub.requestCount).toBe(3);
 });
 

@@ -62,8 +62,10 @@ test.each(Object.entries(ROWS))(
   async (_name, { step, options }) => {
     const stub = await stubWith(step);
     const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl, ...options });
-    const asked = request({ messages: [{ role: 'user', text: PROMPT }] });
-    const error = await failureOf(model.call(asked, { signal: new AbortController().signal }));
+    const modelRequest = request({ messages: [{ role: 'user', text: PROMPT }] });
+    const error = await failureOf(
+      model.call(modelRequest, { signal: new AbortController().signal }),
+    );
     const text = allOf(error);
     expect(stub.requests[0]?.headers.authorization).toContain(KEY);
     expect(stub.requests[0]?.text).toContain(PROMPT);

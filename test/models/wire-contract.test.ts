@@ -38,8 +38,8 @@ function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: '
   };
   if (finish === 'refused') return reply.refusal(text, options);
   if (calls.length === 0) return reply.text(text, options);
-  const asked = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
-  return reply.calls(asked, { ...options, ...(text !== '' && { text }) });
+  const modelRequest = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
+  return reply.calls(modelRequest, { ...options, ...(text !== '' && { text }) });
 }
 
 function stepOf(scene: Scene): Step {

@@ -283,9 +283,11 @@ describe('a run that continues', () => {
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(2);
-    const said = segments.flatMap(({ view }) => view.messages);
-    expect(said.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
-    expect(said.findLast(({ role }) => role === 'tool')?.text).toBe('300 rows, the last 299');
+    const allMessages = segments.flatMap(({ view }) => view.messages);
+    expect(allMessages.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
+    expect(allMessages.findLast(({ role }) => role === 'tool')?.text).toBe(
+      '300 rows, the last 299',
+    );
     const ends = [fork, before].map(({ id }) => rig.end(rig.client.workflow.getHandle(id)));
     const [forked, early] = (await Promise.all(ends)).map(listTexts);
     expect(forked?.at(-1)).toBe('300 rows, the last 299');
@@ -325,8 +327,8 @@ describe('a tool that ends the turn', () => {
     const calls = decide({ action: 'answer', arguments: { total: 1 } });
     const { outcome } = await run('decided', calls, { agent: 'chooser' });
     expect(outcome).toMatchObject({ reason: 'tool', output: { total: 1 } });
-    const says = decide({ action: 'answer', answer: 'one' });
-    const plain = await run('decided in words', says, { agent: 'chooser' });
+    const directAnswer = decide({ action: 'answer', answer: 'one' });
+    const plain = await run('decided in words', directAnswer, { agent: 'chooser' });
     expect(plain.outcome).toMatchObject({ reason: 'answer', answer: 'one' });
   });
 });

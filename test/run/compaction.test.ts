@@ -14,7 +14,7 @@ import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js'
 import { closeUpdate } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';
 
 const WINDOW = 3_000;
 const LONG = 'x'.repeat(900);
@@ -132,9 +132,9 @@ describe("a conversation that exceeds the model's window", () => {
     expect(summaries).toHaveLength(1);
     expect(summaries[0]?.text).toContain('what was before');
 
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
-    const marks = said.filter((message) => message.role === 'user' && message.compacts);
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
+    const marks = transcript.filter((message) => message.role === 'user' && message.compacts);
     expect(marks).toHaveLength(model.summaries.length);
     expect(turnsIn(segments)).toHaveLength(9);
 
@@ -150,7 +150,7 @@ describe("a conversation that exceeds the model's window", () => {
       for (const { n, text } of messages) kept.set(n, text);
     }
     expect([...kept].toSorted(([one], [other]) => one - other)).toEqual(
-      said.map(({ n, text }) => [n, text]),
+      transcript.map(({ n, text }) => [n, text]),
     );
   });
 

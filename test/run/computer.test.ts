@@ -24,7 +24,7 @@ import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 
 /** Looks different each time, and its first bytes are those of a PNG. */
 function picture(number: number, bytes = 64): Buffer {
@@ -123,7 +123,7 @@ async function doubtful(rest: JsonObject = {}) {
   return { handle, status };
 }
 
-async function told(id: string) {
+async function outputOf(id: string) {
   return toRunStatus(await readRun(rig.client, id), Date.now());
 }
 
@@ -251,7 +251,7 @@ test('a suspicious action is executed only after a person has acknowledged its c
     status: 'waiting_decision',
     reason: 'safety_check',
   });
-  const read = await told(id);
+  const read = await outputOf(id);
   expect(read).toMatchObject({ status: 'waiting_decision', reason: 'safety_check' });
   expect(read.message).toBe(status.message);
   expect(read.pending).toEqual(status.pending);
@@ -342,7 +342,7 @@ test('an acknowledgment during a pause takes effect when the run resumes', async
   await handle.executeUpdate(pauseUpdate, { args: [{}] });
   await decide(handle, { as: 'approve' });
   expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
-  expect(await told(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
+  expect(await outputOf(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
   stub.script(reply.text('Ordered.'));
   expect(done).toEqual([]);
   await handle.executeUpdate(resumeUpdate, { args: [{}] });
@@ -359,7 +359,10 @@ test('a turn that is canceled while it waits executes nothing, and the run conti
   stub.script(reply.text('Well then.'));
   await ask(handle, 'Leave it.');
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Well then.' });
-  expect(await told(handle.workflowId)).toMatchObject({ pending: [], status: 'waiting_message' });
+  expect(await outputOf(handle.workflowId)).toMatchObject({
+    pending: [],
+    status: 'waiting_message',
+  });
   expect(done).toEqual([]);
   expect(last()).toMatchObject([
     { role: 'user' },
@@ -377,7 +380,7 @@ test('a full segment ends while a person is asked, and the pictures continue in 
   stub.script(reply.computer({ type: 'screenshot' }));
   const { handle } = await doubtful();
   const before = (await handle.describe()).runId;
-  expect((await told(handle.workflowId)).segments).toBe(3);
+  expect((await outputOf(handle.workflowId)).segments).toBe(3);
   stub.script(reply.computer(click), reply.text('Ordered.'));
   await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }), {
     timeout: 40_000,
@@ -390,6 +393,6 @@ test('a full segment ends while a person is asked, and the pictures continue in 
   const pictures = last().filter(({ type }) => type === 'computer_call_output');
   expect(pictures.map(({ output }) => (output as Item)['image_url'])).toEqual([1, 2, 3].map(shown));
   const segments = await segmentsOf(rig.client, handle.workflowId);
-  expect(saidIn(segments).filter(({ role }) => role === 'tool')).toHaveLength(3);
+  expect(messagesIn(segments).filter(({ role }) => role === 'tool')).toHaveLength(3);
   stub.assertConsumed();
 });

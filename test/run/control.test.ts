@@ -19,7 +19,7 @@ import {
 import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
 let door: Gate = gate();
@@ -101,7 +101,7 @@ describe('messages during a turn', () => {
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    expect(saidIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
+    expect(messagesIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
   });
 
   test('are refused with the reason if they would never be read', async () => {
@@ -186,8 +186,8 @@ describe('a turn', () => {
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(3);
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
-    const said = saidIn(await segmentsOf(rig.client, handle.workflowId));
-    expect(said.filter(({ role }) => role === 'tool')).toHaveLength(3);
+    const transcript = messagesIn(await segmentsOf(rig.client, handle.workflowId));
+    expect(transcript.filter(({ role }) => role === 'tool')).toHaveLength(3);
   });
 });
 

@@ -271,9 +271,9 @@ describe('a limit within a decision', () => {
 });
 
 test('a decide function cannot change what the next one reads', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const decide: DecideFunction = ({ messages, context }) => {
-    heard.push(messages[0]?.text ?? '', JSON.stringify(context));
+    received.push(messages[0]?.text ?? '', JSON.stringify(context));
     Object.assign(messages[0] ?? {}, { text: 'changed' });
     Object.assign(context as object, { tenant: 'changed' });
     return { answer: 'done' };
@@ -283,5 +283,5 @@ test('a decide function cannot change what the next one reads', async () => {
   await client.result(id, { turn: 1 });
   await client.ask(id, 'More');
   await client.result(id, { turn: 2 });
-  expect(heard).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
+  expect(received).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
 });

@@ -36,7 +36,7 @@ const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
 const KILLS = Number(process.env['PERDURE_KILLS'] ?? 5);
 const POINTS = fc.sample(killPoint, { numRuns: KILLS, seed: SEED });
 
-interface Told extends Ended {
+interface KillReport extends Ended {
   readonly modelRequests: number;
   readonly bodies: readonly string[];
   readonly toolAttempts: readonly { key: string }[];
@@ -57,7 +57,7 @@ afterAll(async () => {
 /**
  * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
  */
-async function runWithKill(point: KillPoint | null): Promise<Told> {
+async function runWithKill(point: KillPoint | null): Promise<KillReport> {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const queue = `kill-${randomUUID()}`;
   const env = {
@@ -125,41 +125,41 @@ function attempts({ history }: Ended, activity: string): { scheduled: number; st
 }
 
 describe('a worker killed by SIGKILL', () => {
-  let undisturbed: Told;
+  let baseline: KillReport;
   beforeAll(async () => {
-    undisturbed = await runWithKill(null);
+    baseline = await runWithKill(null);
   });
 
-  const texts = (told: Told): readonly string[] =>
-    (told.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
+  const texts = (report: KillReport): readonly string[] =>
+    (report.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
 
   test('serves as the baseline when it is not killed', () => {
-    expect(undisturbed.outcome).toMatchObject({
+    expect(baseline.outcome).toMatchObject({
       status: 'completed',
       steps: CRASH_STEPS + 1,
       toolCalls: TOOL_CALLS,
     });
-    expect(undisturbed.modelRequests).toBe(CRASH_STEPS + 1);
-    expect(undisturbed.toolAttempts).toHaveLength(TOOL_CALLS);
+    expect(baseline.modelRequests).toBe(CRASH_STEPS + 1);
+    expect(baseline.toolAttempts).toHaveLength(TOOL_CALLS);
   });
 
   test.concurrent.each(POINTS)(
     'at $where $nth, $delayMs ms: nothing completed is repeated, and the outcome is the same',
     { timeout: 180_000 },
     async (point) => {
-      const told = await runWithKill(point);
-      expect(told.outcome).toEqual(undisturbed.outcome);
-      expect(texts(told)).toEqual(texts(undisturbed));
-      const model = attempts(told, 'callModel');
+      const report = await runWithKill(point);
+      expect(report.outcome).toEqual(baseline.outcome);
+      expect(texts(report)).toEqual(texts(baseline));
+      const model = attempts(report, 'callModel');
       expect(model.scheduled).toBe(CRASH_STEPS + 1);
-      expect(told.modelRequests).toBeLessThanOrEqual(model.started);
+      expect(report.modelRequests).toBeLessThanOrEqual(model.started);
       // Only what was in flight at the one kill may have occurred twice.
-      expect(told.modelRequests - new Set(told.bodies).size).toBeLessThanOrEqual(1);
-      const keys = new Set(told.toolAttempts.map(({ key }) => key));
+      expect(report.modelRequests - new Set(report.bodies).size).toBeLessThanOrEqual(1);
+      const keys = new Set(report.toolAttempts.map(({ key }) => key));
       expect(keys.size).toBe(TOOL_CALLS);
-      expect(told.effects).toBe(TOOL_CALLS);
-      expect(told.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
-      expect(told.toolAttempts.length).toBeLessThanOrEqual(attempts(told, 'runTool').started);
+      expect(report.effects).toBe(TOOL_CALLS);
+      expect(report.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
+      expect(report.toolAttempts.length).toBeLessThanOrEqual(attempts(report, 'runTool').started);
     },
   );
 });

@@ -16,7 +16,7 @@ import { ask, obedientModel } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { startLedger } from '../support/ledger.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
@@ -68,7 +68,7 @@ describe('a message sent while the run continues in a new segment', () => {
       await handle.result();
       const segments = await segmentsOf(local.client, handle.workflowId);
       expect(segments.length).toBeGreaterThan(8);
-      const users = saidIn(segments).filter(({ role }) => role === 'user');
+      const users = messagesIn(segments).filter(({ role }) => role === 'user');
       expect(users.map(({ text }) => text)).toEqual(
         Array.from({ length: jitter.length + 1 }, (_, n) => `m${n}`),
       );
@@ -98,9 +98,9 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
   const segments = await segmentsOf(rig.client, handle.workflowId);
   expect(segments.length).toBeGreaterThan(7);
   for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
-  const said = saidIn(segments);
-  expect(said).toHaveLength(2 * TURNS);
-  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  const transcript = messagesIn(segments);
+  expect(transcript).toHaveLength(2 * TURNS);
+  expect(transcript.every(({ n }, index) => n === index)).toBe(true);
   expect(turnsIn(segments).map(({ turn, outcome }) => [turn, outcome.answer])).toEqual(
     Array.from({ length: TURNS }, (_, index) => [index + 1, `done: turn ${index + 1}`]),
   );
@@ -115,8 +115,8 @@ function nextStep(request: StubRequest): Step {
   if (!JSON.stringify(request.body).includes('"put"'))
     return reply.text('the steps so far are done');
   const last = request.messages.at(-1)?.content;
-  const told = typeof last === 'string' ? parseJson(last) : undefined;
-  const input = isObject(told) && isObject(told['input']) ? told['input'] : {};
+  const parsed = typeof last === 'string' ? parseJson(last) : undefined;
+  const input = isObject(parsed) && isObject(parsed['input']) ? parsed['input'] : {};
   const step = typeof input['step'] === 'number' ? input['step'] + 1 : 0;
   if (step >= STEPS) return reply.text(`done after ${step} steps`);
   return reply.calls([{ name: 'put', arguments: { step, part: 0 } }]);
@@ -158,14 +158,14 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
   const segments = await segmentsOf(rig.client, queue);
   expect(segments.length).toBeGreaterThan(STEPS / 100);
   for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
-  const said = saidIn(segments);
-  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  const transcript = messagesIn(segments);
+  expect(transcript.every(({ n }, index) => n === index)).toBe(true);
   expect(ledger.effects.size).toBe(STEPS);
-  const calls = said.flatMap((message) =>
+  const calls = transcript.flatMap((message) =>
     message.role === 'assistant' ? (message.calls ?? []).map(({ id }) => id) : [],
   );
   expect(new Set(calls).size).toBe(STEPS);
-  const summaries = said.filter((message) => message.role === 'user' && message.compacts);
+  const summaries = transcript.filter((message) => message.role === 'user' && message.compacts);
   // Only a call that was answered but not recorded when its worker died is repeated.
   expect(stub.requestCount).toBeLessThanOrEqual(STEPS + 1 + summaries.length + KILLED_AT.length);
   await Promise.all([stub.close(), ledger.close()]);

@@ -14,7 +14,7 @@ import { ask } from '../support/conversation.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { segmentsOf } from '../support/segments.js';
-import { untilAdmitted } from '../support/until-admitted.js';
+import { waitUntilAdmitted } from '../support/wait-until-admitted.js';
 
 // A worker that does not have the run in its cache gets a workflow task without commands together
 // with the next one. If the next one accepts an update, a later replay gets them one by one.
@@ -98,7 +98,7 @@ test('an update that is refused next to the result that the loop waits for does 
   await desk.rig.stopWorkers();
   const refused = handle.executeUpdate(outcomeUpdate, { args: [{ turn: 99 }], updateId: 'wait' });
   const problem = refused.catch((error: unknown) => error);
-  await untilAdmitted(client, handle, 'wait');
+  await waitUntilAdmitted(client, handle, 'wait');
   await desk.work([agent]);
   expect(await problem).toMatchObject({ cause: { message: expect.stringContaining('got 99') } });
   expect(await limited.result()).toMatchObject({ turn: { wallMs: 600_000 } });

@@ -6,8 +6,8 @@ import { askUpdate, messageSignal } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, statusOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
-import { taken } from '../support/taken.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
+import { expectDelivered } from '../support/delivered.js';
 import { RefusedError } from '../../src/core/errors.js';
 
 const start = { agent: 'clerk' };
@@ -43,12 +43,12 @@ describe('a message without a worker', () => {
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
     expect(await client.ask(id, hello)).toMatchObject({ delivered: true, turn: 1 });
     // By update, for comparison: readers show no difference.
-    const { turn } = await taken(client.ask(id, { message: 'next', id: 'm-2' }));
+    const { turn } = await expectDelivered(client.ask(id, { message: 'next', id: 'm-2' }));
     await client.result(id, { turn });
     const { messages } = await client.transcript(id);
     const user = (text: string, messageId: string, at: number) => {
-      const said = { role: 'user', text, id: messageId, by: 'test: ann', turn: at };
-      return expect.objectContaining(said);
+      const sent = { role: 'user', text, id: messageId, by: 'test: ann', turn: at };
+      return expect.objectContaining(sent);
     };
     expect(messages.filter(({ role }) => role === 'user')).toEqual([
       user('hello', 'm-1', 1),
@@ -64,7 +64,7 @@ describe('a message without a worker', () => {
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
     const segments = await segmentsOf(rig.client, id);
-    expect(texts(saidIn(segments))).toEqual(['hello', 'next']);
+    expect(texts(messagesIn(segments))).toEqual(['hello', 'next']);
     // A recorded message does not restart a run that has ended.
     await rig.stopWorkers();
     const late = client.ask(id, 'late', { start });
@@ -77,8 +77,8 @@ describe('a message without a worker', () => {
     const id = handle.workflowId;
     const order: string[] = [];
     for (const round of ['first', 'later']) {
-      const said = [1, 2, 3].map((n) => ({ message: `${round} ${n}`, id: `${round} ${n}` }));
-      const [one, two, three] = said;
+      const sent = [1, 2, 3].map((n) => ({ message: `${round} ${n}`, id: `${round} ${n}` }));
+      const [one, two, three] = sent;
       if (one === undefined || two === undefined || three === undefined) throw new Error('three');
       await handle.signal(messageSignal, one);
       const asked = handle.executeUpdate(askUpdate, { args: [three], updateId: three.id });
@@ -94,7 +94,7 @@ describe('a message without a worker', () => {
     await bringWorker();
     await client.close(id);
     await handle.result();
-    expect(texts(saidIn(await segmentsOf(rig.client, id)))).toEqual(order);
+    expect(texts(messagesIn(await segmentsOf(rig.client, id)))).toEqual(order);
   });
 
   test('that is refused later is shown in the status, and so is a malformed one', async () => {
@@ -136,9 +136,9 @@ test('no signal is lost or repeated if the run continues in a new segment meanwh
   await handle.result();
   const segments = await segmentsOf(rig.client, id);
   expect(segments.length).toBeGreaterThan(count / 2);
-  const said = texts(saidIn(segments));
-  expect(said).toHaveLength(count + 1);
-  expect(new Set(said).size).toBe(count + 1);
+  const sent = texts(messagesIn(segments));
+  expect(sent).toHaveLength(count + 1);
+  expect(new Set(sent).size).toBe(count + 1);
 });
 
 test('each decision is recorded with the person who made it, and is made once per update id', async () => {

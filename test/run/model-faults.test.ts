@@ -90,8 +90,8 @@ describe('a model that', () => {
       calling('echo', { text: 'x' }),
       reply.text('ok'),
     ]);
-    const told = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
-    expect(told?.map(({ text }) => text)).toEqual([
+    const results = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
+    expect(results?.map(({ text }) => text)).toEqual([
       expect.stringMatching(/invalid_json.*too early/s),
       expect.stringMatching(/invalid_arguments.*txt.*text/s),
       'x',

@@ -13,7 +13,7 @@ import {
   untilStatus,
 } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
 const executed: string[] = [];
@@ -102,9 +102,9 @@ describe('an open run', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(4);
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
-    expect(said.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
+    expect(transcript.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(
       Array.from({ length: turns }, (_, index) => `steps 2 (${index + 1})`),
     );
     expect(turnsIn(segments).map(({ turn, outcome }) => [turn, outcome.answer])).toEqual(
@@ -118,8 +118,8 @@ describe('an open run', () => {
     expect(outcome).toMatchObject({ status: 'completed', answer: `done: ${name}`, steps: 24 });
     expect(outcome.segments).toBe(5);
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(23);
     const requests = model.requests.filter(({ messages }) => messages[0]?.text === name);
     const last = requests.at(-1)?.messages ?? [];

@@ -9,7 +9,7 @@ import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
-import { untilAdmitted } from '../support/until-admitted.js';
+import { waitUntilAdmitted } from '../support/wait-until-admitted.js';
 
 // A query that waits for a worker delivers the events since the last workflow task, without a task.
 // The commands that follow from them are sent with the next task, before the answer of its update,
@@ -73,7 +73,7 @@ test.each(ATTEMPTS)(
     const updateId = `more ${attempt}`;
     const more = { message: 'more', id: 'more' };
     const asked = handle.executeUpdate(askUpdate, { args: [more], updateId });
-    await untilAdmitted(rig.client, handle, updateId);
+    await waitUntilAdmitted(rig.client, handle, updateId);
     await work();
     // The server may refuse an update that its worker could not accept with the task; that changes
     // nothing.

@@ -8,7 +8,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { closeUpdate } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 
 const read = defineTool({
   name: 'read',
@@ -123,7 +123,7 @@ test('thoughts continue from segment to segment', async () => {
   expect(last.filter(({ type }) => type === 'reasoning')).toHaveLength(5);
   const segments = await segmentsOf(rig.client, handle.workflowId);
   expect(segments.length).toBeGreaterThan(1);
-  expect(saidIn(segments).map(({ role }) => role)).toHaveLength(12);
+  expect(messagesIn(segments).map(({ role }) => role)).toHaveLength(12);
   stub.assertConsumed();
 });
 

@@ -14,7 +14,7 @@ import { gate } from '../support/gate.js';
 import { historyText } from '../support/history-text.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 
 const WITHIN = { timeout: 20_000, interval: 50 };
 
@@ -158,10 +158,10 @@ describe('documents that an agent retrieves', () => {
     expect(asked.map(({ query }) => query)).toEqual(['one', 'two']);
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBe(2);
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
-    expect(bodies(said)).toEqual(['of every turn', 'new with one', 'new with two']);
-    expectPromptsMatch(requests(), said);
+    const allMessages = messagesIn(segments);
+    expect(allMessages.map(({ n }) => n)).toEqual(allMessages.map((_, index) => index));
+    expect(bodies(allMessages)).toEqual(['of every turn', 'new with one', 'new with two']);
+    expectPromptsMatch(requests(), allMessages);
     expectStablePrefix(requests());
   });
 

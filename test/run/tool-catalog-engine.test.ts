@@ -118,9 +118,9 @@ describe('a call through a catalog', () => {
     expect(JSON.stringify(after?.messages)).toContain('three texts were measured');
     expect(after?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(2);
     expect(JSON.stringify(after?.messages)).toContain('"name":"invoke_tool"');
-    const said = ended.projection.messages.flatMap((message: Message) =>
+    const texts = ended.projection.messages.flatMap((message: Message) =>
       message.role === 'assistant' ? (message.calls ?? []) : [],
     );
-    expect(said.map(({ name }) => name)).toEqual(['size', 'size', 'size', 'size']);
+    expect(texts.map(({ name }) => name)).toEqual(['size', 'size', 'size', 'size']);
   });
 });

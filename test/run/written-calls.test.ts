@@ -57,9 +57,9 @@ const call = { name: 'look', arguments: { at: 'x' } };
 const fenced = (text: string): string => `\`\`\`json\n${text}\n\`\`\``;
 
 /** Runs an agent of the worker with its own script. */
-async function run(agent: string, ...said: readonly (Step | object | string)[]): Promise<Ended> {
+async function run(agent: string, ...written: readonly (Step | object | string)[]): Promise<Ended> {
   const marker = `${agent} ${(serial += 1)}.`;
-  const steps = said.map((one) => {
+  const steps = written.map((one) => {
     if (typeof one === 'string') return reply.text(one);
     return 'completion' in one ? one : reply.text(JSON.stringify(one));
   });
@@ -81,8 +81,8 @@ describe('calls that a model writes as its answer', () => {
     ['the wire format', { tool_calls: [{ id: '1', type: 'function', function: call }] }, ['saw x']],
     ['a fence', fenced(JSON.stringify(call)), ['saw x']],
     ['a tool that takes nothing', { name: 'today' }, ['Monday']],
-  ])('are executed: %s', async (_name, said, expected) => {
-    const ended = await run('tools', said as object, 'done');
+  ])('are executed: %s', async (_name, written, expected) => {
+    const ended = await run('tools', written as object, 'done');
     expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'done', steps: 2 });
     expect(results(ended)).toEqual(expected);
   });
@@ -101,9 +101,9 @@ describe('calls that a model writes as its answer', () => {
     ],
     ['prose around one', `I will do this: ${JSON.stringify(call)}`],
     ['an empty list', []],
-  ])('are not recognized in %s', async (_name, said) => {
-    const ended = await run('tools', said as object | string);
-    const text = typeof said === 'string' ? said : JSON.stringify(said);
+  ])('are not recognized in %s', async (_name, written) => {
+    const ended = await run('tools', written as object | string);
+    const text = typeof written === 'string' ? written : JSON.stringify(written);
     expect(ended.outcome).toMatchObject({ status: 'completed', reason: 'answer', answer: text });
     expect(results(ended)).toEqual([]);
   });

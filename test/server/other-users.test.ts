@@ -53,10 +53,10 @@ describe.runIf(mayBeOther)('a server of another user', () => {
     const defaultPort = await proxy(shared);
     expect((await listenerAt(defaultPort))?.uid).toBe(NOBODY);
     const home = await freshHome();
-    const said: string[] = [];
-    const note = (line: string): void => void said.push(line);
+    const notes: string[] = [];
+    const note = (line: string): void => void notes.push(line);
     expect(await findServer({ home, defaultPort, note })).toBeNull();
-    expect(said).toEqual([
+    expect(notes).toEqual([
       `The server at 127.0.0.1:${defaultPort} belongs to user ${NOBODY}, not to you and is not used. ` +
         `To use it anyway, set TEMPORAL_ADDRESS=127.0.0.1:${defaultPort}`,
     ]);
@@ -105,16 +105,16 @@ describe('PERDURE_HOME', () => {
     await writeFile(join(home, 'server.log'), '');
     await writeFile(join(home, 'notes.txt'), '', { mode: 0o644 });
     await chmod(home, 0o777);
-    const said: string[] = [];
-    await prepareHome(home, { note: (line) => said.push(line) });
+    const notes: string[] = [];
+    await prepareHome(home, { note: (line) => notes.push(line) });
     const modes = ['.', 'blobs', 'blobs/ab', 'blobs/ab/abcd', 'server.log', 'notes.txt'].map(
       (name) => modeOf(join(home, name)),
     );
     expect(await Promise.all(modes)).toEqual([0o700, 0o700, 0o700, 0o600, 0o600, 0o644]);
-    expect(said.join()).toContain(`${home}, ${join(home, 'blobs')}`);
-    said.length = 0;
-    await prepareHome(home, { note: (line) => said.push(line) });
-    expect(said).toEqual([]);
+    expect(notes.join()).toContain(`${home}, ${join(home, 'blobs')}`);
+    notes.length = 0;
+    await prepareHome(home, { note: (line) => notes.push(line) });
+    expect(notes).toEqual([]);
   });
 
   test('is refused if a link replaces one of its folders', async () => {
@@ -141,9 +141,9 @@ describe('PERDURE_HOME', () => {
       await expect(prepareHome(home)).rejects.toThrow(
         `${home} belongs to user ${NOBODY}, not to you`,
       );
-      const said: string[] = [];
-      await prepareHome(home, { embedded: false, note: (line) => said.push(line) });
-      expect(said.join()).toContain(`belongs to user ${NOBODY}`);
+      const notes: string[] = [];
+      await prepareHome(home, { embedded: false, note: (line) => notes.push(line) });
+      expect(notes.join()).toContain(`belongs to user ${NOBODY}`);
     },
   );
 

@@ -74,9 +74,9 @@ test('a hanging server is waited for, and replaced once it is killed', async () 
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   process.kill(before.pid ?? 0, 'SIGSTOP');
-  const said = new EventEmitter();
-  const line = once(said, 'line');
-  const note = (text: string): unknown => said.emit('line', text);
+  const notes = new EventEmitter();
+  const line = once(notes, 'line');
+  const note = (text: string): unknown => notes.emit('line', text);
   const waiting = ensureServer({ home, adoptDefault: false, note });
   expect(String(await line)).toContain(`process ${before.pid}`);
   await killAndWait(before.pid);

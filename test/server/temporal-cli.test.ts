@@ -105,11 +105,11 @@ describe('a program on PATH is skipped', () => {
 
   test.each(['1.4.9', '2.0.0'])('if it has version %s, with a note', async (version) => {
     const path = await program(join(folder, 'path', 'temporal'), versioned(version));
-    const said: string[] = [];
-    const note = (line: string): void => void said.push(line);
+    const notes: string[] = [];
+    const note = (line: string): void => void notes.push(line);
     const failure = findTemporalCli(home, { env: bare, download: 'never', note });
     await expect(failure).rejects.toThrow(`- PATH: ${path} is version ${version} and is not used`);
-    expect(said.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
+    expect(notes.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
     const named = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
     expect(named).toMatchObject({ path, version, source: 'TEMPORAL_CLI_PATH' });
   });
@@ -231,9 +231,9 @@ describe('the download of the Temporal CLI', () => {
     async () => {
       await symlink(inject('temporalCli'), join(folder, 'temporal'));
       await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
-      const asked: string[] = [];
+      const requests: string[] = [];
       const service = createServer((request, response) => {
-        asked.push(request.url ?? '');
+        requests.push(request.url ?? '');
         void (request.url?.startsWith('/cli/')
           ? response.end(
               JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }),
@@ -249,7 +249,7 @@ describe('the download of the Temporal CLI', () => {
       });
       service.close();
       await verifyRelease(target());
-      expect(asked[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
+      expect(requests[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
     },
   );
 });

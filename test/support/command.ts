@@ -21,9 +21,9 @@ export interface FollowedCommand {
    * Resolves once stderr and stdout contain this text this often; rejects if the command ends
    * first.
    */
-  says(text: string, times?: number): Promise<void>;
+  prints(text: string, times?: number): Promise<void>;
   /** Its stderr output so far. */
-  said(): string;
+  stderr(): string;
   /** Waits for an event during the command; rejects if the command ends first. */
   until(event: Promise<unknown>): Promise<void>;
 }
@@ -97,7 +97,7 @@ function follow(output: Output, code: Promise<number | null>): FollowedCommand {
     const end = await Promise.race([ended, event.then(() => null)]);
     if (end !== null) throw new Error(`it ended too early, with ${end.code}:\n${end.stderr}`);
   };
-  const heard = (text: string, times: number): Promise<void> =>
+  const contains = (text: string, times: number): Promise<void> =>
     new Promise((resolve) => {
       const look = (): void => {
         if ((output.stderr + output.stdout).split(text).length > times) resolve();
@@ -108,16 +108,16 @@ function follow(output: Output, code: Promise<number | null>): FollowedCommand {
   return {
     ended,
     until,
-    says: (text, times = 1) => until(heard(text, times)),
-    said: () => output.stderr,
+    prints: (text, times = 1) => until(contains(text, times)),
+    stderr: () => output.stderr,
   };
 }
 
 /** Without the keys, colors, and servers of the environment that runs the tests. */
 function harmless(): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
+  const names = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
   return {
-    ...Object.fromEntries(kept.flatMap((name) => [[name, process.env[name] ?? '']])),
+    ...Object.fromEntries(names.flatMap((name) => [[name, process.env[name] ?? '']])),
     ...NO_THREAD,
     PERDURE_SERVER: 'own',
     // A server that a command starts ends with the tests, even if they crash.

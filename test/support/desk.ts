@@ -11,13 +11,13 @@ import {
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from './clerk.js';
-import { taken } from './taken.js';
+import { expectDelivered } from './delivered.js';
 import { createRig, type Ended, type Rig } from './rig.js';
 
 type Start = Partial<StartOptions>;
 
 /** The result of a run, as its caller, its reader, and its model saw it. */
-export interface Told extends Ended {
+export interface RunReport extends Ended {
   readonly messages: readonly Message[];
   /** The requests to the model, in order. */
   readonly requests: readonly StubRequest[];
@@ -30,7 +30,7 @@ export interface OpenRun {
   readonly first: Outcome;
   /** Sends a message, and waits for the end of the turn that it begins. */
   ask(message: string): Promise<Outcome>;
-  close(): Promise<Told>;
+  close(): Promise<RunReport>;
 }
 
 /** A worker with these agents, their client, and the stub that serves their models. */
@@ -44,11 +44,11 @@ export interface Desk {
   conversation(...steps: readonly Step[]): string;
   requestsOf(conversation: string): readonly StubRequest[];
   /** Starts a run with the client, waits for its end, and checks that its steps were all used. */
-  run(agent: string, steps: readonly Step[], start?: Start): Promise<Told>;
+  run(agent: string, steps: readonly Step[], start?: Start): Promise<RunReport>;
   /** Starts an open run with its first message and waits for the end of that turn. */
   open(agent: string, steps: readonly Step[], start?: Start): Promise<OpenRun>;
   /** Collects the result of a run that has ended; checks that its history replays. */
-  tell(id: string, conversation: string): Promise<Told>;
+  report(id: string, conversation: string): Promise<RunReport>;
   close(): Promise<void>;
 }
 
@@ -83,9 +83,9 @@ export async function openDesk(
       const message = desk.conversation(...steps);
       const { id } = await client.start(agent, { message, ...start });
       const outcome = await client.result(id);
-      const told = await desk.tell(id, message);
+      const report = await desk.report(id, message);
       stub.assertConsumed();
-      return { ...told, outcome };
+      return { ...report, outcome };
     },
     async open(agent, steps, start = {}) {
       const message = desk.conversation(...steps);
@@ -94,17 +94,17 @@ export async function openDesk(
         id,
         first: await client.result(id, { turn: 1 }),
         async ask(text) {
-          const { turn } = await taken(client.ask(id, text));
+          const { turn } = await expectDelivered(client.ask(id, text));
           return await client.result(id, { turn });
         },
         async close() {
           await client.close(id);
           stub.assertConsumed();
-          return await desk.tell(id, message);
+          return await desk.report(id, message);
         },
       };
     },
-    async tell(id, conversation) {
+    async report(id, conversation) {
       const ended = await rig.end(rig.client.workflow.getHandle(id));
       const { messages } = await client.transcript(id);
       return { ...ended, messages, requests: desk.requestsOf(conversation) };

@@ -4,14 +4,14 @@ import type { StreamEvent } from '../../src/live/stream-events.js';
  * A reader that follows a stream according to its contract, and detects missing or repeated deltas.
  */
 export interface Listener {
-  hear(event: StreamEvent): void;
+  receive(event: StreamEvent): void;
   readonly events: readonly StreamEvent[];
   /** The text in progress. */
-  readonly spoken: string;
+  readonly partial: string;
   /** The replies, in their durable form. */
   readonly replies: readonly string[];
   /** The text of each reply that was streamed before it became durable. */
-  readonly heard: readonly string[];
+  readonly streamed: readonly string[];
   /**
    * The number of the attempt whose deltas were received for each reply; null if there were none.
    */
@@ -21,28 +21,28 @@ export interface Listener {
 export function createListener(): Listener {
   const events: StreamEvent[] = [];
   const replies: string[] = [];
-  const heard: string[] = [];
+  const streamed: string[] = [];
   const attempts: (number | null)[] = [];
   let number: number | null = null;
   const positions = new Set<string>();
   let attempt: string | null = null;
-  let spoken = '';
+  let partial = '';
   let units = 0;
   const forget = (): void => {
     attempt = null;
     number = null;
-    spoken = '';
+    partial = '';
     units = 0;
   };
   return {
     events,
     replies,
-    heard,
+    streamed,
     attempts,
-    get spoken() {
-      return spoken;
+    get partial() {
+      return partial;
     },
-    hear(event) {
+    receive(event) {
       events.push(event);
       if (event.type !== 'superseded' && event.type !== 'gap') {
         if (positions.has(event.position)) throw new Error(`duplicate event: ${event.position}`);
@@ -56,20 +56,20 @@ export function createListener(): Listener {
           attempt = name;
           number = event.attempt;
           units += event.text.length + (event.name?.length ?? 0);
-          if (event.kind === 'text') spoken += event.text;
+          if (event.kind === 'text') partial += event.text;
           break;
         }
         case 'gap':
           if (event.offset !== units) throw new Error(`${units} units, then gap ${event.offset}`);
           units = event.until ?? units;
-          spoken += '[…]';
+          partial += '[…]';
           break;
         case 'superseded':
           forget();
           break;
         case 'model-replied':
           replies.push(event.message.text);
-          heard.push(spoken);
+          streamed.push(partial);
           attempts.push(number);
           forget();
           break;
@@ -86,7 +86,7 @@ export async function listen(
   until: (event: StreamEvent) => boolean = () => false,
 ): Promise<Listener> {
   for await (const event of stream) {
-    listener.hear(event);
+    listener.receive(event);
     if (until(event)) break;
   }
   return listener;

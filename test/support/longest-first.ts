@@ -11,7 +11,7 @@ const LONGEST = [
   'server/server-death',
   'run/ask-through-faults',
   'acceptance/server-oddities',
-  'run/standing-runs',
+  'run/blocked-runs',
   'client/schedule',
   'run/crash',
   'history/events',

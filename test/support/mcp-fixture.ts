@@ -29,7 +29,7 @@ export const PIXEL =
 
 type Answer = (seen: Seen, times: number) => CallToolResult | Promise<CallToolResult>;
 
-const text = (said: string): CallToolResult => ({ content: [{ type: 'text', text: said }] });
+const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] });
 
 /** The implementations of the tools, by name; any other tool echoes its arguments. */
 const ANSWERS: Readonly<Record<string, Answer>> = {

@@ -240,12 +240,12 @@ export function statusOfReader(
 }
 
 /** Compares the messages that the run has; a reader may know more of them. */
-function messageLines(said: readonly Message[], read: readonly Message[]): readonly string[] {
-  const numbers = new Set(numbersOf(said));
+function messageLines(reported: readonly Message[], read: readonly Message[]): readonly string[] {
+  const numbers = new Set(numbersOf(reported));
   const known = read.filter(({ n }) => numbers.has(n));
   const byNumber = (messages: readonly Message[]): object =>
     Object.fromEntries(messages.map((message) => [message.n, message]));
-  return linesOf('messages', byNumber(said), byNumber(known));
+  return linesOf('messages', byNumber(reported), byNumber(known));
 }
 
 function numbersOf(messages: readonly Message[]): readonly number[] {

@@ -17,7 +17,7 @@ interface KeptHistory extends NamedHistory {
 }
 
 /** Histories of this file's tests that have not been replayed yet, by run and length. */
-const kept = new Map<string, KeptHistory>();
+const stored = new Map<string, KeptHistory>();
 
 /**
  * Stores a history until the end of the test file, which fails if the history does not replay, or
@@ -27,7 +27,7 @@ const kept = new Map<string, KeptHistory>();
 export function replayLater(history: History, workflowId: string, check?: CheckAnswer): void {
   const key = `${runIdOf(history)} ${history.events?.length}`;
   const name = expect.getState().currentTestName ?? 'unnamed';
-  kept.set(key, { name, workflowId, history, ...kept.get(key), ...(check && { check }) });
+  stored.set(key, { name, workflowId, history, ...stored.get(key), ...(check && { check }) });
 }
 
 /**
@@ -35,8 +35,8 @@ export function replayLater(history: History, workflowId: string, check?: CheckA
  * or if a run's answer differs from that of a reader of its history.
  */
 export async function expectKeptReplays(): Promise<void> {
-  const histories = [...kept.values()];
-  kept.clear();
+  const histories = [...stored.values()];
+  stored.clear();
   const faults = await replayFaults(histories);
   expect(Object.fromEntries(faults)).toEqual({});
 }

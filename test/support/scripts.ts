@@ -70,7 +70,7 @@ export function begun(runConfig: RunConfig, text = 'go'): RunState {
   return reduce(waiting, { type: 'turn-begun', at: 0 });
 }
 
-export function asks(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
+export function callReply(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
   return {
     text: '',
     calls: calls.map(([name, value = {}]): AskedCall => {
@@ -82,7 +82,7 @@ export function asks(...calls: readonly (readonly [string, unknown?])[]): Record
   };
 }
 
-export function says(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
+export function textReply(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
   return { text, finish, usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 } };
 }
 

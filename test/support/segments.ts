@@ -31,7 +31,7 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
 }
 
 /** Returns all messages in order of their numbers. Throws if two segments disagree about one. */
-export function saidIn(segments: readonly Segment[]): readonly Message[] {
+export function messagesIn(segments: readonly Segment[]): readonly Message[] {
   const all = new Map<number, Message>();
   for (const { view } of segments) {
     for (const message of view.messages) {

@@ -8,21 +8,25 @@ async function stubFor(options?: StubOptions): Promise<Stub> {
   return stub;
 }
 
-interface Said {
+interface WireReply {
   readonly role: string;
   readonly content: string;
 }
 
-function user(content: string): Said {
+function user(content: string): WireReply {
   return { role: 'user', content };
 }
 
-function conversation(assistantMessages: number): Said[] {
+function conversation(assistantMessages: number): WireReply[] {
   const assistant = { role: 'assistant', content: 'y' };
   return [user('x'), ...Array.from({ length: assistantMessages }, () => assistant)];
 }
 
-async function ask(stub: Stub, messages: readonly Said[], rest: object = {}): Promise<Response> {
+async function ask(
+  stub: Stub,
+  messages: readonly WireReply[],
+  rest: object = {},
+): Promise<Response> {
   return await fetch(`${stub.baseUrl}/chat/completions`, {
     method: 'POST',
     body: JSON.stringify({ model: 'stub', messages, ...rest }),

@@ -6,7 +6,7 @@ import { anthropicModel } from '../../../src/models/anthropic/model.js';
 import { createModelCatalog, type ModelEntry } from '../../../src/models/model-catalog.js';
 import type { Model, ModelReply, ModelRequest } from '../../../src/models/model.js';
 import { reply, type Step } from '../../../src/testing/steps.js';
-import { asked, callOnce, failureOf, request, stubWith } from '../support.js';
+import { assistantCalls, callOnce, failureOf, request, stubWith } from '../support.js';
 
 const KEY = 'canary-key-1234';
 
@@ -84,7 +84,7 @@ test('thoughts are sent back signed, from a blob as well', async () => {
   const messages: readonly PromptMessage[] = [
     { role: 'user', text: 'hello' },
     {
-      ...asked({ id: 'call_1', name: 'f', arguments: '{}' }),
+      ...assistantCalls({ id: 'call_1', name: 'f', arguments: '{}' }),
       text: first.text,
       provider: { from: first.provider?.from ?? '', blob },
     } as PromptMessage,
@@ -108,7 +108,7 @@ test('thoughts that the API refuses are left out in a second request', async () 
   const broken = { ...provider, items: [{ type: 'thinking', thinking: 'Hm.', signature: 'x' }] };
   const messages = [
     { role: 'user', text: 'hello' },
-    { ...asked({ id: 'c', name: 'f', arguments: '{}' }), provider: broken },
+    { ...assistantCalls({ id: 'c', name: 'f', arguments: '{}' }), provider: broken },
     { role: 'tool', callId: 'c', text: 'one' },
   ] as readonly PromptMessage[];
   expect(await callWith(model, { tools, messages })).toMatchObject({
@@ -172,7 +172,7 @@ test('sends images, PDFs, and texts, including those of a tool', async () => {
           { type: 'file', mediaType: 'text/markdown', name: 'a.md', blob: blobOf(note) },
         ],
       },
-      asked({ id: 'c', name: 'f', arguments: '{}' }),
+      assistantCalls({ id: 'c', name: 'f', arguments: '{}' }),
       { role: 'tool', callId: 'c', text: 'seen', attachments: [image] },
     ],
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createMessagesRequest } from '../../../src/models/anthropic/request.js';
 import type { ModelRequest } from '../../../src/models/model.js';
 import type { PromptMessage } from '../../../src/core/transcript/messages.js';
-import { asked, request } from '../support.js';
+import { assistantCalls, request } from '../support.js';
 
 const CACHED = { cache_control: { type: 'ephemeral' } };
 const tools = [{ name: 'f', description: 'Does it.', parameters: { properties: {} } }];
@@ -26,7 +26,7 @@ test('writes instructions, messages, and the limit of the output', () => {
 const turn: readonly PromptMessage[] = [
   { role: 'user', text: 'hello' },
   { role: 'user', text: 'and this' },
-  asked(
+  assistantCalls(
     { id: 'call_1', name: 'f', arguments: '{"a":1}' },
     { id: 'call_2', name: 'f', arguments: '{"a":' },
   ),

@@ -8,7 +8,7 @@ import type { SegmentFacts } from '../../../src/core/segments/carry.js';
 import type { RunConfig } from '../../../src/core/state.js';
 import { isCancelable } from '../../../src/core/work/next-step.js';
 import { findWork } from '../../../src/core/work/work.js';
-import { chooseDeed, lastDeed } from './deeds.js';
+import { chooseHumanAction, lastAction } from './human-actions.js';
 import type { Dice } from './dice.js';
 import { chooseCanceledEnding, chooseChildEnd, chooseEnding } from './endings.js';
 
@@ -92,14 +92,14 @@ export function happen(world: World, times: readonly (number | null)[]): void {
   countHappening(world);
   const later = [...times, ...world.beside(world), nextExpiry(world)];
   cancelUnwanted(world);
-  const deed = chooseDeed(run.state, dice, { serial: world.happenings, now: world.now });
-  if (deed !== null) return note(world, deed);
+  const action = chooseHumanAction(run.state, dice, { serial: world.happenings, now: world.now });
+  if (action !== null) return note(world, action);
   const deadline = nextDeadline(run.state);
   const next = Math.min(...later.map((time) => time ?? Infinity), deadline?.at ?? Infinity);
   if (flights.size > 0 && !dice.chance(6)) return land(world);
   if (next < Infinity) return pass(world, next);
   if (flights.size > 0) return land(world);
-  note(world, lastDeed(run.state, world.happenings, world.now));
+  note(world, lastAction(run.state, world.happenings, world.now));
 }
 
 /** Returns when the next request expires, as the workflow's timer does; null if none does. */

@@ -52,8 +52,8 @@ describe('a run of twelve steps', () => {
   test('has every message once in its history', async () => {
     const { outcome, history } = await rig.run({ agent: 'twelve', message: 'the-question' });
     expect(outcome).toMatchObject({ status: 'completed', steps: 12, toolCalls: 11 });
-    const told = historyText(history);
-    const times = (text: string): number => told.split(text).length - 1;
+    const allText = historyText(history);
+    const times = (text: string): number => allText.split(text).length - 1;
     expect(times('the-question')).toBe(1);
     for (const word of words.slice(0, 11)) {
       expect(times(`text-${word}-text`)).toBe(1);

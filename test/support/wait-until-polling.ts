@@ -6,7 +6,7 @@ import { listPollers } from '../../src/temporal/pollers.js';
  * Resolves when the server lists this worker. A running worker's first poll may not have arrived
  * yet.
  */
-export async function untilPolls(
+export async function waitUntilPolling(
   { connection, options: { namespace } }: Client,
   { taskQueue, identity }: { readonly taskQueue: string; readonly identity: string },
 ): Promise<void> {

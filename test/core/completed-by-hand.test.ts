@@ -6,7 +6,7 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { findWork } from '../../src/core/work/work.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
-import { acted, asked, checkOf, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, checkOf, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -20,12 +20,12 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 
 const CHUNK = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
 const ACTIVITIES: readonly (readonly [string, unknown])[] = [
   ['loadAgent', config()],
-  ['callModel', says('x')],
+  ['callModel', textReply('x')],
   ['runTool', { ok: true, text: '' }],
   ['runFunction', { happened: false }],
   ['checkDecision', { ok: true }],
@@ -51,8 +51,14 @@ describe('a history with activities that were completed by hand', () => {
   const states: readonly (readonly [string, RunState])[] = [
     ['a run at its start', initialState(unloadedConfig('a'), { open: true })],
     ['a run that is calling its model', after(begun(config()), scheduled(model()))],
-    ['a run that is executing a call', after(asked('look'), scheduled(toolTask(asked('look'), 0)))],
-    ['a run that asks', acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }))],
+    [
+      'a run that is executing a call',
+      after(runWithCall('look'), scheduled(toolTask(runWithCall('look'), 0))),
+    ],
+    [
+      'a run that asks',
+      afterNextAction(runWithCall('put', { verdict: { then: 'ask', why: 'a rule' } })),
+    ],
   ];
 
   test.each(states)('is tolerated, whatever its inputs are, by %s', (_, state) => {
@@ -101,7 +107,7 @@ describe('a history with activities that were completed by hand', () => {
 });
 
 describe('a late fact', () => {
-  const two = replied(begun(config()), asks(['look', { n: 1 }], ['look', { n: 2 }]));
+  const two = replied(begun(config()), callReply(['look', { n: 1 }], ['look', { n: 2 }]));
   const [first, second] = [toolTask(two, 0), toolTask(two, 1)];
   const half = after(
     two,
@@ -138,20 +144,20 @@ describe('a late fact', () => {
 });
 
 describe('a request whose notice was sent', () => {
-  const state = acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }));
-  const told = (input: unknown): RunState =>
+  const state = afterNextAction(runWithCall('put', { verdict: { then: 'ask', why: 'a rule' } }));
+  const afterNotice = (input: unknown): RunState =>
     after(state, completed({ activity: 'notifyRequest', input }, null));
 
   test('remembers that, so that the notice is sent once', () => {
-    expect(workOf(told({ request: { id: 'r1' } }), ID)?.['request']).toMatchObject({
+    expect(workOf(afterNotice({ request: { id: 'r1' } }), ID)?.['request']).toMatchObject({
       notified: true,
     });
-    expect(requestOf(told({ request: { id: 'r1' } })).id).toBe('r1');
+    expect(requestOf(afterNotice({ request: { id: 'r1' } })).id).toBe('r1');
   });
 
   test('does not change if the notice was for another request', () => {
     for (const input of [{ request: { id: 'r2' } }, { request: 'r1' }, null]) {
-      expect(told(input)).toEqual(state);
+      expect(afterNotice(input)).toEqual(state);
     }
   });
 

@@ -2,7 +2,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import { vi } from 'vitest';
 
 /** Resolves when the server has admitted an update for the next workflow task. */
-export async function untilAdmitted(
+export async function waitUntilAdmitted(
   { workflowService, options: { namespace } }: Client,
   { workflowId }: WorkflowHandle,
   updateId: string,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { interpret } from '../../src/core/interpret.js';
 import { nextAction } from '../../src/core/next-action.js';
-import { acted, asked, decision, ID } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,
   completed,
@@ -56,7 +56,7 @@ test('resume of a run that is not paused retries blocked work', () => {
 
 describe('a grant', () => {
   const verdict = { then: 'ask', why: 'a rule' } as const;
-  const asking = acted(asked('put', { verdict }));
+  const asking = afterNextAction(runWithCall('put', { verdict }));
   const grant = { scope: 'tool' };
   const granted = after(asking, decision(asking, 'approve', { grant }));
   const task = toolTask(granted, 0);
@@ -67,7 +67,7 @@ describe('a grant', () => {
   test('is named by each call that is made under it, and by no other', () => {
     expect(workOf(after(granted, scheduled(task)), ID)).not.toHaveProperty('grant');
     expect(done.transcript.messages.at(-1)).not.toHaveProperty('grant');
-    const again = asked('put', later, done);
+    const again = runWithCall('put', later, done);
     expect(nextAction(again).type).toBe('run-calls');
     const running = after(again, scheduled(toolTask(again, 0)));
     expect(workOf(running, NEXT)).toMatchObject({ grant: 'g1' });
@@ -84,7 +84,7 @@ describe('a grant', () => {
     const revoked = after(done, update('revoke', { grant: 'g1', by: 'ann' }, 'u', 5));
     expect(revoked.grants).toEqual([]);
     expect(revoked.decisions?.at(-1)).toEqual({ what: 'revoke', id: 'u', at: 5, by: 'ann' });
-    expect(nextAction(asked('put', later, revoked)).type).toBe('raise-requests');
+    expect(nextAction(runWithCall('put', later, revoked)).type).toBe('raise-requests');
   });
 
   test('remains if another one is revoked', () => {

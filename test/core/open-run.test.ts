@@ -9,10 +9,10 @@ import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import {
-  asks,
+  callReply,
   begun,
   config,
-  says,
+  textReply,
   TOOLS,
   toolDefinition,
   withResults,
@@ -135,7 +135,7 @@ describe('the budget of a called agent', () => {
   const expert = toolDefinition('expert', 'keyed', { kind: 'agent' });
   const withExpert = (tokens: number): RunState => {
     const runConfig = config({ tools: [...TOOLS, expert], limits: { tokens } });
-    const reply = asks(['expert', { n: 1 }], ['expert', { n: 2 }], ['look']);
+    const reply = callReply(['expert', { n: 1 }], ['expert', { n: 2 }], ['look']);
     return reduce(begun(runConfig), { type: 'model-replied', reply, at: 0 });
   };
 
@@ -197,6 +197,6 @@ test('an answer does not end the turn if a message has joined it meanwhile', () 
   const state = reduce(withMessages(open(), 'a'), { type: 'turn-begun', at: 0 });
   const { event } = acceptMessage(state, { message: 'b', mode: 'steer' }, 'b');
   const steered = event === null ? state : reduce(state, event);
-  const answered = reduce(steered, { type: 'model-replied', reply: says('x'), at: 0 });
+  const answered = reduce(steered, { type: 'model-replied', reply: textReply('x'), at: 0 });
   expect(nextAction(answered).type).toBe('join-messages');
 });

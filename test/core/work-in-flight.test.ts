@@ -3,7 +3,14 @@ import { nextAction, type Action } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -17,7 +24,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 
 const VERDICT = { then: 'ask', why: 'a rule' } as const;
 const start = begun(config());
@@ -31,7 +38,7 @@ const undoing = (state: RunState): RunState => ({
 
 describe('a run that is about to end', () => {
   test('waits until a parallel undo has ended', () => {
-    const done = reduce(replied(start, says('hi')), { type: 'turn-recorded', at: 1 });
+    const done = reduce(replied(start, textReply('hi')), { type: 'turn-recorded', at: 1 });
     expect(typeOf(undoing(done))).toBe('await-work');
     expect(typeOf(done)).toBe('finish');
   });
@@ -45,8 +52,12 @@ describe('a run that is about to end', () => {
   });
 
   test('waits for an activity of a call that is over', () => {
-    const task = toolTask(asked('look'), 0);
-    const done = after(asked('look'), scheduled(task), completed(task, { ok: true, text: 'a' }));
+    const task = toolTask(runWithCall('look'), 0);
+    const done = after(
+      runWithCall('look'),
+      scheduled(task),
+      completed(task, { ok: true, text: 'a' }),
+    );
     expect(typeOf(after(done, scheduled(task)))).toBe('await-work');
     expect(typeOf(undoing(done))).toBe('call-model');
   });
@@ -55,7 +66,7 @@ describe('a run that is about to end', () => {
 test('a decision about a limit is checked if a worker checks who may decide', () => {
   const agent = config({ onLimit: 'ask', limits: { steps: 1 } });
   const strict = begun({ ...agent, decisions: { mayDecide: true } });
-  const state = acted(replied(strict, asks(['nothing'])));
+  const state = afterNextAction(replied(strict, callReply(['nothing'])));
   const fact = decision(state, 'raise', { arguments: { steps: 2 } }, { name: 'limit' });
   const proposed = after(state, fact);
   expect([typeOf(state), typeOf(proposed)]).toEqual(['await-decision', 'check-decision']);
@@ -65,7 +76,7 @@ test('a decision about a limit is checked if a worker checks who may decide', ()
 });
 
 describe('messages that will be summarized', () => {
-  const replies = [asks(['nothing', 0]), asks(['nothing', 1]), asks(['nothing', 2])];
+  const replies = [callReply(['nothing', 0]), callReply(['nothing', 1]), callReply(['nothing', 2])];
   const long = (): RunState => {
     const state = replies.reduce((before, reply) => replied(before, reply), start);
     const compaction = { ...state.compaction, wanted: true };
@@ -96,7 +107,7 @@ describe('messages that will be summarized', () => {
 
 describe('a wait that needs approval by a rule', () => {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
-  const nap = asked(
+  const nap = runWithCall(
     'nap',
     { arguments: '{"seconds":5}', verdict: VERDICT },
     begun(config({ tools })),
@@ -104,7 +115,7 @@ describe('a wait that needs approval by a rule', () => {
 
   test('begins with the approval', () => {
     expect(typeOf(nap)).toBe('raise-requests');
-    const asking = acted(nap);
+    const asking = afterNextAction(nap);
     expect(typeOf(asking)).toBe('await-decision');
     const approved = after(asking, decision(asking, 'approve'));
     expect(nextAction(approved)).toEqual({ type: 'await-time', until: 5_000 });
@@ -112,7 +123,7 @@ describe('a wait that needs approval by a rule', () => {
 });
 
 test('`resume` keeps a request whose call is retried', () => {
-  const state = asked('look');
+  const state = runWithCall('look');
   const probe = toolTask(state, 0, { blocked: 'tool_changed' });
   const changed = after(
     state,
@@ -140,7 +151,9 @@ test('`resume` keeps a request whose call is retried', () => {
 describe('a call whose tool can verify its outcome', () => {
   const tools = [toolDefinition('refund', 'once', { verify: true })];
   const verified = (result: object): RunState => {
-    const asking = acted(asked('refund', { verdict: VERDICT }, begun(config({ tools }))));
+    const asking = afterNextAction(
+      runWithCall('refund', { verdict: VERDICT }, begun(config({ tools }))),
+    );
     const approved = after(asking, decision(asking, 'approve'));
     const task = toolTask(approved, 0);
     const verify = { ...task, activity: 'runFunction' };
@@ -163,9 +176,13 @@ describe('a call whose tool can verify its outcome', () => {
 });
 
 test('a third identical call gets the id of the one that was executed', () => {
-  const task = toolTask(asked('put'), 0);
-  const done = after(asked('put'), scheduled(task), completed(task, { ok: true, text: 'put' }));
-  const twice = replied(replied(done, asks(['put'])), asks(['put']));
+  const task = toolTask(runWithCall('put'), 0);
+  const done = after(
+    runWithCall('put'),
+    scheduled(task),
+    completed(task, { ok: true, text: 'put' }),
+  );
+  const twice = replied(replied(done, callReply(['put'])), callReply(['put']));
   const note = (id: string): string =>
     `[already done in this turn as ${id}; not executed again, this is its result]\nput`;
   expect(results(twice)).toEqual(['put', note(ID), note(ID)]);
@@ -174,11 +191,13 @@ test('a third identical call gets the id of the one that was executed', () => {
 
 test('a list of artifacts is not an execution, so it does not end a sequence of denied calls', () => {
   const tools = [...TOOLS, toolDefinition('list_artifacts', 'read', { kind: 'artifacts' })];
-  const asking = acted(asked('put', { verdict: VERDICT }, begun(config({ tools }))));
+  const asking = afterNextAction(
+    runWithCall('put', { verdict: VERDICT }, begun(config({ tools }))),
+  );
   const denied = after(asking, decision(asking, 'deny'));
-  const listed = replied(denied, asks(['list_artifacts']));
+  const listed = replied(denied, callReply(['list_artifacts']));
   expect([denied.turn.denials, listed.turn.denials]).toEqual([1, 1]);
-  const look = replied(listed, asks(['look']));
+  const look = replied(listed, callReply(['look']));
   const task = toolTask(look, 0);
   const seen = after(look, scheduled(task), completed(task, { ok: true, text: 'seen' }));
   expect([seen.turn.denials, batchOf(seen)]).toEqual([0, null]);

@@ -6,7 +6,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { History } from '../../src/history/decode-event.js';
 import { ask, obedientModel, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { rubbish } from '../support/rubbish.js';
+import { rubbish } from '../support/hostile-json.js';
 
 let rig: Rig;
 beforeAll(async () => {

@@ -84,15 +84,15 @@ test.each([
   await ask(handle, 'So?');
   expect(await outcomeOf(handle, 3)).toMatchObject({ answer: 'Done.' });
   expectStablePrefix(stub);
-  const said = (messagesOf(stub).at(-1) ?? []).filter(({ role }) => role === 'assistant');
-  expect(said.map((message) => message['reasoning_content'])).toEqual([
+  const replies = (messagesOf(stub).at(-1) ?? []).filter(({ role }) => role === 'assistant');
+  expect(replies.map((message) => message['reasoning_content'])).toEqual([
     'I look at a.',
     large,
     undefined,
     'And c.',
     undefined,
   ]);
-  const calls = said[0]?.['tool_calls'] as readonly Message[];
+  const calls = replies[0]?.['tool_calls'] as readonly Message[];
   expect(calls.map(({ id, extra_content: extra }) => [id, extra])).toEqual([
     ['call_1_1_0', { google: { thought_signature: 'signed I look at a.' } }],
     ['call_1_1_1', undefined],

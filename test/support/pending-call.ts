@@ -8,19 +8,19 @@ import type { RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import { findWork } from '../../src/core/work/work.js';
 import { replied, update } from './facts.js';
-import { asks, begun, config } from './scripts.js';
+import { callReply, begun, config } from './scripts.js';
 
 /** The id of the only call in `asked`. */
 export const ID = 'call_1_1_0';
 
 /** Returns a run whose model calls this tool once. */
-export function asked(
+export function runWithCall(
   name: string,
   rest: Partial<AskedCall> = {},
   start: RunState = begun(config()),
 ): RunState {
-  const [call] = asks([name]).calls ?? [];
-  return replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+  const [call] = callReply([name]).calls ?? [];
+  return replied(start, { ...callReply(), calls: call ? [{ ...call, ...rest }] : [] });
 }
 
 /** Returns the public form of the request about this work. */
@@ -49,7 +49,7 @@ export function checkOf(state: RunState, name = ID): Task {
 }
 
 /** Returns the state after the next action, which takes no time. */
-export function acted(state: RunState, at = 0): RunState {
+export function afterNextAction(state: RunState, at = 0): RunState {
   const action = nextAction(state, NEVER_FULL, at);
   if (!isAtOnce(action)) throw new Error(action.type);
   return eventsOf(action, at).reduce(reduce, state);

@@ -3,27 +3,27 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 
-interface Speaking extends ModelContext {
+interface ScriptContext extends ModelContext {
   readonly request: ModelRequest;
   /** The number of the call among those with this first message, from 1. */
   readonly number: number;
   /** Streams a delta before the reply is complete. */
-  readonly say: (text: string) => void;
+  readonly emit: (text: string) => void;
 }
 
 /** Streams a reply in deltas, and returns its final text. */
-export type Speech = (speaking: Speaking) => Promise<string | ModelReply>;
+export type ReplyScript = (speaking: ScriptContext) => Promise<string | ModelReply>;
 
-export interface Talker {
+export interface StreamingAgent {
   readonly agent: Agent;
   readonly model: Model;
   /** Speakers by the first message of the run. */
-  on(message: string, speech: Speech): void;
+  on(message: string, script: ReplyScript): void;
 }
 
 /** An agent whose model streams what a test chooses, when the test chooses. */
-export function createTalker(): Talker {
-  const speeches = new Map<string, Speech>();
+export function createStreamingAgent(): StreamingAgent {
+  const scripts = new Map<string, ReplyScript>();
   const numbers = new Map<string, number>();
   return {
     agent: defineAgent({
@@ -37,14 +37,14 @@ export function createTalker(): Talker {
         const message = request.messages.find(({ role }) => role === 'user')?.text ?? '';
         const number = (numbers.get(message) ?? 0) + 1;
         numbers.set(message, number);
-        const speech = speeches.get(message);
-        if (speech === undefined) throw new Error(`no reply is scripted for "${message}"`);
-        const say = (text: string): void => context.onDelta?.({ kind: 'text', text });
-        const said = await speech({ request, number, say, ...context });
-        return typeof said === 'string' ? answered(said) : said;
+        const script = scripts.get(message);
+        if (script === undefined) throw new Error(`no reply is scripted for "${message}"`);
+        const emit = (text: string): void => context.onDelta?.({ kind: 'text', text });
+        const result = await script({ request, number, emit, ...context });
+        return typeof result === 'string' ? answered(result) : result;
       },
     },
-    on: (message, speech) => void speeches.set(message, speech),
+    on: (message, script) => void scripts.set(message, script),
   };
 }
 

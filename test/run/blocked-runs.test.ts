@@ -25,7 +25,7 @@ import { ask, asking, blocked, decide, outcomeOf, statusOf } from '../support/co
 import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const paid: string[] = [];
@@ -144,8 +144,8 @@ describe('a blocked run continues in a new segment', () => {
     const status = await blocked(handle);
     expect(status).toMatchObject({ reason: 'credentials', segments: 2, turn: 1 });
     expect(status.message).toContain('no key');
-    const told = await client.status(handle.workflowId);
-    expect(told).toMatchObject({ status: 'blocked', reason: 'credentials', segments: 2 });
+    const found = await client.status(handle.workflowId);
+    expect(found).toMatchObject({ status: 'blocked', reason: 'credentials', segments: 2 });
     isDown = false;
     await handle.executeUpdate(resumeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ status: 'completed', answer: 'up', steps: 1 });
@@ -170,8 +170,8 @@ describe('a blocked run continues in a new segment', () => {
       await blocked(handle);
     }
     expect(await statusOf(handle)).toMatchObject({ reason: 'storage', segments: 2 });
-    const told = await client.status(handle.workflowId);
-    expect(told).toMatchObject({ status: 'blocked', reason: 'storage', segments: 2 });
+    const found = await client.status(handle.workflowId);
+    expect(found).toMatchObject({ status: 'blocked', reason: 'storage', segments: 2 });
     lost.clear();
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 1 });
   });
@@ -185,9 +185,9 @@ describe('a blocked run continues in a new segment', () => {
     });
     const status = await asking(handle);
     expect(status.pending).toMatchObject([{ kind: 'outcome_unknown', call: 'call_1_1_0' }]);
-    const told = await client.status(handle.workflowId);
-    expect(told.pending).toEqual(status.pending);
-    expect(told).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
+    const found = await client.status(handle.workflowId);
+    expect(found.pending).toEqual(status.pending);
+    expect(found).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
     await decide(handle, { as: 'happened', result: 'it went out' });
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
@@ -198,7 +198,7 @@ describe('a blocked run continues in a new segment', () => {
       'seen a',
     ]);
     expect(
-      saidIn(segments)
+      messagesIn(segments)
         .map(({ text }) => text)
         .slice(2, 4),
     ).toEqual(['it went out', 'seen a']);
@@ -236,9 +236,9 @@ describe('a run of an agent that no worker has', () => {
     expect(status.message).toContain('got "clark" (nearest: clerk, slow)');
     await vi.waitFor(
       async () => {
-        const told = await client.status(handle.workflowId);
-        expect(told).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
-        expect(told.message).toBe(status.message);
+        const found = await client.status(handle.workflowId);
+        expect(found).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
+        expect(found.message).toBe(status.message);
       },
       { timeout: 40_000, interval: 50 },
     );
@@ -247,7 +247,9 @@ describe('a run of an agent that no worker has', () => {
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed', answer: 'done' });
     await handle.cancel();
     await handle.result().catch(() => undefined);
-    const texts = saidIn(await segmentsOf(rig.client, handle.workflowId)).map(({ text }) => text);
+    const texts = messagesIn(await segmentsOf(rig.client, handle.workflowId)).map(
+      ({ text }) => text,
+    );
     expect(texts).toEqual(['hello', 'done', 'and this', 'done']);
   });
 });
@@ -259,8 +261,8 @@ async function expectCancelled(handle: WorkflowHandle, turn: number | null = 1):
   const { status, memo } = await handle.describe();
   expect(status.name).toBe('CANCELLED');
   expect(memo).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
-  const told = await client.status(handle.workflowId);
-  expect(told).toMatchObject({ status: 'done', reason: 'cancelled' });
+  const found = await client.status(handle.workflowId);
+  expect(found).toMatchObject({ status: 'done', reason: 'cancelled' });
   if (turn === null) return;
   expect(memo).toMatchObject({ turn });
   expect(await client.result(handle.workflowId)).toMatchObject({ status: 'cancelled' });
