@@ -110,11 +110,7 @@ const FORGED: readonly (readonly [string, () => unknown, string])[] = [
     () => ({ ...good(), as: 'answer', result: 'x'.repeat(40_000) }),
     'too_large',
   ],
-  [
-    'a list with one forgery',
-    () => [good(), { ...good(), request: 'r9' }],
-    'unknown_request',
-  ],
+  ['a list with one forgery', () => [good(), { ...good(), request: 'r9' }], 'unknown_request'],
   ['the same request twice', () => [good(), { ...good(), as: 'deny' }], 'malformed'],
 ];
 

@@ -174,7 +174,11 @@ describe('toStrictSchema', () => {
   });
 
   it.each([
-    ['arbitrary keys', z.object({ r: z.record(z.string(), z.int()) }), 'r: keys that are not named'],
+    [
+      'arbitrary keys',
+      z.object({ r: z.record(z.string(), z.int()) }),
+      'r: keys that are not named',
+    ],
     ['a loose object', z.object({ o: z.looseObject({}) }), 'o: keys that are not named'],
     ['a tuple', z.object({ t: z.array(z.tuple([z.string()])) }), 't[]: a tuple'],
     ['anything', z.object({ u: z.object({ x: z.unknown() }) }), 'u.x: a value of any kind'],
