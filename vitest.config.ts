@@ -2,12 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import LongestFirst from './test/support/longest-first.js';
 
-/** Folders whose tests need no Temporal: they share processes, and take half the time so. */
+/**
+ * Folders whose tests need no Temporal server. They share processes, which halves their run time.
+ */
 const PURE = [
   'activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
 ].map((folders) => `test/{${folders}}/**/*.test.ts`);
 
-/** Returns the source of an entry point: `dist` may be older. */
+/** Returns the source of an entry point, since `dist` may be outdated. */
 const source = (name: string): string =>
   fileURLToPath(new URL(`./src/${name}.ts`, import.meta.url));
 
@@ -19,13 +21,13 @@ export default defineConfig({
     ],
   },
   test: {
-    // The SDK's native module does not bear worker threads.
+    // The SDK's native module does not support worker threads.
     pool: 'forks',
     maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // A busy machine may take long: what does not come is found out by then, too.
+    // Generous, because a busy machine is slow; a missing event still fails the test.
     expect: { poll: { timeout: 40_000 } },
     reporters: ['default', './test/support/count-reporter.ts'],
     projects: [
@@ -34,7 +36,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'server',
-          // A process of its own for each file costs a second and a half of CPU time.
+          // A separate process for each file would cost 1.5 s of CPU time.
           isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: PURE,

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:live`: what only a real model can show. Never a part of `npm test`. */
+/** `npm run test:live`: tests that need a real model. Never part of `npm test`. */
 export default defineConfig({
   test: {
     include: ['test/*.live.ts'],

@@ -1,18 +1,18 @@
 import { isObject } from '../src/core/json.js';
 
-/** A conversation as its first message asks for it: every text in it follows from this. */
+/** The conversation that its first message specifies: every text in it is derived from this. */
 export interface Script {
-  /** Goes into every marker, so that a run's messages are told apart from all others. */
+  /** Part of every marker, so that the messages of one run differ from those of all others. */
   readonly name: string;
-  /** How many steps call tools; one more reply ends the turn. */
+  /** The number of steps that call tools; one more reply ends the turn. */
   readonly steps: number;
-  /** The tools that each step calls, all in one message. */
+  /** The number of calls in each step, all in one message. */
   readonly tools: readonly string[];
   /** Size of each text, in ASCII characters. */
   readonly bytes: number;
 }
 
-/** The arguments of every tool of the bench: all that its result needs. */
+/** The arguments of every tool of the bench: everything that its result depends on. */
 export interface CallArguments {
   readonly name: string;
   readonly step: number;
@@ -29,7 +29,7 @@ export function openingMessage(script: Script): string {
   return JSON.stringify(script);
 }
 
-/** Throws for a text that `openingMessage` did not write. */
+/** Throws if `openingMessage` did not write the text. */
 export function readScript(text: string): Script {
   const value: unknown = JSON.parse(text);
   if (!isObject(value) || !Array.isArray(value['tools'])) throw new Error(`no script: ${text}`);
@@ -38,7 +38,7 @@ export function readScript(text: string): Script {
   return { name: String(name), steps: Number(steps), tools, bytes: Number(bytes) };
 }
 
-/** A call's arguments as they come back from the wire. */
+/** A call's arguments as they are parsed from the wire. */
 export function readArguments(text: string): CallArguments {
   const value: unknown = JSON.parse(text);
   if (!isObject(value)) throw new Error(`no arguments: ${text}`);
@@ -46,7 +46,7 @@ export function readArguments(text: string): CallArguments {
   return { name: String(name), step: Number(step), part: Number(part), bytes: Number(bytes) };
 }
 
-/** The model's reply when it has been asked so many times before. */
+/** The model's reply after it has been called this many times. */
 export function replyOf({ name, steps, tools, bytes }: Script, step: number): ScriptReply {
   const text = filled(replyMarker(name, step), bytes);
   if (step >= steps) return { text, calls: [] };
@@ -58,7 +58,10 @@ export function resultOf({ name, step, part, bytes }: CallArguments): string {
   return filled(resultMarker({ name, step, part }), bytes);
 }
 
-/** A mark for each message of the whole conversation but the first; each is to be recorded once. */
+/**
+ * One marker for each message of the conversation except the first; each must be recorded exactly
+ * once.
+ */
 export function markersOf(script: Script): readonly string[] {
   return Array.from({ length: script.steps + 1 }, (_, step) => [
     replyMarker(script.name, step),

@@ -1,4 +1,4 @@
-/** What is to be reached: at most or at least so much, or something between the two. */
+/** The target: at most or at least a value, or a range. */
 export type Bar =
   | { readonly atMost: number }
   | { readonly atLeast: number }
@@ -6,16 +6,16 @@ export type Bar =
 
 /** One measured line of the table. */
 export interface Row {
-  /** For `--only` and for machines, e.g. `latency/scripted`. */
+  /** For `--only` and for programs, e.g. `latency/scripted`. */
   readonly name: string;
   readonly what: string;
-  /** The figure that is held against the bar. */
+  /** The figure that is compared with the target. */
   readonly value: number;
   readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent' | '%';
   readonly bar: Bar;
-  /** What `value` was made of, in the order measured; the spread is taken from them. */
+  /** The samples behind `value`, in the order measured; the spread is computed from them. */
   readonly samples: readonly number[];
-  /** The absolute figures behind it, for people. */
+  /** The absolute figures behind it, for the reader. */
   readonly detail: string;
 }
 

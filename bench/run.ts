@@ -1,9 +1,9 @@
 /**
- * `npm run bench`: measures what perdure promises, on one embedded server of its own, and prints a
- * table and then one line of JSON. A missed bar is marked and fails nothing;
- * the exit code is 1 only where something could not be measured at all.
+ * `npm run bench`: measures what perdure promises, on its own embedded server, and prints a table
+ * and then one line of JSON. A missed target is marked and does not fail the bench; the exit code
+ * is 1 only if something could not be measured.
  *
- * `--quick` fewer repeats · `--only NAME` one group of rows · `--json FILE` the JSON there too ·
+ * `--quick` fewer repeats · `--only NAME` one group of rows · `--json FILE` also writes the JSON there ·
  * `--profile FOLDER` CPU profiles of the workers.
  */
 import { writeFile } from 'node:fs/promises';
@@ -61,7 +61,7 @@ if (unknown !== undefined) {
 }
 
 const bench = await createBench({ quick, profileFolder: values.profile });
-// The server has a process group of its own and would outlive an interrupted bench.
+// The server has its own process group and would outlive an interrupted bench.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void bench.close().finally(() => process.exit(130)));
 }

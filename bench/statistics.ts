@@ -1,4 +1,4 @@
-/** How measured values are spread: the extremes and the quartiles. */
+/** The spread of measured values: the extremes and the quartiles. */
 export interface Spread {
   readonly least: number;
   readonly lowerQuartile: number;
@@ -7,7 +7,10 @@ export interface Spread {
   readonly most: number;
 }
 
-/** The value below which this share (0 to 1) of the values lies, interpolated. NaN for no values. */
+/**
+ * The value below which this share (0 to 1) of the values lies, interpolated. NaN if there are no
+ * values.
+ */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const position = (sorted.length - 1) * share;
@@ -35,7 +38,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** The slope of the straight line that fits best, by least squares. NaN for fewer than two places. */
+/** The slope of the best-fitting straight line, by least squares. NaN for fewer than two points. */
 export function slope(points: readonly Point[]): number {
   const middleX = mean(points.map(({ x }) => x));
   const middleY = mean(points.map(({ y }) => y));
@@ -44,7 +47,7 @@ export function slope(points: readonly Point[]): number {
   return rise / run;
 }
 
-/** The exponent e of the power law y = c·xᵉ that fits best: 1 is growth in proportion. */
+/** The exponent e of the best-fitting power law y = c·xᵉ: 1 is linear growth. */
 export function exponent(points: readonly Point[]): number {
   return slope(points.map(({ x, y }) => ({ x: Math.log(x), y: Math.log(y) })));
 }

@@ -3,7 +3,7 @@ import { spreadOf } from './statistics.js';
 
 const COLUMNS = ['what', 'measured', 'bar', '', 'spread', 'detail'];
 
-/** The rows as a table for people; the last column is not padded. */
+/** Returns the rows as a text table; the last column is not padded. */
 export function table(rows: readonly Row[]): string {
   const lines = [COLUMNS, ...rows.map(cells)];
   const widths = COLUMNS.map((_, column) =>
@@ -36,7 +36,7 @@ function showBar(bar: Bar): string {
   return 'atLeast' in bar ? `≥ ${show(bar.atLeast)}` : bar.between.map(show).join('–');
 }
 
-/** Three figures are more than a shared machine can tell apart. */
+/** On a shared machine, more than three digits are noise. */
 export function show(value: number): string {
   if (Number.isInteger(value) || Math.abs(value) >= 1_000) return String(Math.round(value));
   return value.toPrecision(3);

@@ -2,11 +2,11 @@ import { isObject, parseJson } from '../src/core/json.js';
 import type { Message, ToolCall } from '../src/core/transcript/messages.js';
 import type { Ledger } from './ledger.js';
 
-/** Results of a payment or a posting that `verify` or a person has found. */
+/** Results of a payment or a posting whose outcome `verify` or a person determined. */
 const FOUND = ['It happened.', 'found on the statement'];
-/** Errors that say that a call did not take effect. */
+/** Errors that state that a call did not take effect. */
 const DENIALS = ['tool_error', 'not_executed'];
-/** Errors that leave it open. */
+/** Errors that do not tell whether a call took effect. */
 const DOUBTS = ['cancelled', 'timeout'];
 
 /** I2: a `once` call took effect at most once, and a `keyed` call under one key only. */
@@ -21,7 +21,7 @@ export function effectFaults({ paid, put }: Ledger): readonly string[] {
   ];
 }
 
-/** I2: what the model read about a call is what the ledger has. */
+/** I2: what the model read about a call agrees with the ledger. */
 export function reportFaults(
   messages: readonly Message[],
   { paid, put }: Pick<Ledger, 'paid' | 'put'>,

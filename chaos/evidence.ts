@@ -6,19 +6,19 @@ import { historiesOf } from './histories.js';
 import type { ChaosRun } from './traffic.js';
 import type { World } from './world.js';
 
-interface Kept {
+interface RunEvidence {
   readonly client: Client;
   readonly world: World;
   readonly runs: readonly ChaosRun[];
 }
 
 /**
- * Writes what the violations are about into the world's folder: the histories of their runs, what their
- * readers saw, the ledger, and the logs of the workers. Returns the folder.
+ * Writes the evidence of the violations into the world's folder: the histories of their runs, what
+ * the readers saw, the ledger, and the logs of the workers. Returns the folder.
  */
 export async function keepEvidence(
   violations: readonly string[],
-  { client, world, runs }: Kept,
+  { client, world, runs }: RunEvidence,
 ): Promise<string> {
   const folder = join(world.home, 'evidence');
   await mkdir(folder);

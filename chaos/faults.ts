@@ -8,11 +8,13 @@ const WORKER_EVERY_MS = 2_000;
 const SERVER_EVERY_MS = 20_000;
 const STORAGE_EVERY_MS = 25_000;
 const STORAGE_DOWN_MS = 5_000;
-/** Longer than the heartbeat and workflow task timeouts, so that others take over meanwhile. */
+/**
+ * Longer than the heartbeat and workflow task timeouts, so that other workers take over meanwhile.
+ */
 const ZOMBIE_MS = 15_000;
 const ZOMBIE_SHARE = 0.15;
 
-/** What was done to the run, counted. */
+/** Counts of the faults that were caused. */
 export interface Tally {
   kills: number;
   zombies: number;
@@ -20,7 +22,10 @@ export interface Tally {
   outages: number;
 }
 
-/** Kills, freezes, and takes away until `signal` aborts; resolves when everything is whole again. */
+/**
+ * Kills, freezes, and takes storage away until `signal` aborts; resolves when everything is
+ * restored.
+ */
 export async function inflict(world: World, seed: number, signal: AbortSignal): Promise<Tally> {
   const tally: Tally = { kills: 0, zombies: 0, serverKills: 0, outages: 0 };
   await Promise.all([
@@ -47,7 +52,7 @@ async function harmWorkers(
   await every(WORKER_EVERY_MS, signal, async () => {
     const chosen = integer(random, 0, world.workers.length);
     const slot = world.workers[chosen];
-    // Only a worker that works can lose something.
+    // Only a worker that is polling can lose work.
     if (slot === undefined || !slot.isUp || zombies.has(chosen)) return;
     if (random() < ZOMBIE_SHARE) {
       tally.zombies += 1;
@@ -88,7 +93,10 @@ async function storageDown(home: string): Promise<void> {
   }
 }
 
-/** A worker may have created the folder before the file stood in its place; what it wrote is kept. */
+/**
+ * A worker may have created the folder before the file was put in its place; what it wrote is
+ * preserved.
+ */
 async function bringBack(away: string, folder: string): Promise<void> {
   for (let attempt = 0; ; attempt += 1) {
     const meanwhile = `${folder}.meanwhile-${attempt}`;

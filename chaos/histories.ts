@@ -21,9 +21,9 @@ export function timeOf({ eventTime }: HistoryEvent): number {
   return Number(eventTime?.seconds ?? 0) * 1_000 + (eventTime?.nanos ?? 0) / 1e6;
 }
 
-/** Everything that a history holds, payloads decoded, as one text to search in. */
+/** Everything that a history contains, with decoded payloads, as one searchable text. */
 export function plainText(value: unknown): string {
-  // Not by `toJSON`, which writes payloads in base64.
+  // `toJSON` is not used, since it writes payloads in base64.
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
   if (typeof value === 'object' && value !== null) {
     return Object.values(value).map(plainText).join('\n');

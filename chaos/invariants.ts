@@ -16,7 +16,7 @@ import type { World } from './world.js';
 
 const MOST_EVENTS = 4_096;
 const MOST_BYTES = 4 * 1024 * 1024;
-/** Temporal's causes of workflow tasks that fail because events or updates came meanwhile. */
+/** Temporal's causes for workflow tasks that fail because events or updates arrived meanwhile. */
 const EXPECTED_CAUSES = new Set([1, 31]);
 
 interface Evidence {
@@ -27,7 +27,10 @@ interface Evidence {
   readonly canary: string;
 }
 
-/** Checks invariants I1–I4 and I6–I12 on everything that is left after a run. Returns the violations. */
+/**
+ * Checks invariants I1–I4 and I6–I12 on everything that is left after a run. Returns the
+ * violations.
+ */
 export async function violations(
   runs: readonly ChaosRun[],
   evidence: Evidence,
@@ -36,7 +39,7 @@ export async function violations(
   const found: string[] = [...model.faults, ...effectFaults(world.ledger), ...partFaults(world)];
   const replayed: { workflowId: string; history: History }[] = [];
   for (const run of runs) {
-    // A check that fails finds nothing, so its failure counts.
+    // A check that throws finds nothing, so its error counts as a violation.
     const faults = await runFaults(run, evidence, replayed).catch((error: unknown) => [
       `it could not be checked: ${String(error)}`,
     ]);
@@ -52,7 +55,7 @@ export async function violations(
   return found;
 }
 
-/** Errors of the chaos run's own model, and workers that ended by themselves. */
+/** Errors of the chaos run's own model, and workers that exited by themselves. */
 function partFaults({ stub, workers }: World): readonly string[] {
   const faults = workers.flatMap(({ deaths }, index) =>
     deaths.map((death) => `worker ${index} ended by itself: ${death}`),
@@ -106,7 +109,7 @@ function outcomeFaults(
   return [`I1: turn ${index + 1} ended as ${status} (${reason}): ${outcome.error ?? answer}`];
 }
 
-/** I10 while it ran: workflow code that failed, and not on purpose. */
+/** I10 during the run: workflow code that failed unexpectedly. */
 function failedTasks(events: readonly HistoryEvent[]): readonly string[] {
   return events.flatMap(({ workflowTaskFailedEventAttributes: failed }) =>
     failed && !EXPECTED_CAUSES.has(Number(failed.cause)) && failed.failure?.message !== AHEAD
@@ -155,7 +158,7 @@ async function readerFaults(
   return faults;
 }
 
-/** Returns where two readers differ, with both events in full; null where they do not. */
+/** Returns where two readers differ, with both events in full; null if they agree. */
 function difference(
   fresh: readonly DurableEvent[],
   followed: readonly DurableEvent[],
@@ -172,8 +175,8 @@ function difference(
 }
 
 /**
- * I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their prompt. The
- * events are those of one segment, since their numbers begin anew in each.
+ * I3: a prompt whose reply was recorded is not sent again. Replies carry the digest of their
+ * prompt. The events are those of one segment, since their numbers restart in each.
  */
 function repeatedCalls(events: readonly HistoryEvent[], model: Model): readonly string[] {
   const calls = new Set(
@@ -205,17 +208,17 @@ function lateWork(events: readonly HistoryEvent[]): readonly string[] {
   });
 }
 
-/** I9: segments end long before the server's limits. */
+/** I9: segments end well below the server's limits. */
 function sizeFaults(histories: readonly History[]): readonly string[] {
   return histories.flatMap(({ events }) => {
-    // In base64, so it is rather too much than too little.
+    // Measured in base64, so it overestimates rather than underestimates.
     const bytes = Buffer.byteLength(JSON.stringify(events));
     const count = events?.length ?? 0;
     return count > MOST_EVENTS || bytes > MOST_BYTES ? [`I9: ${count} events, ${bytes} bytes`] : [];
   });
 }
 
-/** I8: files and logs of the workers that hold the canary. */
+/** I8: files and logs of the workers that contain the canary. */
 async function leaks({ home, workers }: World, canary: string): Promise<readonly string[]> {
   const entries = await readdir(home, { recursive: true, withFileTypes: true });
   const files = entries

@@ -3,14 +3,16 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** One key in sixteen takes effect so long after it arrived that a dead worker is noticed first. */
+/**
+ * One key in sixteen takes effect so long after it arrived that a dead worker is detected first.
+ */
 const SLOW_KEY = /^0/;
 const SLOW_MS = 4_000;
 
 interface Posting {
   readonly tool: string;
   readonly key: string;
-  /** Which call of which message this is: the same in every attempt. */
+  /** Identifies the call and the message that it belongs to: the same in every attempt. */
   readonly at: string;
   /** When the execution was scheduled, Unix time in ms. */
   readonly scheduledAt: number;
@@ -22,11 +24,14 @@ interface Fence {
   readonly fence: number;
 }
 
-/** What the tools of the chaos run change. It never dies, so it knows what really happened. */
+/**
+ * The ledger that the tools of the chaos run change. It never dies, so it knows what really
+ * happened.
+ */
 export interface Ledger {
   readonly url: string;
   readonly attempts: number;
-  /** Payments that came after their key was denied, and took no effect. */
+  /** Payments that arrived after their key was denied, and had no effect. */
   readonly refused: readonly Posting[];
   /** Call → keys under which it took effect. A `once` call lists its key for every execution. */
   readonly paid: ReadonlyMap<string, readonly string[]>;
@@ -51,7 +56,7 @@ export async function startLedger(): Promise<Ledger> {
     fences.set(key, Math.max(fence, fences.get(key) ?? 0));
     return false;
   };
-  /** Returns whether the posting took effect. It waits for nothing, so no fence comes in between. */
+  /** Returns whether the posting took effect. It does not wait, so no fence comes in between. */
   const enter = (posting: Posting): boolean => {
     const { tool, key, at, scheduledAt } = posting;
     if (tool === 'pay' && scheduledAt < (fences.get(key) ?? 0)) {
@@ -68,7 +73,7 @@ export async function startLedger(): Promise<Ledger> {
       const given = (await json(request)) as Posting | Fence;
       if ('fence' in given) {
         const { key, fence } = given;
-        // Half of the calls cannot be looked up: a person has to say what happened.
+        // Half of the calls cannot be looked up: a person has to report what happened.
         const isUnsure = Number.parseInt(key.slice(-1), 16) % 2 === 0;
         response.end(isUnsure ? 'unsure' : lookUpAndFence(key, fence) ? 'yes' : 'no');
         return;
@@ -80,7 +85,7 @@ export async function startLedger(): Promise<Ledger> {
     };
     handle().catch(() => response.destroy());
   });
-  // A worker that thaws finds its connections open.
+  // A worker that thaws still has its open connections.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

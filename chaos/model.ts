@@ -5,13 +5,13 @@ import { reply, type Step } from '../src/testing/steps.js';
 import type { Stub } from '../src/testing/stub-server.js';
 import { integer, seeded, type Random } from './random.js';
 
-/** What a message of the chaos run asks for: `run 7 message 3 steps 4`. */
+/** The content of a message of the chaos run: `run 7 message 3 steps 4`. */
 const TASK = /run (\d+) message (\d+) steps (\d+)/;
 const FAULT_SHARE = 0.1;
 
 /** The model of the chaos run, and what it saw. */
 export interface Model {
-  /** Prompts that a provider would refuse, and prompts that do not continue the one before. */
+  /** Prompts that a provider would reject, and prompts that do not continue the previous one. */
   readonly faults: readonly string[];
   /** When prompts arrived, Unix time in ms, by the digest that their reply carries. */
   readonly arrivals: ReadonlyMap<string, readonly number[]>;
@@ -19,7 +19,9 @@ export interface Model {
   calm(): void;
 }
 
-/** Lets the stub answer by the prompt alone, so that it needs no memory when workers come and go. */
+/**
+ * Lets the stub answer from the prompt alone, so that it needs no memory when workers come and go.
+ */
 export function answerAll(stub: Stub, seed: number, canary: string): Model {
   const faults: string[] = [];
   const arrivals = new Map<string, number[]>();
@@ -77,7 +79,9 @@ function faulty(random: Random, answer: Step, canary: string): Step {
   return (kinds[integer(random, 0, kinds.length)] ?? (() => answer))();
 }
 
-/** Each call has exactly one result, in order, directly behind the message that asks for it. */
+/**
+ * Each call has exactly one result, in order, directly after the message that contains the call.
+ */
 function invalidPrompt(messages: readonly StubMessage[]): string | null {
   let open: unknown[] = [];
   for (const { role, tool_calls: calls, tool_call_id: id } of messages) {
@@ -91,7 +95,7 @@ function invalidPrompt(messages: readonly StubMessage[]): string | null {
   return open.length > 0 ? `call ${String(open[0])} has no result at the end` : null;
 }
 
-/** Every prompt of a run begins with all shorter ones: what was sent is never changed. */
+/** Every prompt of a run begins with all shorter ones: what was sent never changes. */
 function brokenPrefix(
   messages: readonly StubMessage[],
   longest: Map<string, readonly string[]>,

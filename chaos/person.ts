@@ -6,8 +6,8 @@ import type { ChaosRun } from './traffic.js';
 const ROUND_MS = 2_000;
 
 /**
- * Answers, as a person at the bank would, what became of calls with an unknown outcome. Before the person
- * has a call made again, the bank refuses what is still on its way.
+ * Resolves calls with an unknown outcome, as a person at the bank would. Before the person has a
+ * call retried, the bank refuses earlier executions that are still on their way.
  */
 export async function answerUnknowns(
   client: PerdureClient,

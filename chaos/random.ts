@@ -1,7 +1,7 @@
-/** A seeded source of numbers from 0 to 1: the same seed gives the same run of faults. */
+/** A seeded source of numbers from 0 to 1: the same seed gives the same sequence of faults. */
 export type Random = () => number;
 
-/** Mulberry32 (Tommy Ettinger, public domain): 32 bits of state are plenty for choosing faults. */
+/** Mulberry32 (Tommy Ettinger, public domain): 32 bits of state are enough for choosing faults. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -12,7 +12,7 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** A whole number from `least` up to, and not including, `below`. */
+/** Returns an integer from `least` up to, but not including, `below`. */
 export function integer(random: Random, least: number, below: number): number {
   return least + Math.floor(random() * (below - least));
 }

@@ -1,7 +1,8 @@
 /**
- * `npm run chaos -- --seed N --minutes M`: runs agents while workers and the server are killed, workers
- * freeze and come back, storage goes away, and the model fails, then checks invariants I1–I12. It prints
- * the seed, what was done, and every violation; the exit code is 1 if there is one.
+ * `npm run chaos -- --seed N --minutes M`: runs agents while workers and the server are killed,
+ * workers freeze and come back, storage goes away, and the model fails, then checks invariants
+ * I1–I12. It prints the seed, what was done, and every violation; the exit code is 1 if there is
+ * one.
  */
 import { parseArgs } from 'node:util';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -49,7 +50,7 @@ try {
   const working = traffic(perdure, { seed, signal: faults.signal, runs });
   const resolving = answerUnknowns(perdure, { ledger: world.ledger, runs, signal: people.signal });
   const harming = inflict(world, seed, faults.signal);
-  // None of the others ends before; one that fails ends the chaos run.
+  // None of these ends earlier; if one fails, the chaos run ends.
   await Promise.race([pause(minutes * 60_000), working, resolving, harming]);
   faults.abort();
   const tally = await harming;

@@ -7,10 +7,10 @@ import { integer, seeded, type Random } from './random.js';
 import { RefusedError } from '../src/core/errors.js';
 
 const LANES = 10;
-/** How long a run may take to reach its end after the last fault. */
+/** How long a run may take to end after the last fault. */
 const PATIENCE_MS = 180_000;
 
-/** A run as those who started it know it: what was accepted, and what became of it. */
+/** A run as its caller knows it: what was accepted, and how it ended. */
 export interface ChaosRun {
   readonly number: number;
   readonly id: string;
@@ -22,21 +22,23 @@ export interface ChaosRun {
   isCancelled: boolean;
   /** What a reader saw that followed the run through all faults. */
   readonly followed: DurableEvent[];
-  /** Why it did not reach its end within the time that is left after the last fault. */
+  /** Why it did not end in the time that is left after the last fault. */
   fault: string | null;
   isOver: boolean;
 }
 
-/** Starts runs and talks to them until `signal` aborts, then waits for the ends of those that live. */
+/**
+ * Starts runs and sends them messages until `signal` aborts, then waits until the open ones end.
+ */
 export async function traffic(
   client: PerdureClient,
   { seed, signal, runs }: { seed: number; signal: AbortSignal; runs: ChaosRun[] },
 ): Promise<void> {
   const random = seeded(seed + 2);
   const patience = new AbortController();
-  // Every wait of every lane listens to it.
+  // All waits of all lanes share this signal.
   setMaxListeners(0, patience.signal);
-  // Waits end with this signal, so a reader that is stuck cannot hold up the report.
+  // Waits end with this signal, so a stuck reader cannot delay the report.
   const tooLong = async (): Promise<void> => {
     await pause(PATIENCE_MS, undefined, { ref: false });
     patience.abort(new Error(`it did not end within ${PATIENCE_MS / 1_000} s of the last fault`));
@@ -57,13 +59,13 @@ export async function traffic(
   await Promise.all(Array.from({ length: LANES }, lane));
 }
 
-/** Where a run is worked on, and how long its ends are waited for. */
+/** Where a run is executed, and how long to wait for its end. */
 interface Place {
   readonly client: PerdureClient;
   readonly patience: AbortSignal;
 }
 
-/** Rejects with the signal's reason when it aborts first, whatever the work does then. */
+/** Rejects with the signal's reason if it aborts first, whatever the work does then. */
 async function within(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const left = new AbortController();
   const late = new Promise<never>((_, reject) => {
@@ -115,10 +117,10 @@ async function converse({ client, patience }: Place, run: ChaosRun, random: Rand
   if (run.open) {
     for (let message = 1; message <= 3; message += 1) {
       await pause(integer(random, 0, 2_000));
-      const said = text(message);
+      const sent = text(message);
       const id = `${run.id}-${message}`;
-      await persist(patience, () => client.ask(run.id, { id, message: said }));
-      run.accepted.push(said);
+      await persist(patience, () => client.ask(run.id, { id, message: sent }));
+      run.accepted.push(sent);
     }
     for (let turn = 1; turn <= 4; turn += 1) {
       const wait = { turn, signal: patience };
@@ -130,7 +132,7 @@ async function converse({ client, patience }: Place, run: ChaosRun, random: Rand
   if (!run.open) run.outcomes.push(end);
 }
 
-/** A start whose answer was lost finds its own run there when it is tried again. */
+/** If the response to a start was lost, the retry finds the run. */
 async function start(client: PerdureClient, run: ChaosRun, message: string): Promise<void> {
   try {
     await client.start(run.agent, { id: run.id, message, open: run.open });
@@ -139,7 +141,10 @@ async function start(client: PerdureClient, run: ChaosRun, message: string): Pro
   }
 }
 
-/** Follows the run's events as a reader does whose connection breaks: from the last one it has seen. */
+/**
+ * Follows the run's events over an unreliable connection: from the last one that the reader has
+ * seen.
+ */
 async function follow({ client, patience }: Place, run: ChaosRun): Promise<void> {
   await persist(patience, async () => {
     const from = run.followed.at(-1)?.offset;
@@ -152,7 +157,7 @@ async function follow({ client, patience }: Place, run: ChaosRun): Promise<void>
   });
 }
 
-/** Tries again through every outage; what is refused for good is thrown at once. */
+/** Retries through every outage; a permanent rejection is thrown at once. */
 async function persist<T>(patience: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 
 // A worker process of the chaos run. It loads only the built package, as a user's program does, so
-// that it is up again soon after each kill.
+// it is up again soon after each kill.
 const { createWorker, defineAgent, defineConfig, defineTool } = await import(process.env.PACKAGE);
 
 const { ADDRESS, QUEUE, BUNDLE, LEDGER, SEGMENT_STEPS } = process.env;
@@ -27,18 +27,19 @@ const tool = (name, effect, rest = {}) =>
     ...rest,
   });
 
-// Larger than what history takes, so that blobs are written and read.
+// Larger than what fits in a history, so that blobs are written and read.
 const big = tool('big', 'read', {
   execute: async ({ at }) => `${at} `.repeat(9_000).slice(0, 90_000),
 });
 const pay = tool('pay', 'once', {
-  // Faults come before the payment too. It takes no signal: a payment that is late has to reach the ledger.
+  // Faults can precede the payment too. The payment ignores the signal: a late payment has to reach
+  // the ledger.
   execute: async (given, { idempotencyKey, call }) => {
     await pause(Number.parseInt(idempotencyKey.slice(0, 2), 16));
     return await post('pay', given, { idempotencyKey, call });
   },
-  // The ledger is the bank here: half of the unknown outcomes can be looked up, the others need a person.
-  // What it denies, it refuses from then on.
+  // Here, the ledger is the bank: half of the unknown outcomes can be looked up, the others need a
+  // person. Once it denies a key, it refuses the key from then on.
   verify: async (key, { scheduledAt }) => {
     const body = JSON.stringify({ key, fence: scheduledAt });
     const found = await fetch(LEDGER, { method: 'POST', body }).then((answer) => answer.text());

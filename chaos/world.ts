@@ -14,7 +14,10 @@ import { startLedger, type Ledger } from './ledger.js';
 export const QUEUE = 'chaos';
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 
-/** The real parts that the run is made of: a server on a file, worker processes, a model, a ledger. */
+/**
+ * The real parts of the run: a server with a database file, worker processes, a model, and a
+ * ledger.
+ */
 export interface World {
   readonly address: string;
   /** PERDURE_HOME of the workers: the server's database, blobs, and archive. */
@@ -23,21 +26,21 @@ export interface World {
   readonly stub: Stub;
   readonly ledger: Ledger;
   readonly workers: readonly WorkerSlot[];
-  /** SIGKILLs the server and starts it again on the same file. */
+  /** Kills the server with SIGKILL and restarts it on the same file. */
   killServer(): Promise<void>;
-  /** `keep`: its folder, with the server's database, stays. */
+  /** `keep`: the folder, with the server's database, is not deleted. */
   close(options: { readonly keep: boolean }): Promise<void>;
 }
 
-/** A place for a worker process, which is filled again after each kill. */
+/** A slot for a worker process, which is refilled after each kill. */
 export interface WorkerSlot {
   readonly log: readonly string[];
-  /** How processes that polled have ended, other than by `kill`. */
+  /** How polling processes have ended, other than by `kill`. */
   readonly deaths: readonly string[];
-  /** Whether its process polls, or has begun to and is frozen. */
+  /** Whether its process polls, or has polled and is frozen. */
   readonly isUp: boolean;
   kill(): Promise<void>;
-  /** Resolves when a process polls. A start while the server is down fails, and is tried again. */
+  /** Resolves when a process polls. A start while the server is down fails, and is retried. */
   start(): Promise<void>;
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
 }

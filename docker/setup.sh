@@ -18,7 +18,7 @@ migrate() {
 }
 
 # Retries while the server starts, or until all its services have a new namespace.
-patiently() {
+with_retries() {
   tries=60
   until "$@"; do
     tries=$((tries - 1))
@@ -33,11 +33,11 @@ has_namespace() {
 
 make_namespace() {
   has_namespace || temporal operator namespace create --namespace "$NAMESPACE"
-  patiently temporal operator namespace update --namespace "$NAMESPACE" --retention "$RETENTION"
+  with_retries temporal operator namespace update --namespace "$NAMESPACE" --retention "$RETENTION"
 }
 
 make_attributes() {
-  known=$(patiently temporal operator search-attribute list --namespace "$NAMESPACE")
+  known=$(with_retries temporal operator search-attribute list --namespace "$NAMESPACE")
   for name in $ATTRIBUTES; do
     echo "$known" | grep -qw "$name" ||
       temporal operator search-attribute create --namespace "$NAMESPACE" --name "$name" --type Keyword
@@ -50,7 +50,7 @@ case "${1:-}" in
     migrate temporal_visibility visibility
     ;;
   namespace)
-    patiently temporal operator cluster health
+    with_retries temporal operator cluster health
     make_namespace
     make_attributes
     ;;

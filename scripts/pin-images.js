@@ -1,9 +1,9 @@
 // Pins the images of docker-compose.yml and the Dockerfile by digest, with Docker's buildx.
 //
-//   node scripts/pin-images.js            pins what has a tag alone
-//   node scripts/pin-images.js --update   asks again for the digest of every tag
+//   node scripts/pin-images.js            pins images that have only a tag
+//   node scripts/pin-images.js --update   resolves every tag again
 //
-// After a tag was changed, remove the digest behind it and run this.
+// After changing a tag, remove the digest after it and run this.
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';

@@ -6,7 +6,7 @@ import { withTable, withWalls } from './walls/generate.js';
 const root = new URL('../', import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, root), 'utf8');
 
-/** Returns the two files as they should be, by name. */
+/** Returns the updated content of the two files, by name. */
 export async function wallFiles(): Promise<Readonly<Record<string, string>>> {
   const { dependencies, devDependencies } = JSON.parse(read('package.json'));
   const packages = Object.keys({ ...dependencies, ...devDependencies });

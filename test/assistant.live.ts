@@ -4,8 +4,8 @@ import type { RunStatus } from '../src/core/status.js';
 import { askUpdate, closeUpdate } from '../src/workflows/messages.js';
 import { startExample, type Example } from './support/example.js';
 
-// The assistant of the examples with a real model, as real-model.live.ts says. Whatever the model makes of the
-// conversation, each turn has to end, and the service has to show just what the turns report.
+// The example assistant with a real model, configured as in real-model.live.ts. Whatever the model
+// does, each turn has to end, and the state of the service has to match what the turns report.
 
 const baseUrl = process.env['OPENAI_BASE_URL'] ?? '';
 const model = process.env['PERDURE_MODEL'] ?? 'any';
@@ -36,7 +36,7 @@ interface Action {
   readonly tool: string;
 }
 
-test('a conversation of five turns does what it reports, each action once, and deletes only after a yes', async () => {
+test('a conversation of five turns does what it reports, each action once, and deletes only after approval', async () => {
   const limits = { steps: 12 };
   const handle = await assistant.rig.start({
     agent: 'assistant',
@@ -51,7 +51,7 @@ test('a conversation of five turns does what it reports, each action once, and d
     for (;;) {
       const { status, pending, outcome } = await settled();
       if (status === 'waiting_decision') {
-        // A part, or all of it: what is named first.
+        // A part of it, or all: the part that is named first.
         const [first] = /\ba\d+\b/.exec(pending[0]?.shown ?? '') ?? ['yes'];
         await handle.executeUpdate(askUpdate, { args: [{ message: index % 2 ? first : 'yes' }] });
         confirmed += 1;

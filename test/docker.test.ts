@@ -19,10 +19,10 @@ const service = z.object({
 });
 const compose = z.object({ services: z.record(z.string(), service) });
 
-/** The composition as Docker understands it; null, with the reason printed, where that cannot be asked. */
+/** The composition as Docker parses it; null, with the reason printed, if Docker is unavailable. */
 function composed(env: NodeJS.ProcessEnv): z.infer<typeof compose>['services'] | null {
   const run = (...rest: string[]): string =>
-    // Not the file .env of whoever runs the tests.
+    // Ignores the .env file of the machine that runs the tests.
     execFileSync('docker', ['compose', '--env-file', '/dev/null', ...rest], {
       cwd: root,
       env,
@@ -49,7 +49,7 @@ test('the dynamic configuration for Docker is that of the embedded server', () =
   expect(Object.fromEntries(config)).toEqual(DYNAMIC_CONFIG);
 });
 
-test('the set-up for Docker makes the retention and the search attributes of the embedded server', () => {
+test('the Docker setup creates the retention and the search attributes of the embedded server', () => {
   expect(matches('docker/setup.sh', /^RETENTION=(\d+)h$/gm)).toEqual([String(RETENTION_HOURS)]);
   expect(matches('docker/setup.sh', /^ATTRIBUTES='(.*)'$/gm)).toEqual([
     SEARCH_ATTRIBUTES.join(' '),
@@ -65,7 +65,7 @@ test('every image has a version and a digest, and every port is for this machine
   ];
   expect(images.length).toBeGreaterThan(5);
   for (const image of images) expect(image).toMatch(/^[a-z/-]+:\d[\w.-]*(@sha256:[0-9a-f]{64})?$/);
-  // Its digest was not to be had where the others were pinned; nothing else may lack one.
+  // Its digest was unavailable when the others were pinned; no other image may lack one.
   const unpinned = images.filter((image) => !image.includes('@'));
   expect(unpinned.filter((image) => !image.startsWith('temporalio/ui:'))).toEqual([]);
   const ports = matches('docker-compose.yml', /^ +- (\S+:\d+)$/gm);
@@ -73,7 +73,7 @@ test('every image has a version and a digest, and every port is for this machine
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
 });
 
-test('the image is made of files that exist and that its context lets through', () => {
+test('the image is made of files that exist and that its context includes', () => {
   const sources = matches('Dockerfile', /^COPY (?!--from)(.*) \S+$/gm).flatMap((line) =>
     line.split(' '),
   );
@@ -92,7 +92,7 @@ test('the health check of the image imports modules that the build makes', () =>
   for (const name of modules) expect(existsSync(join(root, 'src', `${name}.ts`))).toBe(true);
 });
 
-test('Docker reads the composition, and keys come from the shell alone', () => {
+test('Docker reads the composition, and keys come only from the shell', () => {
   const { OPENAI_API_KEY: _key, ...env } = process.env;
   const without = composed(env);
   if (!without) return;
@@ -103,7 +103,7 @@ test('Docker reads the composition, and keys come from the shell alone', () => {
   expect(given?.['worker']?.environment).toMatchObject({ OPENAI_API_KEY: 'from-the-shell' });
 });
 
-test('every action is pinned by its commit, with the version that it is', () => {
+test('every action is pinned by its commit, with its version', () => {
   const workflows = readdirSync(join(root, '.github/workflows'));
   expect(workflows).toEqual(expect.arrayContaining(['ci.yml', 'release.yml']));
   for (const workflow of workflows) {
@@ -114,14 +114,14 @@ test('every action is pinned by its commit, with the version that it is', () => 
   }
 });
 
-test('a release has provenance and bills of materials, and no job has rights that it needs not', () => {
+test('a release has provenance and bills of materials, and no job has unneeded permissions', () => {
   const release = text('.github/workflows/release.yml');
   expect(release).toContain('permissions: {}');
   expect(release).toMatch(/npm publish .*--provenance/);
   expect(release).toContain('npm sbom --omit dev');
   const rights = matches('.github/workflows/release.yml', /^ +([\w-]+: (?:read|write).*)$/gm);
   expect(rights).toEqual(['contents: read', 'id-token: write', 'contents: write']);
-  // What may publish executes nothing of ours, nor of the dependencies.
+  // A job that may publish executes neither our code nor that of dependencies.
   const publishing = release.slice(
     release.indexOf('id-token: write'),
     release.indexOf('  attach:'),

@@ -10,7 +10,7 @@ import { replayFaults } from './support/replays.js';
 const FOLDER = new URL('./histories/', import.meta.url);
 const FILES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));
 
-/** What the end of an open run says about all its turns; its events must add up to the same. */
+/** The totals of all turns at the end of an open run; its events must add up to the same. */
 const spentIn = ({ steps, toolCalls, usage }: Outcome): object => ({ steps, toolCalls, usage });
 
 /** The recorded files; the ids of called agents depend on the id of the workflow. */
@@ -22,7 +22,7 @@ const RECORDED = await Promise.all(
   }),
 );
 
-// Recorded by RECORD_HISTORIES=test/histories. What ran once must always replay.
+// Recorded by RECORD_HISTORIES=test/histories. A recorded history must always replay.
 describe('recorded histories', () => {
   let faults: ReadonlyMap<string, string>;
   beforeAll(async () => {
@@ -43,8 +43,9 @@ describe('recorded histories', () => {
     else expect(turns.at(-1)?.outcome).toEqual(recorded);
   });
 
-  // The end of a history names the outcome, and what the next segment gets. A reader must know both before.
-  test.each(RECORDED)('$name is projected to the same end before that', ({ history }) => {
+  // The end of a history states the outcome, and what the next segment gets. A reader must know
+  // both before.
+  test.each(RECORDED)('$name is projected to the same state before its end', ({ history }) => {
     expect(carriedDifferences(history)).toEqual([]);
     expect(endDifferences(history)).toEqual([]);
   });

@@ -6,10 +6,10 @@ import { planAndExecute } from '../src/graphs/plan-and-execute.js';
 import { defineTool } from '../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from './support/rig.js';
 
-// A real server that speaks OpenAI's API, small models included:
+// Tests with a real server that supports OpenAI's API, including small models:
 //   llama-server -m model.gguf --jinja --port 8080
 //   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 PERDURE_MODEL=any npm run test:live
-// What is asserted is the form, for a small model has little sense.
+// Only the form is asserted, since a small model makes little sense.
 
 const baseUrl = process.env['OPENAI_BASE_URL'];
 const model = process.env['PERDURE_MODEL'] ?? 'any';
@@ -91,15 +91,15 @@ async function run(agent: string, message: string): Promise<Ended> {
   return ended;
 }
 
-test('a completion comes with an answer, and with usage that the server counted', async () => {
+test('a completion has an answer, and the usage that the server counted', async () => {
   const { outcome } = await run('talk', 'Say hello.');
   expect(outcome.usage.estimated).toBeUndefined();
   expect(outcome.usage.outputTokens).toBeGreaterThan(0);
-  // The model may talk until it is cut off; that too is a typed end.
+  // The model may write until it is cut off, which is also a typed end.
   expect(['answer', 'truncated']).toContain(outcome.reason);
 });
 
-test('an answer under a schema keeps to it', async () => {
+test('an answer under a schema is valid', async () => {
   const { outcome } = await run('extract', 'Anna Smith is 42 years old and lives in Rome.');
   expect(outcome.status).toBe('completed');
   expect(person.safeParse(outcome.output).success).toBe(true);
@@ -107,7 +107,7 @@ test('an answer under a schema keeps to it', async () => {
 
 test('a decision as JSON under a schema calls the tool or answers, and nothing else', async () => {
   const { outcome, projection } = await run('home', 'It is dark in the kitchen.');
-  // Or it never came to an end of its JSON: a typed end as well.
+  // Or it never reached the end of its JSON, which is also a typed end.
   expect(['answer', 'tool', 'steps', 'truncated']).toContain(outcome.reason);
   const calls = projection.messages.flatMap((one) =>
     one.role === 'assistant' ? (one.calls ?? []) : [],
@@ -116,7 +116,7 @@ test('a decision as JSON under a schema calls the tool or answers, and nothing e
   if (outcome.reason === 'tool') expect(outcome.answer).toContain('the lamp in the kitchen is');
 });
 
-test('classes come with probabilities that the model gave', async () => {
+test('classes have probabilities from the model', async () => {
   const { outcome } = await run('mood', 'What a lovely day!');
   expect(outcome).toMatchObject({ status: 'completed', output: { best: expect.any(String) } });
   const shape = z.object({ classes: z.array(z.object({ probability: z.number() })) });
@@ -124,7 +124,7 @@ test('classes come with probabilities that the model gave', async () => {
   expect(classes.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
 });
 
-test('a plan fits its form, or its faults end in an answer', async () => {
+test('a plan has a valid form, or its faults end in an answer', async () => {
   const { outcome } = await run('planner', 'Turn the lamp in the kitchen on.');
   expect(['answer', 'steps', 'truncated', 'error']).toContain(outcome.reason);
   const shape = z.object({

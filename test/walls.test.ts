@@ -59,7 +59,7 @@ async function lint(folder: string): Promise<string> {
 }
 
 describe('the table of walls', () => {
-  test('allows every import of the sources, type-only ones included', () => {
+  test('allows every import of the sources, including type-only ones', () => {
     expect(IMPORTS.length).toBeGreaterThan(1_000);
     expect(refused(IMPORTS)).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe('the table of walls', () => {
     expect(users).toEqual(['temporal/sdk-internals.ts']);
   });
 
-  test('names every room that exists, and no other', () => {
+  test('names every existing room, and no other', () => {
     const rooms = new Set(sourceFiles(SRC).map(roomOf));
     expect([...rooms].toSorted()).toEqual([...byRoom.keys(), ...ENTRIES].toSorted());
   });
@@ -96,7 +96,7 @@ describe('the table of walls', () => {
     expect(unused).toEqual([]);
   });
 
-  test('is what the lint configuration and ARCHITECTURE.md say (npm run walls)', async () => {
+  test('matches the lint configuration and ARCHITECTURE.md (npm run walls)', async () => {
     for (const [name, text] of Object.entries(await wallFiles())) {
       expect(readFileSync(join(ROOT, name), 'utf8')).toBe(text);
     }
@@ -107,7 +107,7 @@ function linesOf(path: string): number {
   return readFileSync(join(SRC, path), 'utf8').split('\n').length - 1;
 }
 
-describe('the house', () => {
+describe('the structure of src', () => {
   test('has at most 13 floors', () => {
     const floors = new Map<string, number>();
     const imports = IMPORTS.filter(({ isPackage }) => !isPackage);
@@ -214,7 +214,7 @@ const ATTEMPTS: readonly Attempt[] = [
 ];
 
 describe('an attempt to break through a wall', () => {
-  // Each has a file of its own, and one run of the linter reads them all.
+  // Each has its own file, and one run of the linter reads them all.
   const attempts = ATTEMPTS.map(({ file, text }, index) => ({
     file: file.replace('attempt', `attempt-${index}`),
     text,
@@ -231,7 +231,7 @@ describe('an attempt to break through a wall', () => {
     expect(found).toMatch(/no-restricted-(imports|globals|properties)/);
   });
 
-  test('is refused by the walk of all imports', () => {
+  test('is refused by the check of all imports', () => {
     const expected = attempts
       .filter(({ text }) => text.includes("from '.") || text.includes('import('))
       .map(({ file }) => file.replace('src/', ''));
@@ -240,7 +240,7 @@ describe('an attempt to break through a wall', () => {
   });
 });
 
-/** Packages that only those pay for who use them. */
+/** Packages that only cost those who use them. */
 const LAZY = [
   '@anthropic-ai/sdk',
   '@aws-sdk/client-s3',
@@ -249,7 +249,7 @@ const LAZY = [
   'log-update',
 ];
 
-test.each(LAZY)('%s is loaded when it is needed, and not before', (name) => {
+test.each(LAZY)('%s is loaded on demand, and not before', (name) => {
   const importers = IMPORTS.filter(({ to }) => to === name).map(({ from }) => from);
   expect(importers).not.toEqual([]);
   const loaded = new RegExp(`^(?:import|export) (?!type )[^;]*from '${name}[/']`, 'm');
@@ -258,11 +258,11 @@ test.each(LAZY)('%s is loaded when it is needed, and not before', (name) => {
 });
 
 describe('the workflow bundle', () => {
-  /** Everything that a workflow may hold, by package and by folder of `src/`. */
+  /** Everything that a workflow bundle may contain, by package and by folder of `src/`. */
   const ALLOWED =
     /^(node_modules\/(@temporalio|@noble\/hashes|nexus-rpc|long|ms)\/|dist\/(core|workflows)\/)/;
 
-  test('holds core, workflows, and the SDK, and nothing else', async () => {
+  test('contains core, workflows, and the SDK, and nothing else', async () => {
     const bundle = await sourceBundle();
     const code = 'code' in bundle ? bundle.code : '';
     const modules = new Set(code.match(/(?<="\.\/)(?:node_modules|dist)\/[@\w./-]+\.[jt]s(?=")/g));
@@ -272,7 +272,7 @@ describe('the workflow bundle', () => {
 
   test('stays small: each cached run pays for it', async () => {
     const bundle = await sourceBundle();
-    // The SDK's own share is about 0.9 MB, source maps apart.
+    // The SDK's own share is about 0.9 MB, without source maps.
     const code = ('code' in bundle ? bundle.code : '').replace(/\/\/# sourceMappingURL=.*/g, '');
     expect(code.length).toBeLessThan(1_600_000);
   });

@@ -7,12 +7,12 @@ export interface BareInput {
   readonly message: string;
 }
 
-/** A plan of many actions, each of which needs the one `width` places before it. */
+/** A plan of many actions, each of which depends on the one `width` places before it. */
 export const WIDE = { actions: 200, width: 50, atOnce: 50 } as const;
 
 export interface BareActivities {
   readonly callModel: (input: BareInput & { readonly step: number }) => Promise<ScriptReply>;
   readonly runTool: (input: CallArguments) => Promise<string>;
-  /** Costs nothing. */
+  /** A tool that costs nothing. */
   readonly act: (index: number) => Promise<number>;
 }

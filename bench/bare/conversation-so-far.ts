@@ -5,7 +5,7 @@ import { INSTRUCTIONS } from '../subject/agents.js';
 
 type WireMessage = OpenAI.Chat.ChatCompletionMessageParam;
 
-/** A whole conversation, in both forms; entry n of `ends` is the length of the nth prompt. */
+/** A whole conversation in both forms; entry n of `ends` is the length of the nth prompt. */
 interface Whole {
   readonly messages: readonly PromptMessage[];
   readonly wire: readonly WireMessage[];
@@ -13,8 +13,8 @@ interface Whole {
 }
 
 /**
- * The prompts of the bare loop. It has no transcript to make them from, so they are written down
- * beforehand: its model calls carry the same bytes as perdure's, and cost nothing to prepare.
+ * The prompts of the bare loop. The loop has no transcript to build them from, so they are prepared
+ * in advance: its model calls carry the same bytes as perdure's, and cost nothing to prepare.
  */
 const known = new Map<string, Whole>();
 
@@ -25,7 +25,7 @@ export function promptFor(message: string, step: number): readonly PromptMessage
 
 export function wirePromptFor(message: string, step: number): WireMessage[] {
   const { wire, ends } = whole(message);
-  // The system message stands before all that is counted.
+  // The system message precedes everything that is counted.
   return wire.slice(0, (ends[step] ?? 0) + 1);
 }
 

@@ -1,4 +1,4 @@
-// The worker of the bare loop as a process of its own, with perdure's own worker settings.
+// The worker of the bare loop, in its own process and with perdure's worker settings.
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/worker/runtime.js';
 import { serveAsChild } from '../kit/child-side.js';

@@ -6,8 +6,8 @@ const { callModel, runTool, act } = proxyActivities<BareActivities>({
 });
 
 /**
- * What perdure is held against: the least that a decide → act loop on Temporal can be. It keeps no
- * transcript, has no limits, shows nothing and survives nothing but a retry.
+ * The baseline that perdure is compared with: the minimal decide → act loop on Temporal. It has no
+ * transcript, no limits, and no output, and its only fault tolerance is the retry of an activity.
  */
 export async function bareLoop(input: BareInput): Promise<string> {
   for (let step = 0; ; step += 1) {
@@ -17,14 +17,14 @@ export async function bareLoop(input: BareInput): Promise<string> {
   }
 }
 
-/** Three activities in a row, as a graph of three functions has them. */
+/** Three activities in a row, the equivalent of a graph of three functions. */
 export async function threeActivities(): Promise<number> {
   let sum = 0;
   for (const index of [1, 2, 3]) sum += await act(index);
   return sum;
 }
 
-/** A planner's reply, the actions of the plan as soon as they can begin, and a closing reply. */
+/** A planner's reply, the actions of the plan as soon as they can start, and a closing reply. */
 export async function widePlan(): Promise<number> {
   await act(-1);
   const ended = new Map<number, Promise<number>>();

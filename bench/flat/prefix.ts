@@ -6,8 +6,8 @@ import type { StubRequest } from '../../src/testing/requests.js';
 import { segmentsOf } from './step-marks.js';
 
 /**
- * Whether each request begins with the bytes of the one before: through changes of segment, and on
- * a second worker, which has nothing in memory. The prompt is never summarized.
+ * Checks that each request begins with the bytes of the previous one, across segment changes and on
+ * a second worker that starts with an empty memory. The prompt is never summarized.
  */
 export async function prefixRow(bench: Bench): Promise<Row> {
   const steps = bench.quick ? 240 : 440;
@@ -39,7 +39,7 @@ export async function prefixRow(bench: Bench): Promise<Row> {
 }
 
 interface Watch {
-  /** The model is asked for the step at which the run shall change its worker. */
+  /** At this step, the run moves to another worker. */
   readonly arrived: Promise<void>;
   violations(): number;
   requests(): number;
@@ -64,13 +64,13 @@ function watchPrompts(bench: Bench, name: string, movedAt: number): Watch {
 }
 
 interface Parts {
-  /** The messages as they came over the wire, without the bracket that closes their list. */
+  /** The messages as sent over the wire, without the bracket that closes their list. */
   readonly messages: string;
   /** Everything else: model, tools, settings. */
   readonly rest: string;
 }
 
-/** Null where the body's own bytes cannot be told apart. */
+/** Null if the body's own bytes cannot be identified. */
 function partsOf({ text, body }: StubRequest): Parts | null {
   const messages = JSON.stringify(body['messages']);
   const at = text.indexOf(messages);
@@ -79,7 +79,7 @@ function partsOf({ text, body }: StubRequest): Parts | null {
   return { messages: messages.slice(0, -1), rest };
 }
 
-/** A step that is asked for again has the same messages; the next one has more. */
+/** A step that is requested again has the same messages; the next one has more. */
 function continues(before: Parts, next: Parts): boolean {
   return next.rest === before.rest && next.messages.startsWith(before.messages);
 }

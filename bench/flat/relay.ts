@@ -5,31 +5,31 @@ import type { Reading } from '../kit/child-side.js';
 import { MARK_STEPS, stepEvent } from '../subject/models.js';
 import { perStep, stepMarks } from './step-marks.js';
 
-/** What a step costs. */
+/** The cost of a step. */
 export interface StepCost {
   readonly ms: number;
-  /** Of history. */
+  /** Bytes of history. */
   readonly bytes: number;
-  /** Of the worker's process. */
+  /** Memory of the worker's process. */
   readonly cpuMs: number;
 }
 
-/** A late stretch of one run, and the early stretch that another had in the very same minutes. */
+/** A late stretch of one run, and the early stretch of another run in the same minutes. */
 export interface Leg {
   readonly early: StepCost;
   readonly late: StepCost;
 }
 
-/** The early stretch is around this step. Both hold the change from one segment to the next. */
+/** The early stretch is centered on this step. Both stretches include a change of segment. */
 export const NEAR = 100;
 const STRETCH = 100;
 
-/** Many at once, so that a worker has optimised its code before it is measured. */
+/** Many at once, so that a worker has optimized its code before it is measured. */
 const WARM_UP = { runs: 20, steps: 60 };
 
 /**
- * Runs one run after the other on a worker of its own, so that each has its late stretch while the
- * next has its early one: what else the machine does then meets both alike.
+ * Runs one run after another, each on its own worker, so that the late stretch of each coincides
+ * with the early stretch of the next. Other load on the machine affects both equally.
  */
 export async function relay(
   bench: Bench,
@@ -55,10 +55,13 @@ export async function relay(
 
 interface Runner {
   start(steps: number): Promise<void>;
-  /** Resolves when so many steps are done; at once where they were. Rejects when the run fails. */
+  /**
+   * Resolves once this many steps are done, or at once if they already are. Rejects if the run
+   * fails.
+   */
   reaches(steps: number): Promise<Reading>;
   end(): Promise<void>;
-  /** Around a step. */
+  /** The stretch around a step. */
   cost(around: number): Promise<StepCost>;
   /** Ends the worker. */
   leave(): Promise<void>;
@@ -76,7 +79,7 @@ async function prepare(bench: Bench, agent: string): Promise<Runner> {
       args: [{ agent, message: openingMessage(script) }],
     });
     const result = handle.result();
-    // Whoever waits for the run is told of its failure.
+    // Whatever waits for the run rejects when the run fails.
     result.catch(() => undefined);
     return { id: script.name, readings, result };
   };
@@ -117,7 +120,7 @@ async function prepare(bench: Bench, agent: string): Promise<Runner> {
 
 interface Run {
   readonly id: string;
-  /** At every so many steps. */
+  /** The distance between two marks, in steps. */
   readonly readings: readonly Promise<Reading>[];
   readonly result: Promise<unknown>;
 }

@@ -2,11 +2,11 @@ import type { Client } from '@temporalio/client';
 import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
 import { isObject } from '../../src/core/json.js';
 
-/** Where a run stood when it asked its model for the next step. */
+/** The state of a run when it asked its model for the next step. */
 export interface StepMark {
-  /** Unix time in milliseconds, by the server. */
+  /** Unix time in milliseconds, by the server's clock. */
   readonly atMs: number;
-  /** Of the history so far, over all segments, as the server counts them. */
+  /** The events and bytes of the history so far, over all segments, as the server counts them. */
   readonly bytes: number;
 }
 
@@ -16,7 +16,9 @@ interface Segment {
   readonly bytes: number;
 }
 
-/** How many steps were done → where the run stood then. For a run under way, as far as it is. */
+/**
+ * Returns the mark of each number of completed steps. For an open run, it covers the steps so far.
+ */
 export async function stepMarks(
   client: Client,
   id: string,
@@ -28,7 +30,7 @@ export async function stepMarks(
     for (const event of history.events ?? []) {
       task = Number(event.workflowTaskStartedEventAttributes?.historySizeBytes ?? task);
       const steps = stepsDone(event);
-      // A step that was tried again by another activity is still the same step.
+      // A step that another activity retried is still the same step.
       if (steps !== null && !marks.has(steps)) {
         marks.set(steps, { atMs: decodeEvent(event).at, bytes: before + task });
       }
@@ -38,7 +40,7 @@ export async function stepMarks(
   return marks;
 }
 
-/** What is spent from one mark to another, of a step. */
+/** Returns the cost per step between two marks. */
 export function perStep(
   marks: ReadonlyMap<number, StepMark>,
   { from, to }: { readonly from: number; readonly to: number },
@@ -64,7 +66,7 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
   return segments;
 }
 
-/** Null for an event that begins no step. */
+/** Null for an event that does not begin a step. */
 function stepsDone(event: RawEvent): number | null {
   if (event.activityTaskScheduledEventAttributes === null) return null;
   const fact = decodeEvent(event);

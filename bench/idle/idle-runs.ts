@@ -8,13 +8,15 @@ const DESCRIBED_AT_ONCE = 20;
 
 export interface FirstTurn {
   readonly taskQueue: string;
-  /** Steps that call a tool; one more reply ends the turn. */
+  /** The number of steps that call a tool; one more reply ends the turn. */
   readonly steps: number;
-  /** Of each message. */
+  /** Size of each message. */
   readonly bytes: number;
 }
 
-/** Starts so many open runs and resolves with their ids when each waits for its second message. */
+/**
+ * Starts this many open runs and resolves with their ids once each waits for its second message.
+ */
 export async function startIdleRuns(
   client: Client,
   turn: FirstTurn,
@@ -32,7 +34,7 @@ async function startIdleRun(
 ): Promise<void> {
   const message = openingMessage({ name: id, steps, tools: ['work'], bytes });
   for (;;) {
-    // Starts the run, or finds it where a segment has let its waiters go.
+    // Starts the run, or finds it if a segment has released its waiters.
     const outcome = await client.workflow.executeUpdateWithStart(outcomeUpdate, {
       startWorkflowOperation: new WithStartWorkflowOperation('agent', {
         workflowId: id,
@@ -49,7 +51,7 @@ async function startIdleRun(
   }
 }
 
-/** After a turn a run may still go on in a new segment. */
+/** After a turn, a run may still continue in a new segment. */
 async function untilIdle(client: Client, id: string): Promise<void> {
   const handle = client.workflow.getHandle(id);
   for (;;) {
@@ -58,7 +60,7 @@ async function untilIdle(client: Client, id: string): Promise<void> {
   }
 }
 
-/** Id → its segment and how many events that has; what does nothing has the same ever after. */
+/** Maps each id to its segment and the number of events in it; an idle run always has the same. */
 export async function eventsOf(
   client: Client,
   ids: readonly string[],

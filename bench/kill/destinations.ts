@@ -5,28 +5,31 @@ import { stubAnswer } from '../subject/models.js';
 
 /** A request that reached the model or a tool's destination. `at`: Unix time in milliseconds. */
 export interface Arrival {
-  /** The step of a model call, the idempotency key of a tool. */
+  /** The step of a model call, or the idempotency key of a tool call. */
   readonly what: number | string;
   readonly at: number;
 }
 
-/** Everything outside of perdure that a run talks to, with a record of what came when. */
+/** Everything outside perdure that a run talks to, with a record of what arrived when. */
 export interface Destinations {
   readonly modelUrl: string;
   readonly ledgerUrl: string;
   readonly modelCalls: readonly Arrival[];
   readonly toolAttempts: readonly Arrival[];
-  /** What is being answered at this moment. */
+  /** The requests that are being answered at this moment. */
   readonly inFlight: { readonly model: number; readonly tool: number };
-  /** Resolves when the first model call has come; it is held until `release`. */
+  /** Resolves when the first model call has arrived; the call is held until `release`. */
   readonly held: Promise<void>;
   release(): void;
-  /** Resolves with the nth arrival of either kind, from 1; the held one arrives at its release. */
+  /**
+   * Resolves with the nth arrival of either kind, counted from 1; the held call arrives when it is
+   * released.
+   */
   arrived(nth: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Long enough that a kill hits model calls and tools as often as what lies between them. */
+/** Long enough that kills hit model calls and tools as often as the gaps between them. */
 const ANSWER_MS = 20;
 const GATE = 'second worker is up';
 

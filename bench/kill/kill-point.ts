@@ -1,11 +1,14 @@
-/** When a worker is killed: some milliseconds after the nth model call or tool has reached its destination. */
+/**
+ * When a worker is killed: this many milliseconds after the nth model call or tool call has reached
+ * its destination.
+ */
 export interface KillPoint {
-  /** From 1, over model calls and tools alike, in the order of arrival. */
+  /** Counted from 1, over model calls and tool calls alike, in the order of arrival. */
   readonly arrival: number;
   readonly delayMs: number;
 }
 
-/** Points drawn evenly from the seed. The same seed gives the same points. */
+/** Draws points evenly from the seed. The same seed gives the same points. */
 export function killPoints(
   count: number,
   from: { readonly seed: number; readonly arrivals: number; readonly longestDelayMs: number },
@@ -17,7 +20,7 @@ export function killPoints(
   }));
 }
 
-/** The mulberry32 generator: numbers from 0 to 1, evenly spread. */
+/** The mulberry32 generator: numbers from 0 to 1, evenly distributed. */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

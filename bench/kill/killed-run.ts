@@ -9,7 +9,7 @@ import { startDestinations, type Destinations } from './destinations.js';
 import type { KillPoint } from './kill-point.js';
 import { tally, type Tally } from './tally.js';
 
-/** What the worker was doing when it was killed; `hand-over` is everything between two activities. */
+/** What the worker was doing when it was killed; `hand-over` is anything between two activities. */
 export type KilledIn = 'model' | 'tool' | 'hand-over';
 
 export interface Killed extends Tally {
@@ -19,13 +19,13 @@ export interface Killed extends Tally {
   readonly doubled: number;
 }
 
-/** A run that stands in its first model call on a worker, with another worker at hand. */
+/** A run that is held in its first model call on one worker, while a second worker stands by. */
 export interface ReadyRun {
-  /** Lets the run go on, kills its worker at the point, and tells what became of the run. */
+  /** Releases the run, kills its worker at the point, and returns how the run ended. */
   go(point: KillPoint): Promise<Killed>;
 }
 
-/** Prepares a run; the workers are up when this resolves, so that no start of one is measured. */
+/** Prepares a run. When this resolves, the workers are up, so that their start is not measured. */
 export async function prepareRun(bench: Bench, script: Script): Promise<ReadyRun> {
   const destinations = await startDestinations();
   const env = {
@@ -63,7 +63,7 @@ async function killAndWatch(run: Run, point: KillPoint): Promise<Killed> {
   const arrived = destinations.arrived(point.arrival);
   destinations.release();
   await arrived;
-  // The moment itself is what was drawn, not a wait for something.
+  // The delay itself was drawn at random; it does not wait for anything.
   await pause(point.delayMs);
   const killedIn = whereabouts(destinations);
   const killedAt = Date.now();

@@ -2,13 +2,15 @@ import { decodeEvent, type History, type RawEvent } from '../../src/history/deco
 import { isObject, textField } from '../../src/core/json.js';
 import type { Arrival } from './destinations.js';
 
-/** What a run's history says about the kill that it went through. */
+/** What a run's history shows about the kill. */
 export interface Tally {
   /** Requests for a reply that was already recorded. */
   readonly modelRepeats: number;
   /** Executions of a call whose result was already recorded. */
   readonly toolRepeats: number;
-  /** Milliseconds from the kill to the next step that the surviving worker began and finished. */
+  /**
+   * Milliseconds from the kill until the surviving worker has begun and completed its next step.
+   */
   readonly nextStepMs: number;
 }
 
@@ -38,9 +40,9 @@ export function tally(
 
 interface Completion {
   readonly activity: string;
-  /** The idempotency key of a tool call, else empty. */
+  /** The idempotency key of a tool call, or empty. */
   readonly key: string;
-  /** When the attempt that counts was begun. */
+  /** When the attempt that counts began. */
   readonly startedAt: number;
   readonly at: number;
 }

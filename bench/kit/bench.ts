@@ -12,19 +12,19 @@ import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { stubAnswer } from '../subject/models.js';
 import { startChild, type Child, type ChildOptions } from './child.js';
 
-/** What every row is measured with: one server, one stub, the workflow code of both sides. */
+/** What every row uses: one server, one stub, and the workflow code of both sides. */
 export interface Bench {
   readonly client: Client;
   readonly server: ServerHandle;
   /** Answers every conversation that `openingMessage` opens. */
   readonly stub: Stub;
-  /** Fewer repeats: shows that it works, not how fast. */
+  /** Fewer repeats: shows that the bench works, not how fast perdure is. */
   readonly quick: boolean;
-  /** A folder that goes away at the end. */
+  /** A folder that is deleted at the end. */
   readonly home: string;
-  /** The workflow code of perdure, as a file. */
+  /** Path of the file with perdure's workflow code. */
   readonly bundlePath: string;
-  /** Starts a worker of either side on a queue of its own, or on the one that `env` names. */
+  /** Starts a worker of either side on a new queue, or on the one that `env` names. */
   worker(
     kind: WorkerKind,
     env?: Readonly<Record<string, string>>,
@@ -65,8 +65,8 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
   stub.fallback(stubAnswer);
   const connection = await Connection.connect({ address: server.address });
   const bundles: Readonly<Record<WorkerKind, string>> = {
-    perdure: await kept(join(home, 'perdure-workflows.js'), bundleWorkflows()),
-    bare: await kept(join(home, 'bare-workflows.js'), bundleBare()),
+    perdure: await written(join(home, 'perdure-workflows.js'), bundleWorkflows()),
+    bare: await written(join(home, 'bare-workflows.js'), bundleBare()),
   };
   let queues = 0;
   const children: Child[] = [];
@@ -104,7 +104,7 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
   };
 }
 
-async function kept(path: string, bundle: Promise<{ readonly code: string }>): Promise<string> {
+async function written(path: string, bundle: Promise<{ readonly code: string }>): Promise<string> {
   await writeFile(path, (await bundle).code);
   return path;
 }

@@ -1,16 +1,16 @@
 import { collectGarbage } from './collect-garbage.js';
 
-/** What a process says of itself, whenever it says anything. */
+/** The measurements that a process includes in each of its messages. */
 export interface Reading {
   /** Unix time in milliseconds. */
   readonly at: number;
-  /** Processor time of all its threads since it began. */
+  /** CPU time of all its threads since it began. */
   readonly cpuMs: number;
-  /** Memory that it holds, all threads. */
+  /** Memory of all its threads. */
   readonly rssBytes: number;
 }
 
-/** Told to the process that started this one, with a `Reading`. */
+/** Sends a message, with a `Reading`, to the parent process. */
 export function tellParent(event: string): void {
   const { user, system } = process.cpuUsage();
   const reading: Reading = {
@@ -21,7 +21,7 @@ export function tellParent(event: string): void {
   process.send?.({ event, ...reading });
 }
 
-/** Says that the worker polls, and serves until the parent asks for the end or is gone. */
+/** Reports that the worker polls, and serves until the parent asks it to end or is gone. */
 export async function serveAsChild(worker: {
   readonly stopped: Promise<void>;
   shutdown(): Promise<void>;
@@ -35,6 +35,6 @@ export async function serveAsChild(worker: {
   });
   tellParent('ready');
   await worker.stopped;
-  // The channel to the parent would keep the process alive.
+  // The channel to the parent would otherwise keep the process alive.
   process.exit(0);
 }

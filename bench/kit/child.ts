@@ -7,28 +7,28 @@ import type { Reading } from './child-side.js';
 /** A worker process of the bench. */
 export interface Child {
   readonly pid: number;
-  /** What the child says of itself when it says that something happens next. */
+  /** The reading that the child sends with its next message of this kind. */
   next(event: string): Promise<Reading>;
   reading(): Promise<Reading>;
-  /** Lets it collect its garbage first; only for one that was started with `collects`. */
+  /** Collects the child's garbage first; only for a child that was started with `collects`. */
   settled(): Promise<Reading>;
-  /** Asks it to end and waits for that. */
+  /** Asks the child to end, and waits until it has. */
   end(): Promise<void>;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
 }
 
 export interface ChildOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** Folder for a CPU profile of each of its threads, written at its orderly end. */
+  /** Folder for a CPU profile of each of its threads, written when it exits in an orderly way. */
   readonly profileFolder?: string | undefined;
-  /** Its threads can be told to collect their garbage, so that memory can be compared. */
+  /** Its threads can be asked to collect their garbage, so that memory can be compared. */
   readonly collects?: boolean;
 }
 
 const COLLECTOR = new URL('./collector-thread.js', import.meta.url).href;
 
-/** Starts a TypeScript module as a process and resolves when it says `ready`. */
+/** Starts a TypeScript module as a process and resolves when it reports `ready`. */
 export async function startChild(
   script: URL,
   { env, profileFolder, collects = false }: ChildOptions,
@@ -39,12 +39,12 @@ export async function startChild(
     execArgv: ['--import', 'tsx', ...collector, ...profile],
     env: { PATH: process.env['PATH'], ...env },
   });
-  const told = new EventEmitter();
+  const messages = new EventEmitter();
   child.on('message', (message) => {
-    if (isObject(message)) told.emit(String(message['event']), readingOf(message));
+    if (isObject(message)) messages.emit(String(message['event']), readingOf(message));
   });
   const next = (event: string): Promise<Reading> =>
-    new Promise((resolve) => void told.once(event, resolve));
+    new Promise((resolve) => void messages.once(event, resolve));
   const ask = async (question: 'read' | 'settle', answer: string): Promise<Reading> => {
     const reading = next(answer);
     child.send(question);

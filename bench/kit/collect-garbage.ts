@@ -1,8 +1,8 @@
 import { BroadcastChannel } from 'node:worker_threads';
 
 /**
- * Collects the garbage of this thread and of the one that runs workflow code; both need
- * `collector-thread.js` and `--expose-gc`. Waits for ever where there is no such thread.
+ * Collects the garbage of this thread and of the one that runs workflow code. Needs
+ * `collector-thread.js` and `--expose-gc`. Waits indefinitely if there is no such thread.
  */
 export async function collectGarbage(): Promise<void> {
   const channel = new BroadcastChannel('garbage');
@@ -13,7 +13,7 @@ export async function collectGarbage(): Promise<void> {
   channel.postMessage('collect');
   await collected;
   channel.close();
-  // Twice: what the first round finalises, the second one frees.
+  // Twice: what the first round finalizes, the second one frees.
   globalThis.gc?.();
   globalThis.gc?.();
 }

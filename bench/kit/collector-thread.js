@@ -1,5 +1,6 @@
-// Loaded into every thread of a worker whose memory is measured: each thread has a heap of its own,
-// and only code in it can have its garbage collected. JavaScript, for such a thread loads no other.
+// Loaded into every thread of a worker whose memory is measured. Each thread has its own heap, and
+// only code in that thread can collect its garbage. Written in JavaScript because such a thread
+// loads nothing else.
 import { BroadcastChannel, isMainThread } from 'node:worker_threads';
 
 if (!isMainThread) {

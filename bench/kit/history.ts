@@ -3,8 +3,8 @@ import { isObject } from '../../src/core/json.js';
 import { markersOf, type Script } from '../conversation.js';
 
 /**
- * Every payload of a history as text, whatever field it stands in; but for the run's own result,
- * which repeats the answer, as a result has to.
+ * Every payload of a history as text, in whatever field it is, except for the run's own result,
+ * which necessarily repeats the answer.
  */
 function payloadTexts(history: History): readonly string[] {
   return texts(history.events?.filter((event) => !event.workflowExecutionCompletedEventAttributes));
@@ -16,7 +16,7 @@ function texts(value: unknown): readonly string[] {
   return isObject(value) ? Object.values(value).flatMap(texts) : [];
 }
 
-/** Messages of a conversation that the history does not hold, or holds more than once. */
+/** Messages of a conversation that the history lacks, or contains more than once. */
 export function misrecorded(
   history: History,
   script: Script,

@@ -1,4 +1,4 @@
-/** Works on all of them, so many at once; results in their order. */
+/** Processes all items, this many at a time, and returns the results in their order. */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   { atOnce }: { readonly atOnce: number },

@@ -6,7 +6,7 @@ export interface Compared {
   readonly bare: readonly number[];
 }
 
-/** Measures in turns, so that whatever else the machine does meets both sides alike. */
+/** Alternates between the two sides, so that other load on the machine affects both equally. */
 export async function interleave(
   repeats: number,
   measure: { readonly perdure: () => Promise<number>; readonly bare: () => Promise<number> },
@@ -20,7 +20,7 @@ export async function interleave(
   return { perdure, bare };
 }
 
-/** How many times as long perdure took, repeat by repeat. */
+/** How many times as long perdure took, for each repeat. */
 export function ratios({ perdure, bare }: Compared): readonly number[] {
   return perdure.map((value, index) => value / (bare[index] ?? Number.NaN));
 }

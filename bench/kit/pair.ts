@@ -4,13 +4,13 @@ import { openingMessage, type Script } from '../conversation.js';
 import type { Bench } from './bench.js';
 
 export type ModelKind = 'scripted' | 'http';
-/** An agent of the bench that has no counterpart among the bare loop's models. */
+/** An agent of the bench that the bare loop's models have no counterpart for. */
 export type OwnAgent = 'extract';
 export const MODELS: readonly ModelKind[] = ['scripted', 'http'];
 
-/** One side of a comparison, ready to be run. */
+/** One side of a comparison, ready to run. */
 export interface Side {
-  /** Starts a conversation; its result comes when the last reply is recorded. */
+  /** Starts a conversation; the result arrives when the last reply is recorded. */
   start(model: ModelKind | OwnAgent, script: Script): Promise<WorkflowHandle>;
   /** Milliseconds from start to result. */
   run(model: ModelKind | OwnAgent, script: Script): Promise<number>;
@@ -22,7 +22,7 @@ export interface Pair {
   end(): Promise<void>;
 }
 
-/** perdure and the bare loop, each on a worker process of its own, same server and settings. */
+/** perdure and the bare loop, each in its own worker process, with the same server and settings. */
 export async function startPair(bench: Bench): Promise<Pair> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');

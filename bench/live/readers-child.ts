@@ -1,11 +1,11 @@
-// So many readers of one run, in a process of their own. Told by its environment: URL, READERS.
+// Several readers of one run, in a separate process. Its environment sets URL and READERS.
 import { get } from 'node:http';
 import { serveAsChild } from '../kit/child-side.js';
 
 const { env } = process;
 const count = Number(env['READERS'] ?? 1);
 
-/** Resolves when the first event has come; reads on for as long as there is something. */
+/** Resolves when the first event has arrived; then reads to the end. */
 async function read(url: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     get(url, { agent: false }, (response) => {

@@ -21,8 +21,8 @@ const REQUEST: ModelRequest = {
 };
 
 /**
- * Compares a reply that is streamed at full speed into a hub without readers with one that is not kept.
- * Both run in one process: between two processes, noise would hide the difference.
+ * Compares a reply that is streamed at full speed into a hub without readers with one that is not
+ * streamed. Both run in one process: between two processes, noise would hide the difference.
  */
 export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Row> {
   const stub = await startStub({ keep: 1 });

@@ -7,7 +7,7 @@ import { median } from '../statistics.js';
 import { show } from '../table.js';
 import { stubAnswer } from '../subject/models.js';
 
-/** From the request of a native cancel until the work in flight learns of it. */
+/** Measures from the request of a native cancel until the work in flight receives it. */
 export async function measureCancel(bench: Bench): Promise<readonly Row[]> {
   const worker = await bench.worker('perdure');
   const repeats = bench.quick ? 2 : 8;
@@ -45,7 +45,7 @@ async function untilToolAborts(bench: Bench, worker: BenchWorker): Promise<numbe
   return at - asked;
 }
 
-/** The stub holds its answer; when the call is broken off, it sees the connection close. */
+/** The stub holds its answer; when the call is aborted, it sees the connection close. */
 async function untilRequestCloses(bench: Bench, worker: BenchWorker): Promise<number> {
   const name = `held-${randomUUID()}`;
   const held = bench.stub.barrier(name);
@@ -74,7 +74,7 @@ async function start(bench: Bench, worker: BenchWorker, name: string): Promise<W
   });
 }
 
-/** A cancelled run rejects; that it ends is all that is wanted here. */
+/** A canceled run rejects; all that matters here is that it ends. */
 async function ended(handle: WorkflowHandle): Promise<void> {
   await handle.result().catch(() => undefined);
 }

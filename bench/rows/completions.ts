@@ -11,7 +11,9 @@ const AT_ONCE = 40;
 const RUNS = 200;
 const QUICK_RUNS = 40;
 
-/** Runs per second where a run is one reply: plain text, the same over HTTP, and JSON under a schema. */
+/**
+ * Runs per second if a run is one reply: plain text, the same over HTTP, and JSON under a schema.
+ */
 export async function measureCompletions(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const rows: Row[] = [];
@@ -52,7 +54,7 @@ async function measure(
   };
 }
 
-/** Milliseconds until so many runs have ended, a new one begun as soon as another ends. */
+/** Milliseconds until this many runs have ended; each run that ends is replaced by a new one. */
 async function pooled(runs: number, run: () => Promise<number>): Promise<number> {
   const begun = performance.now();
   let left = runs;

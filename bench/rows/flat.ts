@@ -11,9 +11,9 @@ const GROWING_PROMPT = 'prompt never summarized';
 const FLAT = { between: [0.9, 1.1] } as const;
 
 /**
- * What a step costs late in a run against early in one, both through a change of segment, with
- * 2 kB messages and calls that are remembered (`keyed`). The bounded prompt is summarized about
- * every tenth step and so has the same size at both places, on average.
+ * Compares the cost of a step late in a run with that of an early one. Both stretches include a
+ * change of segment, with 2 kB messages and calls that are remembered (`keyed`). The bounded prompt
+ * is summarized about every tenth step, so it has the same average size at both places.
  */
 export async function measureFlat(bench: Bench): Promise<readonly Row[]> {
   const far = bench.quick ? 500 : 1_000;

@@ -13,13 +13,13 @@ import { show } from '../table.js';
 interface Compared {
   readonly name: string;
   readonly what: string;
-  /** The workflow by hand, and the input of perdure's. */
+  /** The hand-written workflow, and the input of perdure's. */
   readonly bare: string;
   readonly input: object;
   readonly repeats: number;
 }
 
-/** Graphs against the same activities in a workflow that was written by hand. */
+/** Compares graphs with the same activities in a hand-written workflow. */
 export async function measureGraphs(bench: Bench): Promise<readonly Row[]> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');
@@ -69,7 +69,7 @@ export async function measureGraphs(bench: Bench): Promise<readonly Row[]> {
   return rows;
 }
 
-/** What the tools of a planner cost in each of its prompts. */
+/** The size of a planner's tools in each of its prompts. */
 function toolTokens(): Row {
   const base = { name: 'x', instructions: 'x', tools };
   const tokensOf = (exposure: 'all' | 'catalog'): number => {

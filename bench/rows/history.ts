@@ -24,7 +24,10 @@ interface Measured {
   readonly doubled: number;
 }
 
-/** How the history grows. It does not depend on the machine: one run per length is enough. */
+/**
+ * Measures how the history grows. This does not depend on the machine, so one run per length is
+ * enough.
+ */
 export async function measureHistory(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const [shortest, ...longer] = bench.quick ? QUICK_LENGTHS : LENGTHS;

@@ -12,26 +12,26 @@ type Turn = Omit<FirstTurn, 'taskQueue'>;
 
 /** A greeting and its answer. */
 const EMPTY: Turn = { steps: 0, bytes: 100 };
-/** 100 steps, the last of them the answer: by default the run then goes on in a new segment. */
+/** 100 steps, the last of them the answer. By default, the run then continues in a new segment. */
 const LONG: Turn = { steps: 99, bytes: 2_000 };
-/** One step fewer: the most that a segment comes to hold. */
+/** One step fewer: the largest size that a segment reaches. */
 const FULL: Turn = { steps: 98, bytes: 2_000 };
-/** The prompts that a worker keeps are bounded, however many runs it has; so they are kept out. */
+/** A worker's memory for prompts is bounded, however many runs it has, so it is excluded here. */
 const PROMPT_BYTES = 8 * 1024 * 1024;
 const AT_ONCE = 10;
-/** Fills what a worker keeps beside its runs, and lets it optimise its code. */
+/** Fills the caches of a worker, and lets it optimize its code. */
 const WARM_UP_RUNS = { quick: 20, whole: 40 };
 
 interface Measured {
   /** x: runs, y: bytes that the worker holds. */
   readonly memory: readonly Point[];
-  /** Events that came while all did nothing. */
+  /** Events recorded while all runs were idle. */
   readonly events: number;
-  /** Milliseconds of processor time in a second. */
+  /** Milliseconds of CPU time per second. */
   readonly cpu: { readonly without: number; readonly with: number };
 }
 
-/** What open runs cost while they wait for a message. */
+/** Measures the cost of open runs while they wait for a message. */
 export async function measureIdle(bench: Bench): Promise<readonly Row[]> {
   const counts = bench.quick ? [10, 20, 40] : [30, 60, 120];
   const empty = await measure(bench, EMPTY, bench.quick ? [25, 50, 100] : [100, 200, 400]);
@@ -107,7 +107,7 @@ async function measure(bench: Bench, turn: Turn, counts: readonly number[]): Pro
 /** Milliseconds in a second. */
 async function idleCpu(worker: BenchWorker): Promise<number> {
   const before = await worker.reading();
-  // The time itself is what is measured, not a wait for something.
+  // The elapsed time itself is measured; this does not wait for anything.
   await pause(IDLE_MS);
   const after = await worker.reading();
   return ((after.cpuMs - before.cpuMs) / (after.at - before.at)) * 1_000;

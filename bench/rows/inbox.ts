@@ -9,7 +9,7 @@ import { median } from '../statistics.js';
 
 const AT_ONCE = 10;
 
-/** How long an inbox takes to list the requests of many runs that wait for decisions. */
+/** Measures how long an inbox takes to list the requests of many runs that wait for decisions. */
 export async function measureInbox(bench: Bench): Promise<readonly Row[]> {
   const count = bench.quick ? 200 : 1_000;
   const worker = await bench.worker('perdure');

@@ -7,17 +7,20 @@ import { median } from '../statistics.js';
 import { show } from '../table.js';
 
 const SCRIPT: Script = { name: 'kill', steps: 6, tools: ['post', 'look'], bytes: 300 };
-/** Every model call and tool but the last reply, after which there may be nothing left to kill. */
+/**
+ * Every model call and tool call except the last reply, after which there may be nothing left to
+ * kill.
+ */
 const ARRIVALS = SCRIPT.steps * (1 + SCRIPT.tools.length);
-/** An answer takes 20 ms, and the way to the next one about as long. */
+/** An answer takes 20 ms, and the interval until the next one about as long. */
 const LONGEST_DELAY_MS = 45;
 const SEED = 20_261_121;
 const AT_ONCE = 4;
 
-/** The greater of heartbeat timeout (10 s) and workflow task timeout (5 s), and two seconds. */
+/** The greater of heartbeat timeout (10 s) and workflow task timeout (5 s), plus two seconds. */
 const RECOVERY_BAR_MS = 12_000;
 
-/** Workers killed by SIGKILL at points drawn at random, each with another worker at hand. */
+/** Kills workers with SIGKILL at random points while a second worker stands by. */
 export async function measureKill(bench: Bench): Promise<readonly Row[]> {
   const points = killPoints(bench.quick ? 2 : 20, {
     seed: SEED,

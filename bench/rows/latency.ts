@@ -9,7 +9,7 @@ import { show } from '../table.js';
 const STEPS = 25;
 const SCRIPT: Script = { name: 'latency', steps: STEPS, tools: ['work'], bytes: 500 };
 
-/** A decide + tool step of a run that has the machine to itself. */
+/** Measures a decide + tool step of a run that has the machine to itself. */
 export async function measureLatency(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const rows: Row[] = [];

@@ -13,12 +13,12 @@ import { show } from '../table.js';
 
 const READERS = new URL('../live/readers-child.ts', import.meta.url);
 const CROWD = 200;
-/** Each step of the speaking model takes half a second. */
+/** Each step of the streaming model takes half a second. */
 const SPOKEN: Script = { name: 'spoken', steps: 7, tools: ['work'], bytes: 100 };
-/** The same from the stub, which goes on speaking whatever the worker is busy with. */
+/** The same from the stub, which continues to stream whatever the worker is busy with. */
 const PACED_SCRIPT: Script = { name: PACED, steps: 7, tools: ['work'], bytes: 160 };
 
-/** What it costs to let others read along. */
+/** Measures the cost of live readers. */
 export async function measureLive(bench: Bench): Promise<readonly Row[]> {
   const first = await bench.worker('perdure', { LIVE: '1' });
   const rows = [await firstToken(bench, first), await crowd(bench, first)];
@@ -49,7 +49,7 @@ async function firstToken(bench: Bench, worker: BenchWorker): Promise<Row> {
   };
 }
 
-/** A turn of a run that many read against one that nobody reads. */
+/** Compares a turn of a run that has many readers with a turn of one that has none. */
 async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
   const client = await clientOf(bench, worker);
   const [known] = (await createWorkerFinder(bench.home)()).filter(({ pid }) => pid === worker.pid);

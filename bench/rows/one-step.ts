@@ -8,7 +8,9 @@ import { show } from '../table.js';
 
 const SCRIPT: Script = { name: 'one-step', steps: 0, tools: [], bytes: 500 };
 
-/** A run of one reply, from start to result: what a run costs before its first tool. */
+/**
+ * Measures a run of one reply, from start to result: the cost of a run before its first tool call.
+ */
 export async function measureOneStep(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const rows: Row[] = [];

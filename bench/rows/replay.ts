@@ -7,7 +7,10 @@ import type { Row } from '../row.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
-/** Replay of a run; the difference of two lengths leaves out what starting the replay costs. */
+/**
+ * Measures the replay of a run; the difference of two lengths excludes the cost of starting the
+ * replay.
+ */
 export async function measureReplay(bench: Bench): Promise<readonly Row[]> {
   const lengths = bench.quick ? { short: 5, long: 30 } : { short: 25, long: 200 };
   const pair = await startPair(bench);
@@ -40,9 +43,9 @@ async function historyOf(pair: Pair, steps: number): Promise<History> {
   return await handle.fetchHistory();
 }
 
-/** Milliseconds, the start of a worker included. Rejects when it does not replay. */
+/** Milliseconds, including the start of a worker. Rejects if the history does not replay. */
 async function replay({ bundlePath }: Bench, history: History): Promise<number> {
-  // The SDK gives its runtime up with the last worker.
+  // The SDK shuts its runtime down with the last worker.
   installRuntime('ERROR');
   const begun = performance.now();
   await Worker.runReplayHistory({ workflowBundle: { codePath: bundlePath } }, history);

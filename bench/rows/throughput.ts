@@ -9,7 +9,7 @@ import { show } from '../table.js';
 const STEPS = 25;
 const QUICK_STEPS = 3;
 
-/** Steps per second of many runs at once. */
+/** Measures the steps per second of many concurrent runs. */
 export async function measureThroughput(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const rows: Row[] = [];
@@ -48,7 +48,7 @@ async function measure(
   };
 }
 
-/** Milliseconds until all of so many runs have ended. */
+/** Milliseconds until this many runs have ended. */
 async function together(runs: number, run: () => Promise<number>): Promise<number> {
   const begun = performance.now();
   await Promise.all(Array.from({ length: runs }, run));

@@ -12,7 +12,10 @@ import { show } from '../table.js';
 
 const SCRIPT = fileURLToPath(new URL('../start/ready-child.js', import.meta.url));
 
-/** From the start of a process until its worker polls, with the package as it is installed. */
+/**
+ * Measures the time from the start of a process until its worker polls, with the package as
+ * installed.
+ */
 export async function measureWorkerStart(bench: Bench): Promise<readonly Row[]> {
   const built = await buildPackage(bench.home, bench.bundlePath);
   const starts: { readonly readyMs: number; readonly createMs: number }[] = [];
@@ -52,13 +55,14 @@ async function startOnce(
     },
   });
   const gone = once(child, 'exit');
-  const complaint = child.stderr === null ? '' : readText(child.stderr);
-  const told = await Promise.race([firstMessage(child), gone]);
+  const stderrText = child.stderr === null ? '' : readText(child.stderr);
+  const message = await Promise.race([firstMessage(child), gone]);
   const readyMs = performance.now() - begun;
-  if (!isObject(told)) throw new Error(`the worker ended before it was ready: ${await complaint}`);
+  if (!isObject(message))
+    throw new Error(`the worker ended before it was ready: ${await stderrText}`);
   child.kill('SIGKILL');
   await gone;
-  return { readyMs, createMs: Number(told['createMs']) };
+  return { readyMs, createMs: Number(message['createMs']) };
 }
 
 function firstMessage(child: ChildProcess): Promise<unknown> {

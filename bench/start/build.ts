@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Builds the package as it is now into a folder of its own, so that no old build is measured and the
- * one in the tree stays as it is.
+ * Builds the package from the current sources into a separate folder, so that no outdated build is
+ * measured and the one in the tree does not change.
  * @returns the folder of the built modules
  */
 export async function buildPackage(home: string, bundlePath: string): Promise<string> {
@@ -24,7 +24,7 @@ export async function buildPackage(home: string, bundlePath: string): Promise<st
     () => '',
     (error: { readonly stdout?: string }) => error.stdout ?? 'no output',
   );
-  // The compiler writes its output even where it finds a type at fault.
+  // The compiler writes its output even if it finds a type error.
   if (!existsSync(join(built, 'worker.js'))) throw new Error(`the build failed: ${failure}`);
   await cp(bundlePath, join(built, 'workflow-bundle.js'));
   return built;

@@ -1,5 +1,5 @@
-// A program of a user, as plain JavaScript: nothing but the built package is loaded while the clock
-// runs. Says how long `createWorker` took, when it polls.
+// A user's program in plain JavaScript: only the built package is loaded while the clock runs.
+// Reports how long `createWorker` took, and when the worker polls.
 const { createWorker, defineAgent, defineConfig } = await import(process.env.PACKAGE_DOOR);
 
 const begun = performance.now();

@@ -11,7 +11,7 @@ const NO_LIMITS = { steps: null, toolCalls: null };
 
 const input = z.object({ name: z.string(), step: z.int(), part: z.int(), bytes: z.int() });
 
-/** Costs nothing, so that the engine is measured. */
+/** Costs nothing, so that only the engine is measured. */
 const work = defineTool({
   name: 'work',
   description: 'does a step',
@@ -20,7 +20,7 @@ const work = defineTool({
   execute: async (call) => resultOf(call),
 });
 
-/** The same for a tool whose calls are remembered for as long as the turn lasts. */
+/** The same for a tool whose calls are remembered for the rest of the turn. */
 const change = defineTool({
   name: 'change',
   description: 'does a step once',
@@ -29,7 +29,7 @@ const change = defineTool({
   execute: async (call) => resultOf(call),
 });
 
-/** Takes effect at a destination of its own, which sees every attempt. */
+/** Takes effect at its destination, which sees every attempt. */
 function posting(name: string, effect: Effect, url: string): Tool {
   return defineTool({
     name,
@@ -45,7 +45,7 @@ function posting(name: string, effect: Effect, url: string): Tool {
   });
 }
 
-/** Runs until it is broken off, and tells when it began and when it learnt of the end. */
+/** Runs until it is aborted, and reports when it began and when it received the abort. */
 function hanging(tell: (event: 'tool-started' | 'tool-aborted') => void): Tool {
   return defineTool({
     name: 'hang',
@@ -61,7 +61,10 @@ function hanging(tell: (event: 'tool-started' | 'tool-aborted') => void): Tool {
   });
 }
 
-/** The agents of the bench. Model `stub` is behind HTTP, all others are in the worker's process. */
+/**
+ * The agents of the bench. Model `stub` is served over HTTP; all others are in the worker's
+ * process.
+ */
 export function benchAgents(world: {
   readonly ledgerUrl: string;
   readonly tell: (event: string) => void;

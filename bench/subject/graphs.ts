@@ -34,7 +34,7 @@ const wide = planAndExecute({
   limits: { toolCalls: null },
 });
 
-/** Plans the wide plan, and then says that it is done. */
+/** Plans the wide plan, and then reports that it is done. */
 export const planningModel: Model = {
   call: async ({ messages }) => {
     const isPlanned = messages.some(({ role }) => role === 'assistant');

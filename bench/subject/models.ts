@@ -6,7 +6,10 @@ import type { StubRequest } from '../../src/testing/requests.js';
 import { getFirstUserText } from '../../src/testing/requests.js';
 import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
-/** The model inside the worker's process: it costs next to nothing, so that the engine is measured. */
+/**
+ * The model inside the worker's process. It costs next to nothing, so that only the engine is
+ * measured.
+ */
 export const scriptedModel: Model = {
   async call({ messages }) {
     const script = readScript(messages[0]?.text ?? '');
@@ -15,26 +18,29 @@ export const scriptedModel: Model = {
   },
 };
 
-/** The same words as JSON, for an agent whose answers are under contract. */
+/** The same words as JSON, for an agent whose answers have a schema. */
 export const extractingModel: Model = {
   async call(request, context) {
-    const said = await scriptedModel.call(request, context);
-    return { ...said, text: JSON.stringify({ text: said.text }) };
+    const words = await scriptedModel.call(request, context);
+    return { ...words, text: JSON.stringify({ text: words.text }) };
   },
 };
 
-/** Before it says something, between two words, and how many words there are, as models are known to speak. */
+/**
+ * The delay before the first word, the delay between words, and the number of words, typical of
+ * real models.
+ */
 const FIRST_WORD_MS = 100;
 const WORD_MS = 10;
 const WORDS = 40;
 
-/** Says in each step first when it says it: Unix time in ms, with fractions. */
+/** Begins each step with the time of its first delta: Unix time in ms, with fractions. */
 export const speakingModel: Model = {
   async call(request, context) {
     const whole = await scriptedModel.call(request, context);
-    const said: string[] = [];
+    const words: string[] = [];
     const say = (text: string): void => {
-      said.push(text);
+      words.push(text);
       context.onDelta?.({ kind: 'text', text });
     };
     await pause(FIRST_WORD_MS);
@@ -43,23 +49,25 @@ export const speakingModel: Model = {
       await pause(WORD_MS);
       say(`word ${word} `);
     }
-    return { ...whole, text: said.join('') };
+    return { ...whole, text: words.join('') };
   },
 };
 
-/** Every so many steps a long run tells where it is. */
+/** A long run reports its position once every this many steps. */
 export const MARK_STEPS = 50;
 const SUMMARY = 'The steps so far were done. '.repeat(20);
 const CHARACTERS_PER_TOKEN = 3;
 
-/** What is told when this many steps of a conversation are done and the model is asked for the next. */
+/**
+ * Called when this many steps of a conversation are done and the model is asked for the next one.
+ */
 export function stepEvent(name: string, steps: number): string {
   return `${name}: ${steps} steps`;
 }
 
 /**
- * The same for runs that outlive their prompt: it goes by the newest call, for older ones may have
- * been summarized, and counts the tokens of what it reads. It summarizes too.
+ * The same for runs that outlive their prompt. It goes by the newest call, since older ones may
+ * have been summarized, and counts the tokens of what it reads. It also writes the summaries.
  */
 export function longRunModel(tell: (event: string) => void): Model {
   return {
@@ -95,21 +103,21 @@ function modelReply({ text, calls }: ScriptReply): ModelReply {
   };
 }
 
-/** About a token; only where a stream is asked for. */
+/** About one token; only if a stream is requested. */
 const SSE = { charactersPerEvent: 4 };
-/** About 100 tokens a second, for conversations whose name begins like this. */
+/** About 100 tokens a second, for conversations whose name begins with this. */
 export const PACED = 'paced';
 const PACE = { bytes: 200, everyMs: 10 };
 
-/** The same model as the stub server speaks it. */
+/** The same model as served by the stub. */
 export function stubAnswer(request: StubRequest): Step {
   const script = readScript(getFirstUserText(request));
   const { text, calls } = replyOf(script, request.assistantMessages);
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
   if (calls.length === 0) return reply.text(text, delivery);
-  const asked = calls.map((call) => ({
+  const toolCalls = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
   }));
-  return reply.calls(asked, { text, ...delivery });
+  return reply.calls(toolCalls, { text, ...delivery });
 }

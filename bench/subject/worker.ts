@@ -1,4 +1,4 @@
-// A perdure worker as a process of its own. Told by its environment; `kit/child.ts` starts it.
+// A perdure worker in its own process, configured by its environment. `kit/child.ts` starts it.
 import { defineConfig } from '../../src/config.js';
 import { installRuntime } from '../../src/worker/runtime.js';
 import { createWorker } from '../../src/worker.js';
@@ -7,9 +7,9 @@ import { benchAgents } from './agents.js';
 import { benchGraphs, planningModel } from './graphs.js';
 import { extractingModel, longRunModel, scriptedModel, speakingModel } from './models.js';
 
-/** Most rows measure what one segment costs; SEGMENTS=default leaves them to the engine. */
+/** Most rows measure the cost of one segment; SEGMENTS=default leaves the size to the engine. */
 const ONE_SEGMENT = { steps: 10_000, bytes: 64 * 1024 * 1024 };
-/** Tokens; about a dozen steps of 2 kB messages fit between two compactions. */
+/** In tokens; about a dozen steps of 2 kB messages fit between two compactions. */
 const WINDOW = 24_000;
 
 installRuntime('ERROR');

@@ -6,7 +6,9 @@ import type {
 } from '@ai-sdk/provider';
 import { ModelError, type Model, type ModelReply, type ModelRequest } from 'perdure';
 
-/** Writes a message; `names` has the tool of each call, which the AI SDK wants with its result. */
+/**
+ * Converts a message; `names` has the tool of each call, which the AI SDK requires with its result.
+ */
 function toMessage(
   message: ModelRequest['messages'][number],
   names: Map<string, string>,
@@ -85,7 +87,10 @@ function toKind(status: number, isRetryable: unknown) {
   return isRetryable === false ? 'request' : 'retry';
 }
 
-/** Creates the error that decides whether Temporal retries. Causes could hold the prompt, so they go. */
+/**
+ * Creates the error that decides whether Temporal retries. Causes could contain the prompt, so they
+ * are removed.
+ */
 function toError(error: unknown): ModelError {
   const { statusCode: status, isRetryable }: Record<string, unknown> = { ...(error as object) };
   const text = error instanceof Error ? error.message : String(error);
@@ -94,7 +99,9 @@ function toError(error: unknown): ModelError {
   return new ModelError(text, { kind, type: `http_${status}`, status });
 }
 
-/** Shows a whole reply. Rejects if the listener throws, which must not cost the reply. */
+/**
+ * Emits a whole reply as one delta. Rejects if the listener throws, which must not cost the reply.
+ */
 async function show({ text, calls }: ModelReply, { onDelta }: Parameters<Model['call']>[1]) {
   if (text !== '') onDelta?.({ kind: 'text', text });
   for (const [index, { name, arguments: json }] of calls.entries()) {
@@ -102,7 +109,7 @@ async function show({ text, calls }: ModelReply, { onDelta }: Parameters<Model['
   }
 }
 
-/** Makes a model of any provider of the AI SDK one of perdure's. Attachments are not sent. */
+/** Turns a model of any AI SDK provider into one of perdure's. Attachments are not sent. */
 export function aiSdkModel(model: LanguageModelV3): Model {
   return {
     async call(request, context) {

@@ -1,4 +1,5 @@
-// Any provider of the AI SDK (version 6): pass its model to `aiSdkModel`. This one is of Vercel's gateway.
+// Any provider of the AI SDK (version 6): pass its model to `aiSdkModel`. This one uses Vercel's
+// gateway.
 //   npm install ai@6
 //   AI_GATEWAY_API_KEY=… perdure run clerk "What is on shelf 4?" --config examples/ai-sdk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';

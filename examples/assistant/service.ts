@@ -28,7 +28,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** Starts the service. Without a file, its data is lost when it ends. */
+/** Starts the service. Without a file, its data is lost when the process ends. */
 export async function startService({
   file,
   port = 0,

@@ -1,4 +1,4 @@
-// Six tools that work, and eleven that a real assistant would have.
+// Six tools that work, and eleven more that a real assistant would have.
 import { defineTool, type Tool } from 'perdure';
 import { z } from 'zod';
 
@@ -27,7 +27,7 @@ async function call(path: string, { method, body, key, signal }: Call): Promise<
 const when = z.iso.datetime({ local: true });
 const tasklist = z.string().optional().describe('id of a list; default: the first one');
 
-/** How many rows a list has. */
+/** The maximum number of rows in a list. */
 const rows = (most: number, usual: number): z.ZodType<number> =>
   z.int().min(1).max(most).default(usual);
 
@@ -104,7 +104,7 @@ const listUnread = defineTool({
   execute: async (_, { signal }) => await call('mails', { signal }),
 });
 
-/** A tool of which only the schema exists: it says that nothing is connected. */
+/** A tool that has only a schema: it reports that nothing is connected. */
 function schemaOnly(name: string, description: string, input: z.ZodObject, isRead = false): Tool {
   return defineTool({
     name,

@@ -1,5 +1,5 @@
-// A worker of your own that gets an agent: its workflows and activities stay what they are.
-//   perdure dev                       # any server of Temporal will do
+// Adds an agent to your own worker: its workflows and activities do not change.
+//   perdure dev                       # any Temporal server will do
 //   TEMPORAL_ADDRESS=127.0.0.1:7233 node --import tsx examples/existing-worker/worker.ts
 //   temporal workflow start --type review --task-queue applications --input '"a-1"'
 import { fileURLToPath } from 'node:url';

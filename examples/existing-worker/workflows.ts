@@ -1,4 +1,4 @@
-// Workflow code: only types come from the agents, whose code never runs here.
+// Workflow code: it imports only types from the agents, whose code never runs here.
 import { proxyActivities } from '@temporalio/workflow';
 import { runAgent } from 'perdure/workflow';
 import type * as activities from './activities.js';
@@ -11,7 +11,9 @@ const { fetchApplication, notify } = proxyActivities<typeof activities>({
   startToCloseTimeout: '1 minute',
 });
 
-/** Reviews an application: steps of your own around an agent, which is a child run of this workflow. */
+/**
+ * Reviews an application: your own steps around an agent, which is a child run of this workflow.
+ */
 export async function review(application: string): Promise<boolean> {
   const text = await fetchApplication(application);
   const { output } = await runAgent<typeof reviewer>({ agent: 'reviewer', message: text });

@@ -1,5 +1,5 @@
-// What if the traveler had answered differently? A fork is a new run that begins with the messages of
-// another run before a number. The other run does not change, and both continue.
+// What if the traveler had answered differently? A fork is a new run that begins with the messages
+// of another run before a given number. The other run does not change, and both continue.
 //   perdure worker --config examples/forked-conversation/perdure.config.ts
 //   npx tsx examples/forked-conversation/main.ts
 // The same from the command line: perdure fork RUN "Then by bicycle." --at 2

@@ -13,7 +13,7 @@ export const answerer = defineAgent({
   instructions: 'Answer from the passages only. If they do not say, say so.',
 });
 
-/** Finds passages first, and asks a model only if there are any. */
+/** Finds passages first, and calls a model only if there are any. */
 export const lookup = defineGraph({
   name: 'lookup',
   state: z.object({

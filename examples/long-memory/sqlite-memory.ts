@@ -6,9 +6,9 @@ import initSqlJs, { type Database } from 'sql.js';
 const TABLE = 'create table if not exists turns (key text primary key, person text, said text)';
 
 /**
- * Opens a memory on SQLite, which lasts longer than the conversations. Each person, named by the run's
- * `context: { person }`, has a memory of their own. Without a file, it ends with the process. One process
- * writes to a file: with several workers, use a database server.
+ * Opens a SQLite memory that outlives the conversations. Each person, named in the run's
+ * `context`, has a separate memory. Without a file, it is lost when the process ends. Only one
+ * process may write to a file: with several workers, use a database server.
  */
 export async function openMemory(file?: string): Promise<Memory> {
   const { Database: Sqlite } = await initSqlJs();
@@ -35,7 +35,7 @@ export async function openMemory(file?: string): Promise<Memory> {
     async remember({ messages, outcome }, { context, idempotencyKey }) {
       const asked = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
       const said = [...asked, outcome.answer ?? ''].join('\n');
-      // A turn that is there already, because an attempt before this one was lost, stays as it is.
+      // A turn that already exists, because an earlier attempt was lost, is not changed.
       db.run('insert or ignore into turns values (?, ?, ?)', [
         idempotencyKey,
         personIn(context),

@@ -1,4 +1,4 @@
-// A report each night: a schedule starts a run, whose agent calls another one for each source.
+// A nightly report: a schedule starts a run, whose agent calls another agent for each source.
 //   perdure worker --config examples/nightly-report/perdure.config.ts &
 //   node --import tsx examples/nightly-report/schedule.ts
 //   perdure schedule trigger nightly-report && perdure list

@@ -1,6 +1,6 @@
 import { ModelError } from 'perdure';
 
-/** Classifies a status by who can fix it; the engine decides by that alone. */
+/** Classifies a status by who can fix it; the engine's decision depends on that alone. */
 function toErrorKind(status: number) {
   if (status === 401 || status === 403) return 'credentials';
   if (status === 404) return 'model';

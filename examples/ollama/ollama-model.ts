@@ -5,11 +5,11 @@ import { toWireRequest } from './ollama-request.js';
 
 export interface OllamaOptions {
   readonly baseUrl: string;
-  /** Ollama's name of the model. */
+  /** Ollama's name for the model. */
   readonly model: string;
-  /** The longest time of a whole call, in milliseconds; default 10 minutes. */
+  /** The maximum duration of a whole call, in milliseconds; default 10 minutes. */
   readonly timeoutMs?: number;
-  /** The longest time without a byte in a streamed reply, in milliseconds; default 5 minutes. */
+  /** The maximum time without a byte in a streamed reply, in milliseconds; default 5 minutes. */
   readonly idleMs?: number;
 }
 
@@ -74,9 +74,9 @@ async function readReply(
 }
 
 /**
- * Creates a model that uses Ollama's own protocol, `POST /api/chat`: one JSON value, or one per line. It
- * fulfills the contract of `Model`: one request, a whole reply or a `ModelError`, and an end soon after
- * the signal aborts.
+ * Creates a model that uses Ollama's own protocol, `POST /api/chat`: one JSON value, or one per
+ * line. It fulfills the contract of `Model`: it sends one request, returns a whole reply or throws
+ * a `ModelError`, and ends soon after the signal aborts.
  */
 export function ollamaModel(options: OllamaOptions): Model {
   const { baseUrl, model, timeoutMs = 600_000, idleMs = 300_000 } = options;

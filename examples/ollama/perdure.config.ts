@@ -1,4 +1,4 @@
-// A provider without OpenAI's API: your own adapter is an entry of `models`, like any model.
+// A provider without OpenAI's API: an adapter of your own is an entry in `models`, like any model.
 //   ollama run llama3.2
 //   perdure run local "Which lamps are on?" --config examples/ollama/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';

@@ -21,7 +21,8 @@ const refund = defineTool({
   name: 'refund',
   description: 'Refunds an order, at most once. Look the order up first.',
   input: z.object({ order: z.number().int(), euros: z.number().positive() }),
-  // If the outcome is unknown, `verify` asks the bank, which from then on refuses what was issued before.
+  // If the outcome is unknown, `verify` asks the bank, which from then on refuses anything issued
+  // before.
   effect: 'once',
   describe: ({ order, euros }) => `refund ${euros} € to order ${order}`,
   verify: (key, { scheduledAt }) => orders.fenceRefund(key, scheduledAt),

@@ -11,7 +11,10 @@ const table = new Map<number, Order>([
   [18, { id: 18, item: 'two cups', euros: 15, refundedUnder: null }],
 ]);
 
-/** Reference of a refund to its fence, Unix time in ms: what was issued before it is refused. */
+/**
+ * Maps the reference of a refund to its fence, Unix time in ms: anything issued before it is
+ * refused.
+ */
 const fences = new Map<string, number>();
 
 export const orders = {

@@ -1,4 +1,5 @@
-// A refund desk: up to 50 € goes out at once; more needs approval from somebody other than the requester.
+// A refund desk: up to 50 € goes out at once; more needs approval by someone other than the
+// requester.
 //   perdure run desk "Refund order 17, it arrived broken" --config examples/refund-desk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';
 import { z } from 'zod';

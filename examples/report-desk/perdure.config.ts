@@ -1,5 +1,5 @@
-// Large or exact data goes between tools by name: one tool makes a table, another one works on it, and the
-// result is returned whole. The model sees only names, shapes, and first lines.
+// Large or exact data is passed between tools by name: one tool makes a table, another works on it,
+// and the result is returned whole. The model sees only names, shapes, and first lines.
 //   perdure run report "Sales of November by region" --config examples/report-desk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool, ToolError } from 'perdure';
 import { artifact, defaultTools } from 'perdure/tools';

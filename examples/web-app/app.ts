@@ -4,15 +4,16 @@ import { InputError, NoRunError, RefusedError, type PerdureClient } from 'perdur
 import { page } from './page.js';
 
 /**
- * The routes of a web chat. The server has no state: a conversation is a run, and a reader that returns says
- * by `Last-Event-ID` what it has seen, so the server may restart at any time.
+ * The routes of a web chat. The server has no state: a conversation is a run, and a returning
+ * reader sends `Last-Event-ID` to report what it has seen, so the server may restart at any time.
  */
 export function createApp(client: PerdureClient): Hono {
   const app = new Hono();
 
   app.get('/', (context) => context.html(page));
 
-  // The browser chooses the id of each message: sent again, it is the same message.
+  // The browser chooses the id of each message, so a message that is sent twice is still one
+  // message.
   app.put('/conversations/:id/messages/:message', async (context) => {
     const { id, message } = context.req.param();
     const { text } = await context.req.json<{ text: string }>();
@@ -23,7 +24,7 @@ export function createApp(client: PerdureClient): Hono {
 
   app.get('/conversations/:id/events', async (context) => {
     const run = runOf(context.req.param('id'));
-    // Rejects for a conversation that has not begun, before the stream begins.
+    // Rejects before the stream begins if the conversation does not exist.
     await client.status(run);
     const after = context.req.header('Last-Event-ID');
     return streamSSE(context, async (stream) => {
@@ -45,7 +46,7 @@ export function createApp(client: PerdureClient): Hono {
   return app;
 }
 
-/** Conversations of the web have names of their own, so that no visitor reads another run. */
+/** Web conversations have a prefix of their own, so that no visitor can read another run. */
 function runOf(id: string): string {
   return `web-${id}`;
 }

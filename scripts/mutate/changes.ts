@@ -1,6 +1,6 @@
 import { childrenOf, nodeIn, nodesIn, type Node } from './syntax.js';
 
-/** A change of one node: the code that takes its place; empty for a statement that is removed. */
+/** A change of one node: the code that replaces it; empty for a statement that is removed. */
 export interface Change {
   readonly node: Node;
   readonly code: string;
@@ -23,7 +23,7 @@ const OPERATORS: Readonly<Record<string, readonly string[]>> = {
   '||': ['&&'],
 };
 
-/** Returns the changes of a module that its tests have to notice. */
+/** Returns the changes of a module that its tests have to detect. */
 export function changesOf(program: Node, source: string): readonly Change[] {
   const changes: Change[] = [];
   const visit = (node: Node, isStatic: boolean): void => {

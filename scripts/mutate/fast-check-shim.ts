@@ -2,10 +2,10 @@ import * as real from 'fast-check';
 
 export * from 'fast-check';
 
-/** Enough to notice most mutants, and few enough to try all of them. */
+/** Enough to detect most mutants, and few enough to try all of them. */
 const MOST_RUNS = 20;
 
-/** Checks a property with few runs and a fixed seed, and makes no counterexample smaller. */
+/** Checks a property with few runs and a fixed seed, without shrinking counterexamples. */
 export function assert(
   property: real.IRawProperty<unknown>,
   parameters: real.Parameters<unknown> = {},

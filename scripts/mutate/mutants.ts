@@ -1,12 +1,12 @@
 import { changesOf, type Change } from './changes.js';
 import { childrenOf, parse, type Node } from './syntax.js';
 
-/** A small change of the source that a test has to notice. */
+/** A small change of the source that a test has to detect. */
 export interface Mutant {
   readonly id: number;
   readonly file: string;
   readonly line: number;
-  /** For people: the code before and after. */
+  /** For display: the code before and after. */
   readonly what: string;
   /** The code runs when its module is loaded, so the module has to be loaded again. */
   readonly isStatic: boolean;

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-// Tries each mutant in one process. The modules are loaded once, and a switch turns mutants on.
+// Tries each mutant in one process. The modules are loaded once, and a switch activates a mutant.
 import { fileURLToPath } from 'node:url';
 import { expect, test, vi } from 'vitest';
 import type { Mutant } from './mutants.js';
@@ -8,18 +8,21 @@ import type { FoundTest } from './vitest-shim.js';
 
 /** Minutes after which no further mutant is tried. */
 const MINUTES = Number(process.env['MUTATE_MINUTES'] ?? 20);
-/** The share of mutants that the tests have to notice, in percent. */
+/** The share of mutants that the tests have to detect, in percent. */
 const GOAL = 94;
-/** A test that takes longer is left out, ms. */
+/** A test that takes longer than this is left out, in ms. */
 const SLOW_MS = 2_000;
 
-/** Mutants of constants are tried on the tests that are faster than this, because all reach them. */
+/**
+ * Mutants of constants are tried on the tests that are faster than this, because all tests reach
+ * them.
+ */
 const STATIC_MS = 300;
 
 const TESTS = fileURLToPath(new URL('../../test/core/', import.meta.url));
 const LEFT_OUT = ['recorded-by-hand', 'guards.property'];
 
-/** A test, and what it did with the original code. */
+/** A test and its result with the original code. */
 interface Known extends FoundTest {
   readonly ms: number;
   readonly reaches: ReadonlySet<number>;
@@ -36,7 +39,7 @@ async function load(): Promise<FoundTest[]> {
   return [...found];
 }
 
-/** Returns the error of a test, null if it passes. */
+/** Returns the error of a test, or null if it passes. */
 async function fails({ body }: FoundTest): Promise<unknown> {
   try {
     await body();
@@ -71,7 +74,7 @@ async function isNoticed(tests: readonly Known[]): Promise<boolean> {
   return false;
 }
 
-/** Loads the modules again, so that the active mutant takes part. */
+/** Reloads the modules, so that the active mutant takes effect. */
 async function isNoticedWhenLoaded(known: readonly Known[]): Promise<boolean> {
   mutation.left = 1e9;
   const before = new Map(known.map((each) => [each.name, each]));

@@ -8,7 +8,7 @@ export interface Node {
   readonly [field: string]: unknown;
 }
 
-/** Fields of a node that hold no code that runs. */
+/** Fields of a node that contain no executable code. */
 const TYPES = ['typeAnnotation', 'returnType', 'typeParameters', 'typeArguments', 'key'];
 const SKIPPED = ['ImportDeclaration', 'TSTypeAliasDeclaration', 'TSInterfaceDeclaration'];
 
@@ -37,7 +37,7 @@ export function nodesIn(parent: object, field: string): readonly Node[] {
   return (Array.isArray(value) ? value : [value]).filter(isNode);
 }
 
-/** Returns the parts of a node that hold code that runs, in the order of the source. */
+/** Returns the executable parts of a node, in the order of the source. */
 export function childrenOf(node: Node): readonly Node[] {
   if (SKIPPED.includes(node.type)) return [];
   return Object.keys(node)

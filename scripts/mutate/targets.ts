@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const FILES = ['loop', 'next-action', 'reduce', 'limits', 'calls/batch', 'interpret'];
 
 /**
- * Returns the modules whose mutants the tests have to notice, as paths from the root. The environment
- * variable `MUTATE`, a regular expression, chooses some of them.
+ * Returns the modules whose mutants the tests have to detect, as paths from the root. The
+ * environment variable `MUTATE`, a regular expression, selects some of them.
  */
 export function targets(root: string): readonly string[] {
   const rules = readdirSync(join(root, 'src/core/interpret')).map((name) => `interpret/${name}`);

@@ -6,7 +6,7 @@ export interface FoundTest {
   readonly body: () => unknown;
 }
 
-/** The tests of the files that were loaded since this was last emptied. */
+/** The tests of the files that were loaded since this list was last cleared. */
 export const found: FoundTest[] = [];
 
 const path: string[] = [];

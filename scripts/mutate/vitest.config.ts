@@ -9,7 +9,10 @@ import { targets } from './targets.js';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-/** Rewrites the modules under test, and gives the tests a `vitest` that only collects them. */
+/**
+ * Rewrites the modules under test, and replaces `vitest` in the tests with a shim that only
+ * collects them.
+ */
 function mutate(): Plugin {
   const mutants: Mutant[] = [];
   const rewritten = new Map<string, string>();

@@ -11,7 +11,10 @@ interface Override {
 const BEGIN = '<!-- walls: written by `npm run walls` -->';
 const END = '<!-- end of walls -->';
 
-/** Returns the lint configuration with the walls as its first overrides; other overrides stay. */
+/**
+ * Returns the lint configuration with the walls as its first overrides; other overrides do not
+ * change.
+ */
 export function withWalls(
   config: { readonly overrides: readonly Override[] },
   packages: Packages,
@@ -47,7 +50,9 @@ function override(wall: Wall, packages: Packages): Override {
   };
 }
 
-/** A room in an import: a folder is followed by a slash, and a file is imported as JavaScript. */
+/**
+ * A room in an import path: a folder is followed by a slash, and a file is imported as JavaScript.
+ */
 function asPattern(room: string): string {
   return room.endsWith('.ts') ? `${escaped(room.slice(0, -3))}\\.js$` : `${escaped(room)}/`;
 }
@@ -61,7 +66,9 @@ function mayImport({ rooms, packages }: Wall): string {
   return names.length === 0 ? 'nothing' : names.join(', ');
 }
 
-/** Returns a text with the table of walls between its two marks. Throws if a mark is missing. */
+/**
+ * Returns a text with the table of walls between its two markers. Throws if a marker is missing.
+ */
 export function withTable(text: string): string {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);

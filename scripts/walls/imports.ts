@@ -2,16 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { parseSync } from 'oxc-parser';
 
-/** One import of a source file, type-only imports, re-exports, and `import('…')` included. */
+/** One import of a source file, including type-only imports, re-exports, and `import('…')`. */
 export interface Import {
-  /** The importing file, from `src/`, with `/` between folders. */
+  /** The importing file, relative to `src/`, with `/` between folders. */
   readonly from: string;
-  /** The imported file, from `src/`, or the name of a package; `node:` for Node's own modules. */
+  /**
+   * The imported file, relative to `src/`, or the name of a package; `node:` for Node's own
+   * modules.
+   */
   readonly to: string;
   readonly isPackage: boolean;
 }
 
-/** Returns all TypeScript files below a `src` folder, relative to it, in the order of their names. */
+/** Returns all TypeScript files below a `src` folder, relative to it, sorted by name. */
 export function sourceFiles(src: string): readonly string[] {
   return readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts'))
@@ -49,7 +52,7 @@ function specifiers(file: string): readonly string[] {
   return found;
 }
 
-/** Every node that names another module has the name in `source`. */
+/** Every node that imports another module has the module's name in `source`. */
 function visit(node: unknown, found: string[]): void {
   if (Array.isArray(node)) {
     for (const each of node) visit(each, found);

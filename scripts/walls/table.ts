@@ -1,12 +1,12 @@
 /** What the files of one room of `src/` may import. */
 export interface Wall {
-  /** A folder of `src/` with all that it holds, or a file that lies in `src/` itself. */
+  /** A folder of `src/` with everything in it, or a file directly in `src/`. */
   readonly room: string;
-  /** The other rooms that it may import, types included. Each stands above it in the table. */
+  /** The other rooms that it may import, types included. Each is above it in the table. */
   readonly rooms: readonly string[];
   /** The packages that it may import, types included; `node:` stands for all of Node's own modules. */
   readonly packages: readonly string[];
-  /** Why the wall stands where it does. */
+  /** The reason for the wall. */
   readonly why: string;
 }
 
@@ -17,10 +17,10 @@ const NODE = 'node:';
 
 /**
  * Who may import whom. Everything else is refused. `npm run walls` writes the lint rules and the
- * table in ARCHITECTURE.md from this list, and test/walls.test.ts walks all imports of `src/`.
+ * table in ARCHITECTURE.md from this list, and test/walls.test.ts checks all imports of `src/`.
  *
- * The order is the order of the floors: a room imports only rooms above it in this list, so
- * there are neither upward imports nor cycles between rooms.
+ * The order is that of the floors: a room imports only rooms above it in this list, so there are
+ * neither upward imports nor cycles between rooms.
  */
 export const WALLS: readonly Wall[] = [
   {
@@ -214,7 +214,10 @@ export const WALLS: readonly Wall[] = [
   },
 ];
 
-/** The entry points of the package and the command. They may import every room; no room imports them. */
+/**
+ * The entry points of the package and the command. They may import every room; no room imports
+ * them.
+ */
 export const ENTRIES: readonly string[] = [
   'worker.ts',
   'workflow.ts',

@@ -6,7 +6,7 @@ import { template } from '../../src/prompts/template.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { openDesk, type Desk, type Told } from '../support/desk.js';
+import { openDesk, type Desk, type RunReport } from '../support/desk.js';
 
 const texts = {
   repair: 'That was not it ({{attempt}}/{{attempts}}): {{problem}} Once more.',
@@ -69,59 +69,62 @@ afterAll(async () => {
   await desk.close();
 });
 
-const prompt = ({ requests }: Told, index: number): string =>
+const prompt = ({ requests }: RunReport, index: number): string =>
   JSON.stringify(requests[index]?.body['messages']);
 
-test('LM-038 a repair is asked for in the author’s words, with the problem filled in', async () => {
-  const told = await desk.run('typed', [reply.text('{"city": 7}'), reply.text('{"city": "Bern"}')]);
-  expect(told.outcome).toMatchObject({ output: { city: 'Bern' } });
-  expect(prompt(told, 1)).toMatch(/That was not it \(1\/3\): [^"]*city[^"]* Once more\./);
-  expect(prompt(told, 1)).not.toContain('was not accepted');
+test('LM-038 a repair prompt uses the author’s text, with the problem filled in', async () => {
+  const runReport = await desk.run('typed', [
+    reply.text('{"city": 7}'),
+    reply.text('{"city": "Bern"}'),
+  ]);
+  expect(runReport.outcome).toMatchObject({ output: { city: 'Bern' } });
+  expect(prompt(runReport, 1)).toMatch(/That was not it \(1\/3\): [^"]*city[^"]* Once more\./);
+  expect(prompt(runReport, 1)).not.toContain('was not accepted');
 });
 
-test('LM-038 a reply that is no decision is shown as it was, before the author’s words', async () => {
-  const told = await desk.run('by-schema', [
+test('LM-038 an invalid reply is shown unchanged, before the author’s text', async () => {
+  const runReport = await desk.run('by-schema', [
     reply.text('hm, Bern?'),
     reply.text('{"decision": {"action": "answer", "answer": {"city": "Bern"}}}'),
   ]);
-  expect(told.outcome).toMatchObject({ output: { city: 'Bern' } });
-  const messages = told.requests[1]?.body['messages'];
+  expect(runReport.outcome).toMatchObject({ output: { city: 'Bern' } });
+  const messages = runReport.requests[1]?.body['messages'];
   expect(messages).toContainEqual({ role: 'assistant', content: 'hm, Bern?' });
 });
 
-test('LM-038 the last answer at a limit is asked for in the author’s words', async () => {
-  const told = await desk.run(
+test('LM-038 the last answer at a limit is requested with the author’s text', async () => {
+  const runReport = await desk.run(
     'caller',
     [reply.calls([{ name: 'look', arguments: {} }]), reply.text('I saw it.')],
     { limits: { steps: 1 } },
   );
-  expect(told.outcome).toMatchObject({ status: 'stopped', answer: 'I saw it.' });
-  expect(prompt(told, 1)).toContain('Time is up, the limit \\"steps\\" was reached. Sum up.');
+  expect(runReport.outcome).toMatchObject({ status: 'stopped', answer: 'I saw it.' });
+  expect(prompt(runReport, 1)).toContain('Time is up, the limit \\"steps\\" was reached. Sum up.');
 });
 
-test('LB-027 a call is demanded in the author’s words from a model that does not know required', async () => {
-  const told = await desk.run('caller', [
+test('LB-027 a model without required is asked for a call with the author’s text', async () => {
+  const runReport = await desk.run('caller', [
     reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]),
   ]);
-  expect(told.outcome).toMatchObject({ reason: 'tool' });
-  expect(prompt(told, 0)).toContain('Use a tool, always.');
+  expect(runReport.outcome).toMatchObject({ reason: 'tool' });
+  expect(prompt(runReport, 0)).toContain('Use a tool, always.');
 });
 
-/** Runs a prompt, whose argument names the conversation. */
+/** Runs a prompt whose argument names the conversation. */
 async function runPrompt(
   agent: string,
   name: string,
   steps: readonly Step[],
   start: Pick<StartOptions, 'limits'> = {},
-): Promise<Told> {
+): Promise<RunReport> {
   const what = desk.conversation(...steps);
   const { id } = await desk.client.start(agent, { prompt: name, promptArgs: { what }, ...start });
   await desk.client.result(id);
   desk.stub.assertConsumed();
-  return await desk.tell(id, what);
+  return await desk.report(id, what);
 }
 
-test('LM-038 a turn of a named prompt is closed and repaired in the author’s words, under its schema', async () => {
+test('LM-038 closing and repair of a named prompt’s turn use the author’s text, under its schema', async () => {
   const plan = reply.text('{"steps": ["go"]}');
   const closed = await runPrompt(
     'prompted',
@@ -137,12 +140,12 @@ test('LM-038 a turn of a named prompt is closed and repaired in the author’s w
   expect(prompt(repaired, 1)).toMatch(/That was not it \(1\/2\): [^"]*steps[^"]* Once more\./);
 });
 
-test('LB-027 a named prompt with tools demands a call in the author’s words, one without tools does not', async () => {
+test('LB-027 the author’s text asks for a call in a named prompt with tools, but not in one without', async () => {
   const call = reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]);
   const acted = await runPrompt('prompted-caller', 'act', [call]);
   expect(acted.outcome).toMatchObject({ reason: 'tool', answer: 'done' });
   expect(prompt(acted, 0)).toContain('Use a tool, always.');
-  const said = await runPrompt('prompted-caller', 'say', [reply.text('Well.')]);
-  expect(said.outcome).toMatchObject({ reason: 'answer', answer: 'Well.' });
-  expect(prompt(said, 0)).not.toContain('Use a tool, always.');
+  const expected = await runPrompt('prompted-caller', 'say', [reply.text('Well.')]);
+  expect(expected.outcome).toMatchObject({ reason: 'answer', answer: 'Well.' });
+  expect(prompt(expected, 0)).not.toContain('Use a tool, always.');
 });

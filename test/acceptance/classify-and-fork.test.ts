@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-/** A reply of one token, with its rivals. */
+/** A reply of one token, with its alternatives. */
 function token(text: string, top: Readonly<Record<string, number>>): Step {
   return reply.text(text, { finish: 'length', logprobs: [{ token: text, top }] });
 }
@@ -37,45 +37,44 @@ function token(text: string, top: Readonly<Record<string, number>>): Step {
 const classes = ({ output }: Outcome) => output as unknown as Classification;
 
 describe('T-55 a classifier', () => {
-  test('T-55 normalizes over its classes and tells what belonged to none', async () => {
+  test('T-55 normalizes over its classes and reports the share outside of them', async () => {
     const { outcome, requests } = await desk.run('mail', [
       token('A', { A: 0.4, ' A': 0.1, b: 0.25, Hello: 0.15, C: 0.05 }),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'spam' });
-    const { classes: told, outside, entropyBits } = classes(outcome);
-    expect(told.map(({ name }) => name)).toEqual(['spam', 'not spam', 'a bill']);
-    expect(told.map(({ probability }) => probability).reduce((sum, p) => sum + p)).toBeCloseTo(
-      1,
-      10,
-    );
-    expect(told[0]?.probability).toBeCloseTo(0.5 / 0.8, 10);
+    const { classes: distribution, outside, entropyBits } = classes(outcome);
+    expect(distribution.map(({ name }) => name)).toEqual(['spam', 'not spam', 'a bill']);
+    expect(
+      distribution.map(({ probability }) => probability).reduce((sum, p) => sum + p),
+    ).toBeCloseTo(1, 10);
+    expect(distribution[0]?.probability).toBeCloseTo(0.5 / 0.8, 10);
     expect(outside).toBeCloseTo(0.2, 10);
     expect(entropyBits).toBeGreaterThan(1);
     expect(requests[0]?.body).toMatchObject({ logprobs: true, temperature: 0 });
     expect(requests[0]?.body).not.toHaveProperty('logit_bias');
   });
 
-  test('T-55 takes labels of several words: the model is asked for their letters', async () => {
+  test('T-55 supports labels of several words: the model is asked for their letters', async () => {
     const { outcome, requests } = await desk.run('mail', [token('B', { B: 0.9, A: 0.05 })]);
     expect(outcome.answer).toBe('not spam');
     expect(requests[0]?.messages.at(-1)?.content).toContain('B = not spam');
   });
 
-  test('T-55 says which class was not seen, instead of failing over it', async () => {
+  test('T-55 reports a missing class instead of failing', async () => {
     const { outcome } = await desk.run('mail', [token('A', { A: 0.7, B: 0.3 })]);
-    const told = classes(outcome);
-    expect(told.unseen).toEqual(['a bill']);
-    expect(told.classes[2]).toEqual({ name: 'a bill', probability: 0 });
+    const distribution = classes(outcome);
+    expect(distribution.unseen).toEqual(['a bill']);
+    expect(distribution.classes[2]).toEqual({ name: 'a bill', probability: 0 });
   });
 
-  test('T-55 asks again for what is no class, and keeps that out of the transcript', async () => {
-    const told = await desk.run('mail', [
+  test('T-55 retries an answer that is not a class, and keeps it out of the transcript', async () => {
+    const run = await desk.run('mail', [
       token('Well', { Well: 0.99 }),
       token('C', { C: 0.98, A: 0.01 }),
     ]);
-    expect(told.outcome).toMatchObject({ answer: 'a bill', usage: { inputTokens: 20 } });
-    expect(spoken(told.messages).slice(1)).toEqual([['assistant', 'a bill']]);
-    expect(told.requests).toHaveLength(2);
+    expect(run.outcome).toMatchObject({ answer: 'a bill', usage: { inputTokens: 20 } });
+    expect(spoken(run.messages).slice(1)).toEqual([['assistant', 'a bill']]);
+    expect(run.requests).toHaveLength(2);
   });
 
   test('T-55 answers yes or no, with the share of yes in both', async () => {
@@ -85,7 +84,7 @@ describe('T-55 a classifier', () => {
     expect(yes).toEqual({ name: 'true', probability: expect.closeTo(0.25, 10) as number });
   });
 
-  test('T-55 refuses a server that tells no probabilities, with the cure: to ask several times', async () => {
+  test('T-55 refuses a server without probabilities, and suggests sampling several times', async () => {
     const refused = await desk.run('mail', [reply.text('A')]);
     expect(refused.outcome).toMatchObject({ status: 'failed' });
     expect(refused.outcome.error).toContain('{ samples: 10 }');
@@ -103,7 +102,7 @@ describe('T-56 a fork', () => {
     reply.text('It is found.'),
   ];
 
-  test('T-56 begins with the other run’s messages, under ids of its own, and says where from', async () => {
+  test('T-56 begins with the other run’s messages, under new ids, and records its origin', async () => {
     const { client } = desk;
     const source = await desk.run('talker', talk);
     const from = source.handle.workflowId;
@@ -111,7 +110,7 @@ describe('T-56 a fork', () => {
     desk.stub.scriptFor(marker, ...talk);
     const { id } = await client.fork(from, { message: 'And gold?' });
     expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'It is found.' });
-    const fork = await desk.tell(id, marker);
+    const fork = await desk.report(id, marker);
     expect(spoken(fork.messages).slice(0, 5)).toEqual([
       ...spoken(source.messages),
       ['user', 'And gold?'],
@@ -121,18 +120,18 @@ describe('T-56 a fork', () => {
     expect(await client.status(id)).toMatchObject({ forkedFrom: { run: from, at: 4 } });
     const [, last, first] = fork.requests;
     expect(sent(first).slice(0, 4)).toEqual(sent(last));
-    // The other one is left as it was.
+    // The other run is unchanged.
     expect((await client.transcript(from)).messages).toEqual(source.messages);
   });
 
-  test('T-56 at a message takes those before it, and never parts a call from its result', async () => {
+  test('T-56 at a message copies those before it, and never separates a call from its result', async () => {
     const { client } = desk;
     const source = await desk.run('talker', talk);
     const marker = source.messages[0]?.text ?? '';
     desk.stub.scriptFor(marker, reply.text('fresh'));
     const { id } = await client.fork(source.handle.workflowId, { at: 2, message: 'Again?' });
     await client.result(id);
-    const fork = await desk.tell(id, marker);
+    const fork = await desk.report(id, marker);
     expect(spoken(fork.messages)).toEqual([
       spoken(source.messages)[0],
       ['user', 'Again?'],
@@ -140,7 +139,7 @@ describe('T-56 a fork', () => {
     ]);
   });
 
-  test('T-56 behind the last message, or of no run, is refused', async () => {
+  test('T-56 after the last message, or of an unknown run, is refused', async () => {
     const source = await desk.run('talker', [reply.text('hi')]);
     const beyond = desk.client.fork(source.handle.workflowId, { at: 3, message: 'x' });
     await expect(beyond).rejects.toThrow(InputError);

@@ -47,7 +47,7 @@ beforeAll(async () => {
 afterAll(async () => await desk.close());
 
 describe('a completion', () => {
-  test('T-18 of o1-mini has its instructions in the user’s message, and no temperature', async () => {
+  test('T-18 with o1-mini sends the instructions in the user’s message, and no temperature', async () => {
     const { requests, outcome } = await desk.run('o1', [reply.text('ok')]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'ok' });
     expect(requests[0]?.messages).toHaveLength(1);
@@ -60,7 +60,7 @@ describe('a completion', () => {
     expect(requests[0]?.body).toMatchObject({ max_completion_tokens: 64 });
   });
 
-  test('T-19 sends settings as they are written, and none in the place of what perdure sends itself', async () => {
+  test('T-19 sends settings as written, and none in place of those that perdure sends itself', async () => {
     const { requests } = await desk.run('tuned', [reply.text('ok')]);
     expect(requests[0]?.body).toMatchObject({
       model: 'm',
@@ -76,7 +76,7 @@ describe('a completion', () => {
     expect(local.requests[0]?.body).toMatchObject({ max_tokens: 64 });
   });
 
-  test('T-20 sends of a message its role and content, and beside them only what belongs to calls', async () => {
+  test('T-20 sends only role and content of a message, except for what belongs to calls', async () => {
     const { requests } = await desk.run('bot', [reply.text('ok')]);
     const keys = requests[0]?.messages.map((message) => Object.keys(message));
     expect(keys).toEqual([
@@ -101,7 +101,7 @@ describe('a completion', () => {
     ]);
   });
 
-  test('T-22 remembers what was asked and answered, once each', async () => {
+  test('T-22 remembers each question and answer once', async () => {
     const run = await desk.open('bot', [reply.text('Hello Ann!'), reply.text('You are Ann.')]);
     expect(await run.ask('Who am I?')).toMatchObject({ answer: 'You are Ann.' });
     const { requests } = await run.close();
@@ -117,13 +117,13 @@ describe('a completion', () => {
     ['T-22 white space', ' \n'],
     ['T-26 what is no text', 5],
     ['T-26 a function', () => 'hi'],
-  ])('%s is refused for a message before anything is started', async (_name, message) => {
+  ])('%s is refused as a message before anything starts', async (_name, message) => {
     const start = desk.client.start('bot', { message: message as string });
     await expect(start).rejects.toThrow(InputError);
     await expect(start).rejects.toThrow(/^message: /);
   });
 
-  test('T-23 a stream without a message is asked for again, and is a failure in the end', async () => {
+  test('T-23 a stream without a message is retried, and finally fails', async () => {
     const nothing = reply.text('', { headers: { 'retry-after-ms': '10' } });
     const { outcome, requests } = await desk.run('streamed', [nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
@@ -131,7 +131,7 @@ describe('a completion', () => {
     expect(requests.map(({ body }) => body['stream'])).toEqual([true, true, true]);
   });
 
-  test('T-24 is recorded in full when its caller leaves in the middle of the stream', async () => {
+  test('T-24 is recorded in full when its caller disconnects in the middle of the stream', async () => {
     const { client, stub } = desk;
     const message = desk.conversation(
       reply.text('all of it', { holdAfterHeaders: 'T-24', sse: { charactersPerEvent: 2 } }),
@@ -145,10 +145,10 @@ describe('a completion', () => {
     await expect(waiting).rejects.toThrow('gone');
     held.release();
     expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'all of it' });
-    expect((await desk.tell(id, message)).requests).toHaveLength(1);
+    expect((await desk.report(id, message)).requests).toHaveLength(1);
   });
 
-  test('T-28 can be made up by a script in place of a server, through the same run', async () => {
+  test('T-28 can be scripted instead of served, through the same run', async () => {
     const { outcome, requests, messages } = await desk.run('without-network', []);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'made up' });
     expect(messages.at(-1)).toMatchObject({ role: 'assistant', text: 'made up' });
@@ -156,8 +156,8 @@ describe('a completion', () => {
   });
 });
 
-describe('instructions of a template', () => {
-  test('are filled in with the arguments that the client gives, all of them and no others', async () => {
+describe('instructions from a template', () => {
+  test('are filled in with exactly the arguments that the client passes', async () => {
     const { requests, outcome } = await desk.run('of-a-template', [reply.text('ok')], {
       args: { city: 'Rome' },
     });

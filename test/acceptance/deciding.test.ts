@@ -5,12 +5,12 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { openDesk, sent, spoken, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
 const BESIDE = 'it came beside a call that ends the turn';
-/** What the tool `note` was executed with, by every agent. */
+/** The arguments of each execution of `note`, by every agent. */
 const noted: string[] = [];
-/** Executions of `meet` that wait for three. */
+/** Executions of `meet`, which waits for three of them. */
 let waiting: (() => void)[] = [];
 
 const lookUp = defineTool({
@@ -101,34 +101,34 @@ afterAll(async () => await desk.close());
 const call = (name: string, args: Record<string, unknown> | string = {}) =>
   ({ name, arguments: args }) as Parameters<typeof reply.calls>[0][number];
 const calls = (...all: readonly ReturnType<typeof call>[]): Step => reply.calls(all);
-const results = ({ messages }: Told): readonly string[] =>
+const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
 describe('a run with tools', () => {
   test('T-01 a tool, then the one that ends: question, call, result, call, answer, under our own call ids', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('look_up', { what: 'iron' })),
       calls(call('respond', { response: 'Iron is found.' })),
     ]);
-    expect(told.outcome).toMatchObject({
+    expect(runReport.outcome).toMatchObject({
       status: 'completed',
       reason: 'tool',
       answer: 'Iron is found.',
       steps: 2,
       toolCalls: 2,
     });
-    expect(spoken(told.messages).slice(1)).toEqual([
+    expect(spoken(runReport.messages).slice(1)).toEqual([
       ['assistant', ''],
       ['tool', 'iron: found'],
       ['assistant', ''],
       ['tool', 'Iron is found.'],
     ]);
     // The stub gives both calls the same id.
-    const ids = told.messages.flatMap((one) => (one.role === 'tool' ? [one.callId] : []));
+    const ids = runReport.messages.flatMap((one) => (one.role === 'tool' ? [one.callId] : []));
     expect(ids).toEqual(['call_1_1_0', 'call_1_2_0']);
   });
 
-  test('T-02 a cap of one permits one decision, then our closing call: extra, with the same tools and tool_choice none', async () => {
+  test('T-02 a cap of one permits one decision, then one extra closing call with the same tools and tool_choice none', async () => {
     const look = calls(call('look_up', { what: 'iron' }));
     const limits = { limits: { steps: 1 } };
     const { outcome, requests } = await desk.run(
@@ -149,7 +149,7 @@ describe('a run with tools', () => {
     });
   });
 
-  test('T-02 with onLimit compose the model is not asked again, and the answer names the limit', async () => {
+  test('T-02 with onLimit compose, the model is not called again, and the answer names the limit', async () => {
     const look = calls(call('look_up', { what: 'iron' }));
     const { outcome, requests } = await desk.run('composing', [look], { limits: { steps: 1 } });
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
@@ -157,7 +157,7 @@ describe('a run with tools', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('T-02 with onLimit fail it ends in a typed failure that names the limit', async () => {
+  test('T-02 with onLimit fail, it ends in a typed failure that names the limit', async () => {
     const look = calls(call('look_up', { what: 'iron' }));
     const { outcome, requests } = await desk.run('failing', [look], { limits: { steps: 1 } });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'limit', limit: 'steps' });
@@ -165,7 +165,7 @@ describe('a run with tools', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('T-03 the question after a capped one has a cap of its own', async () => {
+  test('T-03 the question after a capped one has its own cap', async () => {
     const look = calls(call('look_up', { what: 'iron' }));
     const steps = [look, reply.text('capped'), look, reply.text('capped again')];
     const run = await desk.open('plain', steps, { limits: { steps: 1 } });
@@ -174,7 +174,7 @@ describe('a run with tools', () => {
     expect((await run.close()).outcome).toMatchObject({ reason: 'closed', steps: 2 });
   });
 
-  test('T-04 a turn without an answer never gives that of the turn before', async () => {
+  test('T-04 a turn without an answer never returns that of the previous turn', async () => {
     const run = await desk.open('plain', [
       calls(call('hand_over', { value: { secret: 7 } })),
       reply.text('', { finish: 'content_filter' }),
@@ -190,7 +190,7 @@ describe('a run with tools', () => {
     await run.close();
   });
 
-  test('T-05 by default, no call beside the one that ends the turn is executed', async () => {
+  test('T-05 by default, only the call that ends the turn is executed', async () => {
     noted.length = 0;
     const run = await desk.open('plain', [
       calls(
@@ -207,7 +207,7 @@ describe('a run with tools', () => {
     expect(noted).toEqual([]);
   });
 
-  test('T-05 calls behind the one that ends are dropped for good', async () => {
+  test('T-05 calls after the one that ends are dropped permanently', async () => {
     const run = await desk.open('sequential', [
       calls(
         call('note', { text: 'T-05 before' }),
@@ -228,17 +228,17 @@ describe('T-06 three calls in one reply', () => {
 
   test('T-06 sequential: one model call, three executions, in order', async () => {
     noted.length = 0;
-    const told = await desk.run('sequential', [three, reply.text('ok')]);
+    const runReport = await desk.run('sequential', [three, reply.text('ok')]);
     expect(noted).toEqual(['T-06 a', 'T-06 b', 'T-06 c']);
-    expect(results(told)).toEqual(['noted T-06 a', 'noted T-06 b', 'noted T-06 c']);
-    expect(told.requests).toHaveLength(2);
+    expect(results(runReport)).toEqual(['noted T-06 a', 'noted T-06 b', 'noted T-06 c']);
+    expect(runReport.requests).toHaveLength(2);
   });
 
-  test('T-06 first: one execution, and the others are told why not', async () => {
+  test('T-06 first: one execution, and the others get a result that says why they were not executed', async () => {
     noted.length = 0;
-    const told = await desk.run('first', [three, reply.text('ok')]);
+    const runReport = await desk.run('first', [three, reply.text('ok')]);
     expect(noted).toEqual(['T-06 a']);
-    expect(results(told).slice(1)).toEqual([
+    expect(results(runReport).slice(1)).toEqual([
       expect.stringContaining('only the first call'),
       expect.stringContaining('only the first call'),
     ]);
@@ -247,15 +247,15 @@ describe('T-06 three calls in one reply', () => {
   test('T-06 parallel: all at once, results in the order of the calls', async () => {
     waiting = [];
     const meeting = calls(...['a', 'b', 'c'].map((who) => call('meet', { who })));
-    const told = await desk.run('plain', [meeting, reply.text('ok')]);
-    expect(results(told)).toEqual(['a', 'b', 'c']);
-    expect(told.requests).toHaveLength(2);
+    const runReport = await desk.run('plain', [meeting, reply.text('ok')]);
+    expect(results(runReport)).toEqual(['a', 'b', 'c']);
+    expect(runReport.requests).toHaveLength(2);
   });
 });
 
-describe('what a model gets wrong', () => {
-  test('T-07 broken JSON in the second of three calls costs that call only, and is repaired', async () => {
-    const told = await desk.run('sequential', [
+describe('errors of a model', () => {
+  test('T-07 broken JSON in the second of three calls affects only that call, and is repaired', async () => {
+    const runReport = await desk.run('sequential', [
       calls(
         call('look_up', { what: 'iron' }),
         call('look_up', '{"what": "gold'),
@@ -264,16 +264,16 @@ describe('what a model gets wrong', () => {
       calls(call('look_up', { what: 'gold' })),
       reply.text('ok'),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
-    const [first, second, third, repaired] = results(told);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
+    const [first, second, third, repaired] = results(runReport);
     expect([first, third, repaired]).toEqual(['iron: found', 'zinc: found', 'gold: found']);
     expect(second).toContain('invalid_json');
   });
 
-  test('T-08 an unknown tool is an observation that names the known ones', async () => {
-    const told = await desk.run('reader', [calls(call('lookup')), reply.text('ok')]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
-    expect(results(told)[0]).toMatch(/unknown_tool.*look_up/);
+  test('T-08 a call of an unknown tool has a result that lists the known tools', async () => {
+    const runReport = await desk.run('reader', [calls(call('lookup')), reply.text('ok')]);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
+    expect(results(runReport)[0]).toMatch(/unknown_tool.*look_up/);
   });
 
   test('T-09 text without a call is the answer', async () => {
@@ -281,13 +281,13 @@ describe('what a model gets wrong', () => {
     expect(outcome).toMatchObject({ status: 'completed', reason: 'answer', answer: 'Hello!' });
   });
 
-  test('T-09 with onPlainText fail it is a failure with the cures, Ollama’s among them', async () => {
+  test('T-09 with onPlainText fail, it is a failure with the fixes, including Ollama’s', async () => {
     const { outcome } = await desk.run('no-text', [reply.text('Hello!')]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', answer: 'Hello!' });
     expect(outcome.error).toMatch(/model "m".*toolChoice "required".*decide "schema".*Ollama/s);
   });
 
-  test('T-09 neither text nor call is asked for three times, then a failure that names the server', async () => {
+  test('T-09 a reply with neither text nor call is requested three times, then is a failure that names the server', async () => {
     const nothing = reply.text('', { headers: { 'retry-after-ms': '10' } });
     const { outcome, requests } = await desk.run('plain', [nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
@@ -296,7 +296,7 @@ describe('what a model gets wrong', () => {
     expect(requests).toHaveLength(3);
   });
 
-  test('T-10 required is sent as it is, and as auto to a model that does not know it', async () => {
+  test('T-10 required is sent unchanged, and as auto to a model that does not support it', async () => {
     const ending = calls(call('respond', { response: 'ok' }));
     const { requests } = await desk.run('required', [ending]);
     expect(requests[0]?.body).toMatchObject({ tool_choice: 'required' });
@@ -304,8 +304,8 @@ describe('what a model gets wrong', () => {
     expect(other.requests[0]?.body).toMatchObject({ tool_choice: 'auto' });
   });
 
-  test('T-10 a server that refuses required is asked with auto at once, and for the rest of the run', async () => {
-    const told = await desk.run('required', [
+  test('T-10 a server that refuses required gets auto at once, and for the rest of the run', async () => {
+    const runReport = await desk.run('required', [
       reply.error(400, {
         message: 'tool_choice "required" is not supported',
         param: 'tool_choice',
@@ -313,37 +313,37 @@ describe('what a model gets wrong', () => {
       calls(call('look_up', { what: 'iron' })),
       calls(call('respond', { response: 'ok' })),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', steps: 2 });
-    const choices = told.requests.map(({ body }) => body['tool_choice']);
+    expect(runReport.outcome).toMatchObject({ status: 'completed', steps: 2 });
+    const choices = runReport.requests.map(({ body }) => body['tool_choice']);
     expect(choices).toEqual(['required', 'auto', 'auto']);
-    const systems = told.requests.map(({ body }) => JSON.stringify(body['messages']));
+    const systems = runReport.requests.map(({ body }) => JSON.stringify(body['messages']));
     const demand = 'You must call one of the tools in every reply';
     expect(systems.map((text) => text.includes(demand))).toEqual([false, true, true]);
   });
 
   test('T-11 an error that a tool returns reaches the model with its code, and so does null', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('run_code', { code: 'print(x)' }), call('run_code', { code: '' })),
       reply.text('ok'),
     ]);
-    expect(results(told)).toEqual([
+    expect(results(runReport)).toEqual([
       expect.stringMatching(/tool_error.*NameError: x.*print\(x\)/),
       'null',
     ]);
   });
 
   test('T-11 an ending tool that returns an error has failed, and does not end the turn', async () => {
-    const told = await desk.run('plain', [
+    const runReport = await desk.run('plain', [
       calls(call('hand_over', { value: { error: 'NameError: x' } })),
       calls(call('hand_over', { value: { x: 1 } })),
     ]);
-    expect(results(told)[0]).toMatch(/tool_error.*NameError: x/);
-    expect(told.outcome).toMatchObject({ reason: 'tool', output: { x: 1 }, steps: 2 });
+    expect(results(runReport)[0]).toMatch(/tool_error.*NameError: x/);
+    expect(runReport.outcome).toMatchObject({ reason: 'tool', output: { x: 1 }, steps: 2 });
   });
 });
 
-describe('agents of one worker', () => {
-  test('T-13 share tools and never each other’s calls, also at the same time', async () => {
+describe('agents on one worker', () => {
+  test('T-13 share tools but never each other’s calls, even concurrently', async () => {
     noted.length = 0;
     const steps = [calls(call('note', { text: 'T-13' })), reply.text('ok')];
     const both = await Promise.all(
@@ -351,7 +351,7 @@ describe('agents of one worker', () => {
         const message = desk.conversation(...steps);
         const { id } = await desk.client.start(name, { message });
         await desk.client.result(id);
-        return await desk.tell(id, message);
+        return await desk.report(id, message);
       }),
     );
     expect(both.map(results)).toEqual([[expect.stringContaining('unknown_tool')], ['noted T-13']]);
@@ -360,17 +360,17 @@ describe('agents of one worker', () => {
     expect(shown.map((json) => json.includes('"note"'))).toEqual([false, true]);
   });
 
-  test('T-15 decide by a function in place of a model, with the same tools and outcome', async () => {
-    const told = await desk.run('own-decision', []);
-    expect(told.outcome).toMatchObject({
+  test('T-15 can decide by a function instead of a model, with the same tools and outcome', async () => {
+    const runReport = await desk.run('own-decision', []);
+    expect(runReport.outcome).toMatchObject({
       status: 'completed',
       answer: 'so: gold: found',
       steps: 2,
     });
-    expect(told.requests).toEqual([]);
+    expect(runReport.requests).toEqual([]);
   });
 
-  test('T-15 refuse tools of one name, and everything that is not a tool, when they are defined', () => {
+  test('T-15 refuse tools with the same name, and anything that is not a tool, when they are defined', () => {
     expect(() => agent('twice', { tools: [lookUp, note, lookUp] })).toThrow(
       /look_up.*items 1 and 3/,
     );

@@ -9,11 +9,11 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { untilStatus } from '../support/conversation.js';
-import { openDesk, sent, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, type Desk, type RunReport } from '../support/desk.js';
 
 const PRICE = { input: 10, cachedInput: 1, output: 100 };
 
-/** What `put` was executed with, and how often `flaky` was. */
+/** The arguments of each execution of `put`, and the number of executions of `flaky`. */
 const put: unknown[] = [];
 let flaky = 0;
 
@@ -65,40 +65,40 @@ afterAll(async () => await desk.close());
 
 const calls = (...all: Parameters<typeof reply.calls>[0]): Step => reply.calls(all);
 const counting = (n: number): Step => calls({ name: 'count', arguments: { n } });
-const results = ({ messages }: Told): readonly string[] =>
+const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
-describe('a call that was made before', () => {
-  test('T-47 in another order of its keys, nested ones too, is answered from the record', async () => {
+describe('a repeated call', () => {
+  test('T-47 with its keys in another order, nested ones too, gets the recorded result', async () => {
     put.length = 0;
-    const told = await desk.run('plain', [
+    const report = await desk.run('plain', [
       calls({ name: 'put', arguments: { a: { x: 1, y: [1, { p: 2, q: 3 }] }, b: 2 } }),
       calls({ name: 'put', arguments: '{"b":2,"a":{"y":[1,{"q":3,"p":2}],"x":1}}' }),
       calls({ name: 'put', arguments: { a: { x: 1, y: [{ p: 2, q: 3 }, 1] }, b: 2 } }),
       reply.text('ok'),
     ]);
-    expect(told.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
+    expect(report.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(put).toHaveLength(2);
-    const [first, repeated, other] = results(told);
+    const [first, repeated, other] = results(report);
     expect([first, other]).toEqual(['put 1', 'put 2']);
     expect(repeated).toContain('put 1');
     expect(repeated).not.toBe('put 1');
   });
 
-  test('T-47 and stands twice in one message is executed once, for both', async () => {
+  test('T-47 that appears twice in one message is executed once, for both', async () => {
     put.length = 0;
     const same = { name: 'put', arguments: { a: 1 } };
-    const told = await desk.run('plain', [calls(same, same), reply.text('ok')]);
+    const report = await desk.run('plain', [calls(same, same), reply.text('ok')]);
     expect(put).toHaveLength(1);
-    expect(results(told)[0]).toBe('put 1');
-    expect(results(told)[1]).toContain('put 1');
+    expect(results(report)[0]).toBe('put 1');
+    expect(results(report)[1]).toContain('put 1');
   });
 
-  test('T-48 and failed is executed again', async () => {
+  test('T-48 that failed before is executed again', async () => {
     flaky = 0;
     const call = calls({ name: 'flaky', arguments: {} });
-    const told = await desk.run('plain', [call, call, reply.text('ok')]);
-    expect(results(told)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
+    const report = await desk.run('plain', [call, call, reply.text('ok')]);
+    expect(results(report)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
     expect(flaky).toBe(2);
   });
 });
@@ -110,15 +110,15 @@ describe('the last step', () => {
     const steps = [counting(1), counting(2), reply.text('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
     expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two', steps: 2 });
-    const told = requests.map((request) =>
+    const isForbidden = requests.map((request) =>
       sent(request).some(([, text]) => text === CLOSING_INSTRUCTION),
     );
-    expect(told).toEqual([false, false, true]);
+    expect(isForbidden).toEqual([false, false, true]);
     expect(sent(requests[2]).at(-1)).toEqual(['user', CLOSING_INSTRUCTION]);
     expect(requests.map(({ body }) => body['tool_choice'])).toEqual(['auto', 'auto', 'none']);
   });
 
-  test('T-49 shows no tools to a server that knows no way to forbid them', async () => {
+  test('T-49 omits the tools for a server that cannot forbid calls', async () => {
     const refusal = reply.error(400, { message: 'tool_choice "none" is not supported' });
     const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
@@ -126,14 +126,14 @@ describe('the last step', () => {
     expect(requests.at(-1)?.body).not.toHaveProperty('tools');
   });
 
-  test('T-49 executes nothing more, whatever the model says: the answer is then composed of what is there', async () => {
+  test('T-49 executes nothing more, whatever the model replies: the answer is composed from the results so far', async () => {
     const { outcome } = await desk.run('plain', [counting(1), counting(2), counting(3)], limits);
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps', toolCalls: 2 });
     expect(outcome.answer).toMatch(/Result: 1.*Result: 2/s);
     expect(outcome.answer).not.toContain('Result: 3');
   });
 
-  test('T-49 and messages take turns where a server insists on it, learnt from its refusal', async () => {
+  test('T-49 has alternating roles on a server that insists on it, learned from its refusal', async () => {
     const message = 'Conversation roles must alternate user/assistant/user/assistant/...';
     const refusal = reply.error(400, { message });
     const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
@@ -149,13 +149,15 @@ describe('the last step', () => {
     await expect(start).rejects.toThrow(/limits\.steps.*null for none/);
   });
 
-  test('T-50 null is no limit: the run goes on in a new segment after a hundred steps', async () => {
+  test('T-50 null is no limit: the run continues in a new segment after a hundred steps', async () => {
     const steps = Array.from({ length: 102 }, (_, n) => counting(n));
     const unlimited: LimitSet = { steps: null, toolCalls: null };
-    const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });
-    expect(told.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
-    expect(results(told)).toEqual(steps.map((_, n) => `${n}`));
-    const prefixes = told.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
+    const report = await desk.run('plain', [...steps, reply.text('counted')], {
+      limits: unlimited,
+    });
+    expect(report.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
+    expect(results(report)).toEqual(steps.map((_, n) => `${n}`));
+    const prefixes = report.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
     expect(prefixes.every((text, n) => n === 0 || text.startsWith(prefixes[n - 1] ?? '?'))).toBe(
       true,
     );
@@ -163,13 +165,13 @@ describe('the last step', () => {
 });
 
 describe('a provider', () => {
-  test('T-51 that limits the rate is asked again after the time that it names', async () => {
+  test('T-51 that limits the rate is called again after the delay that it names', async () => {
     const { outcome, projection, requests } = await desk.run('plain', [
       reply.error(429, { message: 'slow down' }, { headers: { 'retry-after-ms': '600' } }),
       reply.text('ok'),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'ok', steps: 1 });
-    // Longer than the first wait would be by itself.
+    // Longer than the first retry delay would be by itself.
     expect(projection.state?.turn.reports).toMatchObject([
       { type: 'rate_limit', status: 429, waitMs: 600 },
     ]);
@@ -199,7 +201,7 @@ describe('a provider', () => {
   );
 });
 
-describe('money', () => {
+describe('cost', () => {
   const usage = (input: number, cached: number, output: number) => ({
     prompt_tokens: input,
     completion_tokens: output,
@@ -207,7 +209,7 @@ describe('money', () => {
     prompt_tokens_details: { cached_tokens: cached },
   });
 
-  test('T-57 is counted for refused answers too, and cached tokens at their own price', async () => {
+  test('T-57 includes refused answers, and counts cached tokens at their own price', async () => {
     const { outcome } = await desk.run('priced', [
       reply.text('{"n": "one"}', { usage: usage(1_000, 0, 10) }),
       reply.text('{"n": 1}', { usage: usage(1_100, 1_000, 10) }),
@@ -220,12 +222,12 @@ describe('money', () => {
     expect(outcome.usage.costUsd).toBeCloseTo(wanted, 10);
   });
 
-  test('T-57 is unknown, not nothing, where the model has no price', async () => {
+  test('T-57 is unknown, not zero, for a model without a price', async () => {
     const { outcome } = await desk.run('plain', [reply.text('ok')]);
     expect(outcome.usage.costUsd).toBeNull();
   });
 
-  test('T-57 ends the turn before a call that the budget does not pay for, and binds the one before', async () => {
+  test('T-57 ends the turn before a call that exceeds the budget, which also caps the call before', async () => {
     const costly = reply.calls([{ name: 'count', arguments: { n: 1 } }], {
       usage: usage(4_000, 0, 95),
     });

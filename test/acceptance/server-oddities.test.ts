@@ -13,18 +13,18 @@ import { openDesk, type Desk } from '../support/desk.js';
 
 const FOLDER = 'test/fixtures/servers';
 
-/** A reply as a server is known to send it. */
+/** A reply as a known server sends it. */
 interface Fixture {
   readonly server: string;
   readonly oddity: string;
-  /** Where the form is reported or documented. */
+  /** Where the format is reported or documented. */
   readonly source: string;
-  /** A body that is sent first, and cannot be used. */
+  /** A body that is sent first, and is unusable. */
   readonly failing?: JsonObject;
   readonly whole?: JsonObject;
-  /** What comes before the body. */
+  /** What precedes the body. */
   readonly wholeBefore?: string;
-  /** Events in order; a text is `[DONE]`, or with a colon before it a comment. */
+  /** Events in order; a text is `[DONE]`, or a comment if it begins with a colon. */
   readonly stream?: readonly (JsonObject | string)[];
   readonly expect: {
     readonly text?: string;
@@ -33,9 +33,9 @@ interface Fixture {
       readonly arguments: { readonly city: string };
     }[];
     readonly usage: Partial<Usage>;
-    /** Where the whole body tells more than the stream. */
+    /** For a server whose whole body contains more than its stream. */
     readonly usageWhole?: Partial<Usage>;
-    /** Type of the report that the unusable body leaves behind. */
+    /** Type of the report that the unusable body causes. */
     readonly failed?: string;
   };
 }
@@ -84,7 +84,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-/** The calls are those that the server meant, under ids of their own, each with its own result. */
+/** The calls are those that the server meant, with our own ids, each with its own result. */
 function expectCalls(
   messages: readonly Message[],
   calls: NonNullable<Fixture['expect']['calls']>,
@@ -104,20 +104,20 @@ function expectCalls(
   expect(returned.map((message) => message.tool_call_id)).toEqual(ids);
 }
 
-/** With what the second reply adds. */
+/** The calls that the second reply adds. */
 function expectUsage(usage: Usage, wanted: Partial<Usage>, more: Partial<Usage>): void {
   const { inputTokens = 1, outputTokens = 1, cachedTokens = 0, estimated } = wanted;
   expect(usage.estimated).toBe(estimated);
-  const told = estimated ? expect.toSatisfy((count: number) => count > 0) : undefined;
+  const tokens = estimated ? expect.toSatisfy((count: number) => count > 0) : undefined;
   expect(usage).toMatchObject({
-    inputTokens: told ?? inputTokens + (more.inputTokens ?? 0),
-    outputTokens: told ?? outputTokens + (more.outputTokens ?? 0),
+    inputTokens: tokens ?? inputTokens + (more.inputTokens ?? 0),
+    outputTokens: tokens ?? outputTokens + (more.outputTokens ?? 0),
     cachedTokens,
   });
 }
 
-describe('what servers are known to send', () => {
-  test.each(cases)('is read for what it is: %s, %s', async (_name, how, fixture) => {
+describe('a reply in the format of a known server', () => {
+  test.each(cases)('is read as intended: %s, %s', async (_name, how, fixture) => {
     const { calls, text = 'done', usage, usageWhole = usage, failed } = fixture.expect;
     const message = desk.conversation(
       ...stepsOf(fixture, how),

@@ -7,7 +7,7 @@ import { ParseError } from '../../src/output/parse-error.js';
 import { tags, type TagAnswer } from '../../src/output/tags.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { openDesk, sent, spoken, type Desk, type Told } from '../support/desk.js';
+import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
 const person = z.object({ name: z.string(), age: z.number().int() });
 const ANN = { name: 'Ann', age: 40 };
@@ -56,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-const side = async ({ handle }: Told) =>
+const side = async ({ handle }: RunReport) =>
   (await desk.client.transcript(handle.workflowId, { side: true })).messages.filter(
     (one) => one.role !== 'tool' && one.side,
   );
@@ -76,7 +76,7 @@ describe('T-25 a typed answer', () => {
     ['with broken syntax', '{"name": "Ann", "age": ', /attempt 1 of 10/],
     ['without any JSON', 'I do not know.', /attempt 1 of 10.*JSON/s],
   ])(
-    'T-25 %s goes back with what is wrong, behind the same conversation',
+    'T-25 %s is sent back with the problem, after the same conversation',
     async (_n, bad, says) => {
       const { outcome, requests } = await desk.run('person', [reply.text(bad), reply.text(GOOD)]);
       expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 1 });
@@ -88,7 +88,7 @@ describe('T-25 a typed answer', () => {
     },
   );
 
-  test('T-25 that stays invalid is a typed failure, or a best effort that says so', async () => {
+  test('T-25 that stays invalid is a typed failure, or a best effort that is marked as such', async () => {
     const twice = [reply.text(OLD), reply.text(OLD)];
     const failed = await desk.run('twice', twice);
     expect(failed.outcome).toMatchObject({
@@ -102,20 +102,20 @@ describe('T-25 a typed answer', () => {
     expect(best.outcome.issues?.[0]).toContain('age');
   });
 
-  test('T-25 needs an attempt: none are refused when the agent is defined', () => {
+  test('T-25 needs at least one attempt: 0 is refused when the agent is defined', () => {
     expect(() => agent('none', { attempts: 0 })).toThrow(
       'attempts: expected number to be >=1, got 0',
     );
   });
 
-  test('T-25 of a model without schemas is asked for in words, not refused', async () => {
+  test('T-25 from a model without schemas is requested in words, not refused', async () => {
     const { outcome, requests } = await desk.run('claude', [reply.text(`Here: ${GOOD}`)]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN });
     expect(requests[0]?.body).not.toHaveProperty('response_format');
     expect(requests[0]?.messages[0]?.content).toMatch(/Extract the person\..*"age"/s);
   });
 
-  test('T-25 of a server that refuses schemas is asked for without one, at once', async () => {
+  test('T-25 from a server that refuses schemas is requested without one, at once', async () => {
     const refuse = (type: string): Step =>
       reply.error(400, { message: `response_format ${type} is not supported` });
     const { outcome, requests } = await desk.run('person', [
@@ -128,32 +128,32 @@ describe('T-25 a typed answer', () => {
     const formats = requests.map(
       ({ body }) => (body['response_format'] as { type: string } | undefined)?.type,
     );
-    // Remembered: the repair does not try again what was refused.
+    // Remembered: the repair does not send what the server has refused.
     expect(formats).toEqual(['json_schema', 'json_object', undefined, undefined]);
   });
 });
 
 describe('an agent call', () => {
-  test('T-44 a refused answer costs one more call and leaves no trace but a side branch', async () => {
+  test('T-44 a refused answer costs one more call and leaves no trace except a side branch', async () => {
     const answers = ['nothing', 'a=1', 'b=2'].map((text) => reply.text(text));
     const run = await desk.open('by-function', answers);
     expect(run.first).toMatchObject({ output: { a: '1' }, usage: { inputTokens: 20 } });
     expect(await run.ask('And b?')).toMatchObject({ output: { b: '2' } });
-    const told = await run.close();
-    const said = [
+    const report = await run.close();
+    const expected = [
       ['assistant', 'a=1'],
       ['user', 'And b?'],
     ];
-    expect(spoken(told.messages).slice(1)).toEqual([...said, ['assistant', 'b=2']]);
-    expect(sent(told.requests[2]).slice(2)).toEqual(said);
-    expect(told.requests).toHaveLength(3);
-    expect(spoken(await side(told))).toEqual([
+    expect(spoken(report.messages).slice(1)).toEqual([...expected, ['assistant', 'b=2']]);
+    expect(sent(report.requests[2]).slice(2)).toEqual(expected);
+    expect(report.requests).toHaveLength(3);
+    expect(spoken(await side(report))).toEqual([
       ['assistant', 'nothing'],
       ['user', expect.stringContaining('"nothing" is not of the form key=value')],
     ]);
   });
 
-  test('T-45 when the attempts are used up the failure carries the last problem', async () => {
+  test('T-45 after the last attempt, the failure carries the last problem', async () => {
     const bad = ['one', 'two', 'three'].map((text) => reply.text(text));
     const { outcome, requests } = await desk.run('by-function', bad);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', answer: 'three' });
@@ -161,7 +161,7 @@ describe('an agent call', () => {
     expect(requests).toHaveLength(3);
   });
 
-  test('T-46 an answer after a tool, whose result has the role tool, is held to the same contract', async () => {
+  test('T-46 an answer after a tool, whose result has the role tool, has the same schema', async () => {
     const { outcome, requests } = await desk.run('with-tool', [
       reply.calls([{ name: 'look_up', arguments: { what: 'age' } }]),
       reply.text('She is forty.'),
@@ -192,7 +192,7 @@ describe('an agent call', () => {
     expect(requests[0]?.body).toMatchObject({ text: { format: { type: 'json_schema' } } });
   });
 
-  test('T-54 a format that the Responses API refuses is asked for in words, at once', async () => {
+  test('T-54 a format that the Responses API refuses is requested in words, at once', async () => {
     const message = "Unsupported parameter: 'text.format' is not supported with this model.";
     const refusal = reply.error(400, { message, param: 'text.format' });
     const steps = [refusal, refusal, reply.text(GOOD)];
@@ -250,14 +250,14 @@ describe('an agent call', () => {
     expect(outcome).toMatchObject({ status: 'completed', output: { raw: text, ...wanted } });
   });
 
-  test('T-52 a required tag that is missing is asked for by name', async () => {
+  test('T-52 a missing required tag is requested by name', async () => {
     const steps = [reply.text('<note>x</note>'), reply.text('<answer>y</answer>')];
     const { outcome, requests } = await desk.run('tagged', steps);
     expect(outcome.status).toBe('completed');
     expect(requests[1]?.messages.at(-1)?.content).toContain('<answer> is missing');
   });
 
-  test('T-53 a refusal in place of the format is an end of its own, and is not repaired', async () => {
+  test('T-53 a refusal in place of the format ends the turn as such, and is not repaired', async () => {
     const message = { role: 'assistant', content: null, refusal: 'I cannot do that.' };
     const completion = { choices: [{ index: 0, message, finish_reason: 'stop' }] };
     const { outcome, requests } = await desk.run('person', [reply.completion(completion)]);

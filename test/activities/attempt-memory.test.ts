@@ -20,24 +20,24 @@ test('a store that is down puts a reply into the heartbeat only if there is room
   expect(await toPaidReply(reply, { checks: 0, blobs: down })).toEqual(inline);
   const long = { ...reply, text: 'x'.repeat(60_000) };
   expect(await toPaidReply(long, { checks: 1, blobs: down })).toEqual({ checks: 1, reply: long });
-  // A decision may ask for 32 replies: together they have to fit a heartbeat.
+  // A decision may request 32 replies, which together have to fit into a heartbeat.
   const limits = { checks: 0, blobs: down, inlineBytes: 2_048 };
   expect(await toPaidReply(reply, { ...limits, takenBytes: 180 * 1_024 })).toEqual(inline);
   expect(await toPaidReply(reply, { ...limits, takenBytes: 192 * 1_024 - 3_000 })).toBeNull();
 });
 
-describe('what the calls of a decision have used', () => {
+describe('the usage of a decision’s calls', () => {
   const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
   const call = (digest: string) => ({ digest, usage });
 
-  test('goes to the next attempt, and is reported once', () => {
+  test('is passed to the next attempt, and is reported once', () => {
     const first = readMemory({ heartbeatDetails: undefined });
     noteAsked(first, call('a'))({ checks: 0, reply });
     const second = readMemory({ heartbeatDetails: toDetails(first) });
     expect(second.asked).toEqual([{ ...call('a'), checks: 0, reply }]);
     expect(usedBy(second)).toEqual(usage);
 
-    // This end of the call is recorded, so the run counts it.
+    // The end of this call is recorded, so the run counts it.
     const { paid, used } = paymentOf(second);
     expect(used).toEqual(usage);
     const later = readMemory({ heartbeatDetails: undefined }, { paid });
@@ -47,7 +47,7 @@ describe('what the calls of a decision have used', () => {
     expect(usedBy(readMemory({ heartbeatDetails: toDetails(later) }, { paid }))).toEqual(usage);
   });
 
-  test('is kept though the memory of the calls is bounded', () => {
+  test('survives although the memory for calls is bounded', () => {
     const memory = readMemory({ heartbeatDetails: undefined });
     for (let number = 1; number <= 200; number += 1) noteAsked(memory, call(`${number}`));
     expect(memory.asked).toHaveLength(64);
@@ -55,7 +55,7 @@ describe('what the calls of a decision have used', () => {
     expect(usedBy(memory).inputTokens).toBe(2_000);
   });
 
-  test('is read from rubbish as nothing', () => {
+  test('is empty if the heartbeat details are malformed', () => {
     for (const paid of [null, 7, 'x', [], { asked: 'x' }, { asked: [null, { digest: 1 }] }]) {
       expect(usedBy(readMemory({ heartbeatDetails: { paid } })).inputTokens).toBe(0);
       expect(usedBy(readMemory({ heartbeatDetails: paid }, { paid })).inputTokens).toBe(0);

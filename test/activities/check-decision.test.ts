@@ -113,7 +113,7 @@ describe('mayDecide', () => {
     ['returns 1', () => 1, 'it returned 1, and neither true nor false'],
     ['returns nothing', () => undefined, 'it returned undefined'],
     ['hangs', () => new Promise(() => undefined), 'it failed: it did not finish within 5 s'],
-  ])('that %s lets nobody decide', async (_how, mayDecide, message) => {
+  ])('that %s denies everyone', async (_how, mayDecide, message) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a function that lies about its type
     const requests = { mayDecide: mayDecide as () => boolean };
     for (const decision of [{}, edit({ euros: 1 })]) {
@@ -122,7 +122,7 @@ describe('mayDecide', () => {
     }
   });
 
-  test('that only other workers have lets nobody decide', async () => {
+  test('that exists only on other workers denies everyone', async () => {
     const input = { mayDecide: true } as const;
     const result = await decide({}, { input });
     expect(result).toMatchObject({
@@ -148,7 +148,7 @@ describe('an edit', () => {
     });
   });
 
-  test('that nothing asks for has no verdict', async () => {
+  test('that answers no request has no verdict', async () => {
     expect(await decide(edit({ euros: 7 }))).not.toHaveProperty('call.verdict');
   });
 
@@ -185,7 +185,7 @@ describe('an edit', () => {
     expect(await decide(edit({ euros: 51 }), { tools })).toHaveProperty('call.verdict.then', 'ask');
   });
 
-  test('of a changed tool has to fit both forms of it', async () => {
+  test('of a changed tool has to fit both versions of it', async () => {
     const pinned = [refund()];
     const tools = [refund({ input: z.object({ euros: z.number().max(10) }) })];
     expect(await decide(edit({ euros: 10 }), { tools, pinned })).toMatchObject({ ok: true });
@@ -230,7 +230,7 @@ describe('an answer', () => {
     });
   const picked = { kind: 'client_tool', name: 'pick' } as const;
 
-  test('is the result of the call, as the output parses it', async () => {
+  test('is the result of the call, as parsed by the output schema', async () => {
     expect(await decide(answer({ color: ' red ' }), { tools: [color()], ...picked })).toEqual({
       ok: true,
       result: { text: '{"color":"red"}' },
@@ -245,7 +245,7 @@ describe('an answer', () => {
     });
   });
 
-  test('that does not fit is refused, also on a worker without the tool', async () => {
+  test('that does not match the schema is refused, even on a worker without the tool', async () => {
     for (const tools of [[color()], []]) {
       const given = { tools, pinned: [color()], ...picked };
       const result = await decide(answer({ color: 7 }), given);
@@ -283,7 +283,7 @@ describe('an answer', () => {
     }
   });
 
-  test('in place of an ordinary tool is any value, and a large one is stored', async () => {
+  test('for an ordinary tool is any value, and a large one is stored', async () => {
     expect(await decide(answer({ value: 1 }))).toEqual({
       ok: true,
       result: { text: '{"value":1}' },
@@ -296,7 +296,7 @@ describe('an answer', () => {
   });
 });
 
-test('a store that is down refuses the edit, and the person may try again', async () => {
+test('a store that is down refuses the edit, which the person may retry', async () => {
   const deps = workerDeps(pinnedAgent([refund()]));
   const down = { ...memoryBlobs(), put: () => Promise.reject(new Error('disk full')) };
   const result = await inActivity(() =>

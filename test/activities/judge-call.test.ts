@@ -35,7 +35,7 @@ interface Asked {
   readonly catalog?: boolean;
 }
 
-/** Reads a call as the worker does where it records the reply. */
+/** Decodes a call as the worker does when it records the reply. */
 async function read(asked: Asked): Promise<Omit<AskedCall, 'arguments' | 'blob'>> {
   const { tools, worker = [], agent = [], args = '{"euros": 60}', name = 'pay' } = asked;
   const catalog = { summary: '', category: 'other', actions: [] };
@@ -63,13 +63,13 @@ const verdictOf = async (asked: Asked): Promise<Verdict | undefined> => (await r
 const over50 = { tool: 'pay', where: { op: 'over', path: 'euros', value: 50 } } as const;
 
 describe('an approval', () => {
-  test('that is not wanted leaves no trace', async () => {
+  test('that is not required leaves no trace', async () => {
     expect(await read({ tools: [pay()] })).not.toHaveProperty('verdict');
     expect(await read({ tools: [pay('never')] })).not.toHaveProperty('verdict');
     expect(await read({ tools: [pay(() => false)] })).not.toHaveProperty('verdict');
   });
 
-  test('that is wanted asks', async () => {
+  test('that is required raises a request', async () => {
     expect(await verdictOf({ tools: [pay('always')] })).toMatchObject({ then: 'ask' });
     expect(await verdictOf({ tools: [pay(async () => true)] })).toEqual({
       then: 'ask',
@@ -77,7 +77,7 @@ describe('an approval', () => {
     });
   });
 
-  test('reads the parsed arguments, the run, and its context', async () => {
+  test('receives the parsed arguments, the run, and its context', async () => {
     const seen: unknown[] = [];
     const approval: Tool['approval'] = (...given) => seen.push(given) < 0;
     expect(await verdictOf({ tools: [pay(approval)], args: '{}' })).toBeUndefined();
@@ -122,19 +122,19 @@ describe('an approval', () => {
     ],
     ['resolves to a lie', async () => ({ approved: false }), 'returned {"approved":false}'],
     ['returns a thenable that lies', () => ({ then: (ok: (v: string) => void) => ok('f') }), '"f"'],
-  ])('asks if the check %s', async (_how, check, why) => {
+  ])('is requested if the check %s', async (_how, check, why) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a check that lies about its type
     const verdict = await verdictOf({ tools: [pay(check as () => boolean)] });
     expect(verdict).toMatchObject({ then: 'ask' });
     expect(verdict?.why).toContain(why);
   });
 
-  test('asks if the check hangs', async () => {
+  test('is requested if the check hangs', async () => {
     const verdict = await verdictOf({ tools: [pay(() => new Promise(() => undefined))] });
     expect(verdict?.why).toContain('failed: it did not finish within 5 s');
   });
 
-  test('asks without the check if that was given up', async () => {
+  test('is requested without the check if the check was given up', async () => {
     const neverRun = (): never => {
       throw new Error('it ran');
     };
@@ -150,9 +150,9 @@ describe('an approval', () => {
     ['is not on the worker', [], [pay(() => false)]],
     ['has changed its arguments', [changed], [pay(() => false)]],
     ['has lost its check', [pay()], [pay(() => false)]],
-    ['has got a check', [pay(() => false)], [pay()]],
-    ['now wants approvals always', [pay('always')], [pay()]],
-  ])('asks if the tool %s since the run began', async (_how, tools, pinned) => {
+    ['has gained a check', [pay(() => false)], [pay()]],
+    ['now always requires approval', [pay('always')], [pay()]],
+  ])('is requested if the tool %s since the run began', async (_how, tools, pinned) => {
     expect(await verdictOf({ tools, pinned })).toMatchObject({ then: 'ask' });
   });
 });
@@ -163,7 +163,7 @@ describe('rules', () => {
     expect(verdict).toEqual({ then: 'ask', why: 'rule: ask pay where euros over 50' });
   });
 
-  test('of a lower level allow nothing that a higher one asks for', async () => {
+  test('of a lower level never allow what a higher level asks for', async () => {
     const run = [{ tool: '*', then: 'allow' } as const];
     const worker = [{ ...over50, then: 'deny' } as const];
     const agent = [{ tool: 'pay', then: 'ask', deciders: ['ada'] } as const];
@@ -179,21 +179,21 @@ describe('rules', () => {
     expect(await verdictOf({ tools: [pay()], worker, args: '{"euros": 50}' })).toBeUndefined();
   });
 
-  test('judge large arguments whole', async () => {
+  test('judge large arguments in full', async () => {
     const where = { op: 'matches', path: 'note', value: '*needle' } as const;
     const worker = [{ tool: 'pay', where, then: 'deny' } as const];
     const args = JSON.stringify({ note: `${'x'.repeat(2_000_000)}needle` });
     expect(await verdictOf({ tools: [pay()], worker, args })).toMatchObject({ then: 'deny' });
   });
 
-  test('judge a call by invoke_tool as one of the real tool', async () => {
+  test('judge a call through invoke_tool as one of the real tool', async () => {
     const worker = [{ tool: 'pay', then: 'deny' } as const];
     const args = '{"tool": "pay", "arguments": {"euros": 1}}';
     const call = await read({ tools: [pay()], worker, args, name: 'invoke_tool', catalog: true });
     expect(call).toMatchObject({ name: 'pay', via: 'catalog', verdict: { then: 'deny' } });
   });
 
-  test('say nothing of calls with a problem, of artifacts, and of the catalog', async () => {
+  test('ignore calls with a problem, artifacts, and the catalog', async () => {
     const worker = [{ tool: '*', then: 'deny' } as const];
     const tools = [pay(), listArtifacts()];
     expect(await read({ tools, worker, args: '{"euros": "many"}' })).not.toHaveProperty('verdict');
@@ -205,7 +205,7 @@ describe('rules', () => {
   });
 });
 
-test('calls that a model wrote as text are judged as they are recorded', async () => {
+test('calls that a model wrote as text are judged when they are recorded', async () => {
   const pinned = pinnedAgent([pay()]);
   const rules = [{ ...over50, then: 'deny' } as const];
   const { info } = activityContext();

@@ -14,7 +14,7 @@ const clerk = defineAgent({
   rules: [{ tool: 'pay', then: 'ask' }],
 });
 
-/** Loads an agent on a worker that does this about requests. */
+/** Loads an agent on a worker with this handling of requests. */
 async function load(requests: Partial<ActivityDependencies['requests']>): Promise<RunConfig> {
   const deps = {
     ...workerDeps(pinnedAgent([]), requests),
@@ -27,7 +27,7 @@ async function load(requests: Partial<ActivityDependencies['requests']>): Promis
   return await inActivity(() => loadAgent(given, { agent: 'clerk', limits: {} }));
 }
 
-test('a run pins what its worker does about requests, and its rules', async () => {
+test('a run pins its worker’s handling of requests, and its rules', async () => {
   const config = await load({ mayDecide: () => true, notify: () => undefined });
   expect(isRunConfig(config)).toBe(true);
   expect(config.decisions).toEqual({ mayDecide: true, notify: true });
@@ -35,6 +35,6 @@ test('a run pins what its worker does about requests, and its rules', async () =
   expect((await load({ notify: () => undefined })).decisions).toEqual({ notify: true });
 });
 
-test('a run pins nothing if its worker does nothing about requests', async () => {
+test('a run pins nothing if its worker does not handle requests', async () => {
   expect(await load({})).not.toHaveProperty('decisions');
 });

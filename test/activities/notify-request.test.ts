@@ -69,7 +69,7 @@ async function failureOf(sent: Promise<void>): Promise<ApplicationFailure> {
   throw new Error('it was sent');
 }
 
-/** Verifies a message as a receiver does, by the words of Standard Webhooks. */
+/** Verifies a message as a receiver does, following the specification of Standard Webhooks. */
 function verified({ headers, body }: Received): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': signature } = headers;
   const signed = createHmac('sha256', KEY).update([id, time, body].join('.')).digest('base64');
@@ -78,7 +78,7 @@ function verified({ headers, body }: Received): boolean {
 }
 
 describe('a webhook', () => {
-  test('is signed, and says no more than enough to recognize the request', async () => {
+  test('is signed, and contains only enough to identify the request', async () => {
     const { url, got } = await receiver(204);
     await send({ url, key: KEY });
     const [message] = got;
@@ -131,24 +131,24 @@ describe('a webhook', () => {
     [429, false],
     [500, false],
     [503, false],
-  ])('that gets %i is refused for good: %s', async (status, isFinal) => {
+  ])('that gets %i is rejected permanently: %s', async (status, isFinal) => {
     const { url, got } = await receiver(status);
     const failure = await failureOf(send({ url, key: KEY }));
     expect(failure).toMatchObject({ type: 'NotifyFailed', nonRetryable: isFinal });
     expect(failure.message).toContain(`answered ${status}`);
     expect(failure.message).not.toContain('no words of mine');
-    // Also a redirect is not followed.
+    // Redirects are not followed either.
     expect(got).toHaveLength(1);
   });
 
-  test('is tried again if no server answers', async () => {
+  test('is retried if no server answers', async () => {
     const server = await httpServer(() => undefined);
     await server.close();
     const failure = await failureOf(send({ url: server.url, key: KEY }));
     expect(failure.nonRetryable).toBe(false);
   });
 
-  test('is given up after 10 s, and the connection with it', { timeout: 20_000 }, async () => {
+  test('is given up after 10 s, and its connection is closed', { timeout: 20_000 }, async () => {
     let closed = 0;
     const server = await httpServer((request) => {
       request.on('close', () => (closed += 1));
@@ -170,7 +170,7 @@ describe('a function', () => {
     expect(JSON.stringify(got)).not.toContain('of the call');
   });
 
-  test('that throws is tried again, and its secrets stay here', async () => {
+  test('that throws is retried, and its error leaks no secrets', async () => {
     const failure = await failureOf(
       send(() => {
         throw new Error('https://user:geheim@mail.example is down');
@@ -181,7 +181,7 @@ describe('a function', () => {
   });
 });
 
-test('a worker without notify leaves the notice to others', async () => {
+test('a worker without notify leaves notices to other workers', async () => {
   const failure = await failureOf(send());
   expect(failure).toMatchObject({
     nonRetryable: false,

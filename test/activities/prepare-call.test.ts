@@ -27,7 +27,7 @@ const look = (rest: Partial<Parameters<typeof defineTool>[0]> = {}) =>
 const pinned = toToolDefinition(look());
 const { definition } = config({ tools: [pinned] });
 
-/** Prepares a call of the pinned tool on a worker that has `tool` now. */
+/** Prepares a call of the pinned tool on a worker whose tool is now `tool`. */
 async function prepare(
   tool: ReturnType<typeof look> | null,
   args: unknown = { at: 'x' },
@@ -63,7 +63,7 @@ describe('a pinned tool on a worker with newer code', () => {
       'input, by a further optional field',
       { input: z.object({ at: z.string(), by: z.string().optional() }) },
     ],
-  ])('is called as it was pinned if it has another %s', async (_field, rest) => {
+  ])('is called as pinned if it has another %s', async (_field, rest) => {
     const prepared = await prepare(look(rest));
     expect(prepared).toMatchObject({ ok: true, pinned, value: { at: 'x' } });
   });
@@ -90,7 +90,7 @@ describe('a pinned tool on a worker with newer code', () => {
     });
   });
 
-  test('refuses arguments that were wrong before and are wrong now', async () => {
+  test('refuses arguments that are invalid for both versions', async () => {
     expect(
       await prepare(look({ input: z.object({ where: z.string() }) }), { at: 7 }),
     ).toMatchObject({
@@ -115,7 +115,7 @@ describe('a pinned tool of an MCP server', () => {
     return await findMcpTool(deps, agent as unknown as PinnedAgent, mcpCall);
   };
 
-  test('blocks the run if the worker now gives it another effect, though its server is unchanged', async () => {
+  test('blocks the run if the worker now gives it another effect, even if its server is unchanged', async () => {
     expect(await found({ look: 'read' })).toMatchObject({ ok: true });
     expect(await found({})).toMatchObject({
       ok: false,

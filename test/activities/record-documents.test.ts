@@ -37,7 +37,7 @@ describe('the result of retrieve', () => {
     expect(() => selectDocuments(given, [])).toThrow(message);
   });
 
-  test('is recognized in a later turn, even if it is cut differently then', async () => {
+  test('is recognized in a later turn, even if it is truncated differently then', async () => {
     const large = { text: 'z'.repeat(90_000), id: 'large' };
     const first = await messagesFor(['small', large]);
     expect(first).toHaveLength(2);
@@ -104,7 +104,7 @@ describe('the result of retrieve', () => {
     }
   });
 
-  test('is cut in the history and whole in the store if it is large', async () => {
+  test('is truncated in the history and whole in the store if it is large', async () => {
     const [small, large] = await messagesFor(['s'.repeat(20_000), 'l'.repeat(120_000)]);
     expect(small?.blob).toBeUndefined();
     expect(large?.blob).toEqual({ sha256: sha256Hex('l'.repeat(120_000)), bytes: 120_000 });

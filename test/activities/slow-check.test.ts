@@ -24,7 +24,7 @@ const reply: ModelReply = {
   finish: 'calls',
 };
 
-/** Returns whether the reply was kept before the author's code saw it. */
+/** Returns whether the reply was recorded before the author's code saw it. */
 async function isKept(tool: Tool): Promise<boolean> {
   const memory: AttemptMemory = { reports: [], paid: null, asked: [] };
   const on = {
@@ -38,7 +38,7 @@ async function isKept(tool: Tool): Promise<boolean> {
   return memory.paid !== null;
 }
 
-test('a reply is kept before an approval check can block the process', async () => {
+test('a reply is recorded before an approval check can block the process', async () => {
   expect(await isKept(pay())).toBe(false);
   expect(await isKept(pay({ approval: 'always' }))).toBe(false);
   expect(await isKept(pay({ approval: () => false }))).toBe(true);

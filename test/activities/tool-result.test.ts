@@ -49,7 +49,7 @@ describe('a result', () => {
     });
   });
 
-  test('of a tool that ends the turn is the answer, and an artifact beside it', async () => {
+  test('of a tool that ends the turn is both the answer and an artifact', async () => {
     const serialized = await serializeResult(artifact({ n: 1 }), tool('read'));
     const recorded = await recordResult({ name: 't', ends: true }, serialized, memory());
     expect(recorded).toMatchObject({
@@ -84,7 +84,7 @@ describe('a result', () => {
     expect(recorded.text).toMatch(/^\[no artifact\]\n.*disk full/s);
   });
 
-  test('that ends the turn and does not fit the output of the agent fails a read only', async () => {
+  test('that ends the turn and does not match the agent’s output fails only a read', async () => {
     const warn = (): void => undefined;
     const contract = z.object({ n: z.number().default(1) });
     const read = { name: 't', effect: 'read' } as const;

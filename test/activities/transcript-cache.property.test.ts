@@ -7,7 +7,7 @@ import {
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { chain, FIRST_LINK } from '../../src/core/transcript/transcript.js';
 
-/** What may happen to a worker's memory between two prompts. */
+/** An event in a worker's memory between two prompts. */
 type Move =
   | {
       readonly type: 'step';
@@ -107,7 +107,7 @@ describe('the transcript cache', () => {
     );
   });
 
-  test('evicts the runs used least recently when it is full, with their unplaced results', async () => {
+  test('evicts the least recently used runs when it is full, with their unplaced results', async () => {
     const cache = createTranscriptCache({ maxBytes: 200_000 });
     const user: PromptMessage = { role: 'user', text: 'u'.repeat(20_000) };
     const head = headOf([user]);
@@ -130,7 +130,7 @@ describe('the transcript cache', () => {
     expect(asked).toBe(45);
   });
 
-  test('fetches no message that this worker has made', async () => {
+  test('does not fetch messages that this worker has made', async () => {
     const cache = createTranscriptCache({ maxBytes: 100_000 });
     const user: PromptMessage = { role: 'user', text: 'go' };
     const start = { run: 'r', upTo: 1, head: headOf([user]) };

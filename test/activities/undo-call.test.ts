@@ -101,7 +101,7 @@ describe('undo', () => {
         }),
       },
     ],
-  ])('waits for a yes if %s asks', async (_who, given) => {
+  ])('requires approval if %s asks', async (_who, given) => {
     expect(await undo(given)).toMatchObject({ happened: 'undecided', verdict: { then: 'ask' } });
     expect(undone).toEqual([]);
     const approved = {
@@ -127,7 +127,7 @@ describe('undo', () => {
       ...rest,
     });
 
-  test('that throws is tried again, as often as the tool allows', async () => {
+  test('that throws is retried as often as the tool allows', async () => {
     const tool = failing(new Error('https://user:geheim@rooms.example is down'));
     await expect(undo({ tool, attempt: 1 })).rejects.toThrow('undo of book: https://[redacted]@');
     expect(await undo({ tool, attempt: 2 })).toEqual({
@@ -136,7 +136,7 @@ describe('undo', () => {
     });
   });
 
-  test('that throws a ToolError is not tried again', async () => {
+  test('that throws a ToolError is not retried', async () => {
     const tool = failing(new ToolError('too late'));
     expect(await undo({ tool })).toEqual({
       happened: 'unknown',
@@ -144,7 +144,7 @@ describe('undo', () => {
     });
   });
 
-  test('of a once tool is called at most one time', async () => {
+  test('of a once tool is called at most once', async () => {
     expect(await undo({ tool: failing(new Error('down'), once) })).toMatchObject({
       happened: 'unknown',
     });
@@ -153,7 +153,7 @@ describe('undo', () => {
     expect(undone).toEqual([]);
   });
 
-  test('that takes too long is unknown', async () => {
+  test('that times out has an unknown outcome', async () => {
     const tool = book({ timeout: 10, undo: () => new Promise(() => undefined) });
     expect(await undo({ tool })).toEqual({
       happened: 'unknown',
@@ -161,7 +161,7 @@ describe('undo', () => {
     });
   });
 
-  test('that the worker does not have undoes nothing', async () => {
+  test('does nothing if the worker lacks the tool', async () => {
     const rest = Object.entries(book()).filter(([key]) => key !== 'undo');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the tool without one part
     const tool = Object.fromEntries(rest) as unknown as Tool;
@@ -199,7 +199,7 @@ describe('a rule that denies, right before the execution', () => {
     return await inActivity(() => runTool(deps, { ...input, ...rest }), { attempt });
   };
 
-  test('keeps the tool from being executed', async () => {
+  test('prevents the execution of the tool', async () => {
     for (const tool of [counting(), counting(once)]) {
       const result = await run(tool, [deny]);
       expect(result).toEqual({
@@ -210,7 +210,7 @@ describe('a rule that denies, right before the execution', () => {
     }
   });
 
-  test('counts alone: a rule that asks has been answered', async () => {
+  test('is the only rule that counts: one that asks has been answered', async () => {
     expect(await run(counting(), [ask])).toMatchObject({ ok: true });
     expect(executed).toBe(1);
   });
@@ -223,7 +223,7 @@ describe('a rule that denies, right before the execution', () => {
     expect(executed).toBe(0);
   });
 
-  test('does not concern a probe', async () => {
+  test('does not apply to a probe', async () => {
     expect(await run(counting(), [deny], { find: true })).toMatchObject({ ok: 'not_started' });
   });
 });

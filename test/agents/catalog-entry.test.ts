@@ -29,7 +29,7 @@ const pinned = (of: Agent): AgentDefinition =>
   toAgentDefinition(of, { model: 'm', tools: [...of.tools.tools, engine] });
 const entryOf = (one: Tool) => pinned(agent({ tools: [one] })).tools[0]?.catalog;
 
-describe('the entry of a tool in the catalog', () => {
+describe('the catalog entry of a tool', () => {
   test('is what its author wrote', () => {
     const catalog = { summary: 'Looks', category: 'eyes', actions: ['read', 'search'] };
     expect(entryOf(tool('does more', { catalog }))).toEqual(catalog);
@@ -41,7 +41,7 @@ describe('the entry of a tool in the catalog', () => {
     ['  Looks\n  around!  It is quick.', 'Looks around!'],
     ['Looks around\n\nand around', 'Looks around'],
     ['Übergibt. Überall.', 'Übergibt.'],
-  ])('is made of the description %j', (description, summary) => {
+  ])('is derived from the description %j', (description, summary) => {
     expect(entryOf(tool(description))).toEqual({ summary, category: 'other', actions: ['read'] });
   });
 
@@ -86,7 +86,7 @@ describe('the entry of a tool in the catalog', () => {
 });
 
 describe('an agent with a catalog', () => {
-  test('has no tool by a name of the catalog, and no decide function', () => {
+  test('has no tool with a name of the catalog, and no decide function', () => {
     const taken = tool('x', { name: 'invoke_tool' });
     expect(() => agent({ tools: [taken] })).toThrow(
       /the engine itself uses the name "invoke_tool"; rename/,

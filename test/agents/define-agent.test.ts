@@ -9,7 +9,7 @@ function defineLoosely(changes: Record<string, unknown>): unknown {
 
 const helper = defineAgent({ name: 'helper', instructions: 'x' });
 describe('defineAgent', () => {
-  test('lets a model that must call a tool have only those of its provider', () => {
+  test('accepts a model that must call a tool and has only its provider’s tools', () => {
     const settings = { nativeTools: [{ type: 'web_search' }] };
     expect(defineLoosely({ toolChoice: 'required', settings })).toMatchObject({
       toolChoice: 'required',

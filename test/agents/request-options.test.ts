@@ -18,14 +18,14 @@ function configLoosely(options: Record<string, unknown>): unknown {
 }
 
 describe('rules of an agent', () => {
-  test('are pinned, and none leave the hash as it was', () => {
+  test('are pinned, and no rules leave the hash unchanged', () => {
     const ruled = defineAgent({ ...common, rules: [pay] });
     expect(toAgentDefinition(ruled, { model: 'm', tools: [] }).rules).toEqual([pay]);
     expect(hashOf(defineAgent({ ...common, rules: [] }))).toBe(hashOf(defineAgent(common)));
     expect(hashOf(ruled)).not.toBe(hashOf(defineAgent(common)));
   });
 
-  test('with a fault are refused', () => {
+  test('are refused if one has a fault', () => {
     const options = { ...common, rules: [{ tool: 'x', then: 'perhaps' }] };
     expect(() => Reflect.apply(defineAgent, undefined, [options])).toThrow(
       'agent "a": rules[0].then: expected allow, ask, or deny, got "perhaps"',
@@ -33,7 +33,7 @@ describe('rules of an agent', () => {
   });
 });
 
-test('an agent may ask at a limit', () => {
+test('an agent may ask a person when a limit is reached', () => {
   expect(defineAgent({ ...common, onLimit: 'ask' }).onLimit).toBe('ask');
 });
 
@@ -50,12 +50,12 @@ describe('defineConfig', () => {
     expect(() => configLoosely(options)).toThrow(message);
   });
 
-  test('shows neither an address nor a key in a message', () => {
+  test('does not show addresses or keys in a message', () => {
     const wrong = { url: 'ftp://u:geheim@x.example', secretEnv: 'whsec_geheim/' };
     expect(() => configLoosely({ notify: wrong })).toThrow(/^(?!.*geheim)/s);
   });
 
-  test('takes a function, or an address', () => {
+  test('accepts a function or an address', () => {
     expect(configLoosely({ notify, rules: [pay] })).toMatchObject({ notify, rules: [pay] });
     expect(configLoosely({ notify: () => undefined })).toHaveProperty('notify');
   });
@@ -68,7 +68,7 @@ describe('a worker', () => {
     expect(mergeRequestOptions({}, {})).toEqual({ rules: [] });
   });
 
-  test('refuses rules that are none, wherever they stand', () => {
+  test('refuses malformed rules, wherever they are', () => {
     const rules = [{ tool: 'x', then: 'no' }];
     for (const given of [[{ rules }, {}] as const, [{}, { rules }] as const]) {
       expect(() => Reflect.apply(mergeRequestOptions, undefined, given)).toThrow(
@@ -81,7 +81,7 @@ describe('a worker', () => {
     [true, true, true],
     [true, false, false],
     [false, true, false],
-  ])('lets decide if both functions allow it: %s and %s', async (first, second, allowed) => {
+  ])('allows a decision if both functions allow it: %s and %s', async (first, second, allowed) => {
     const merged = mergeRequestOptions({ mayDecide: () => first }, { mayDecide: () => second });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the functions read no arguments
     expect(await merged.mayDecide?.({} as never, {} as never)).toBe(allowed);
@@ -96,7 +96,7 @@ describe('a worker', () => {
     expect(() => openRequests({ notify }, env)).toThrow(message);
   });
 
-  test('reads the key, and knows it as a secret', () => {
+  test('reads the key, and treats it as a secret', () => {
     const env = { HOOK: `whsec_${KEY.toString('base64')}` };
     expect(openRequests({ notify }, env).notify).toEqual({ url: notify.url, key: KEY });
     expect(collectSecretNames({ agents: [], notify })).toContain('HOOK');

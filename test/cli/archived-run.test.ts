@@ -64,7 +64,7 @@ async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Pro
   }
 }
 
-test('the MCP server reads its own runs from the archive, and no other server’s', async () => {
+test('the MCP server reads its own archived runs, and no other server’s', async () => {
   for (const answers of [
     await askServer({ allRuns: false }, OWNER),
     await askServer({ allRuns: true }, 'another'),
@@ -78,7 +78,7 @@ test('the MCP server reads its own runs from the archive, and no other server’
   expect(foreign.map(({ isError }) => isError)).toEqual([true, true]);
 });
 
-test('the drawing of a run comes from the archive', async () => {
+test('a run is drawn from the archive', async () => {
   const place = {
     address: inject('temporalAddress'),
     home: rig.home,

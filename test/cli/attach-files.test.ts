@@ -57,7 +57,7 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** Runs a command on the queue of the worker, with the blob store that the worker reads. */
+/** Runs a command on the worker's queue, with the worker's blob store. */
 async function perdure(...args: readonly string[]) {
   const place = ['--address', inject('temporalAddress'), '--task-queue', rig.taskQueue];
   return await command.here([...args, ...place], { env: { PERDURE_HOME: rig.home } }).ended;
@@ -66,7 +66,7 @@ async function perdure(...args: readonly string[]) {
 const lastContent = () => stub.requests.at(-1)?.messages.at(-1)?.content;
 
 describe('--attach', () => {
-  test('sends an image and a file with the message, and others with send', async () => {
+  test('sends an image and a file with the first message, and others with send', async () => {
     stub.script(reply.text('a picture and a paper'), reply.text('the same'));
     const id = 'attach-two';
     const given = ['--attach', 'a.png', '--attach', 'b.pdf'];
@@ -193,7 +193,7 @@ describe('--arg', () => {
 });
 
 describe('--prompt', () => {
-  test('starts a run with a prompt, and sends one to it', async () => {
+  test('starts a run with a prompt, and sends another one to it', async () => {
     stub.script(reply.text('begun'), reply.text('reported'));
     const ofInstructions = ['--arg', 'language=French', '--arg', 'times:=3'];
     const prompt = ['--prompt', 'report', '--arg', 'topic=Rome'];
@@ -232,7 +232,7 @@ describe('--prompt', () => {
     await perdure('close', id);
   });
 
-  test('needs its arguments', async () => {
+  test('requires the arguments of the prompt', async () => {
     const { code, stderr } = await perdure('run', 'reporter', '--prompt', 'hello', '--arg', 'a=1');
     expect(stderr).toContain('args.a: expected an argument of prompt "hello" (it has none)');
     expect(code).toBe(1);

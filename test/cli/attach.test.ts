@@ -31,7 +31,7 @@ function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
   return {
-    /** In a process of its own, in this folder. */
+    /** In a separate process, in this folder. */
     start: (args: readonly string[], cwd = command.folder) =>
       command.start([...args, ...place], { cwd, env }),
     perdure: (...args: readonly string[]) => command.here([...args, ...place], { env }),
@@ -127,7 +127,7 @@ describe('attach', () => {
   });
 });
 
-describe('two runs at once without another worker', () => {
+describe('two concurrent runs without another worker', () => {
   test('both end', async () => {
     const { start } = lonelyPlace();
     const ids = ['par-one', 'par-two'];
@@ -146,7 +146,7 @@ describe('two runs at once without another worker', () => {
     expect(ends.map(({ code }) => code)).toEqual([0, 0]);
   });
 
-  test('one hosts a worker when the other, whose worker it used, has ended', async () => {
+  test('are both hosted when the one whose worker the other used has ended', async () => {
     const { start } = lonelyPlace();
     stub.scriptFor('first', reply.text('one', { holdBeforeHeaders: 'first' }));
     stub.scriptFor(

@@ -109,7 +109,7 @@ async function orphan(): Promise<string> {
 }
 
 describe('pause and resume', () => {
-  test('let calls in flight end, and keep messages until the run resumes', async () => {
+  test('let calls in flight end, and defer messages until the run resumes', async () => {
     const { id, gate } = await held();
     const paused = await does(pause, { id }, { json: true });
     expect(JSON.parse(paused.stdout)).toEqual({ id, paused: true, wasPaused: false });
@@ -136,7 +136,7 @@ describe('pause and resume', () => {
     expect(resumed.stderr).toContain(`Run ${id} resumes.`);
     const place = ['--address', address, '--task-queue', rig.taskQueue];
     const follower = command.here(['attach', id, ...place]);
-    await follower.says(`run ${id}`);
+    await follower.prints(`run ${id}`);
     gates.get(later)?.barrier.release();
     const end = await follower.ended;
     expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: `re: ${later}\n` });
@@ -155,7 +155,7 @@ describe('cancel --turn', () => {
     await expect(none).rejects.toThrow('no turn is under way');
   });
 
-  test('with --no-wait only requests the cancellation', async () => {
+  test('with --no-wait requests the cancellation and returns', async () => {
     const { handle, id } = await held();
     const end = await does(cancel, { id, turn: true, wait: false }, { json: true });
     expect(JSON.parse(end.stdout)).toMatchObject({ turn: 1, reason: 'cancel_requested' });
@@ -165,7 +165,7 @@ describe('cancel --turn', () => {
 });
 
 describe('close', () => {
-  test('ends a waiting run, and lets a working run end by itself', async () => {
+  test('ends a waiting run at once, and a busy run after its current turn', async () => {
     const waiting = await idle();
     const ended = await does(close, { id: waiting.id }, { json: true });
     expect(JSON.parse(ended.stdout)).toEqual({ id: waiting.id, closing: true, ended: true });
@@ -187,7 +187,7 @@ describe('limits', () => {
   const of = async (options: LimitsOptions, json = true): Promise<CommandOutput> =>
     await does(limits, options, { json });
 
-  test('are shown, and replaced one by one for each turn or for the whole run', async () => {
+  test('are shown, and can be replaced one by one, per turn or for the whole run', async () => {
     const { id } = await idle();
     const shown = await of({ id }, false);
     expect(shown.stdout.split('\n')).toEqual([
@@ -231,7 +231,7 @@ describe('limits', () => {
   });
 });
 
-describe('the reason that a run waits', () => {
+describe('the reason why a run waits', () => {
   test('is shown: a message, or a time', async () => {
     const { id } = await idle();
     const shown = (await does(status, { id })).stdout;
@@ -254,7 +254,7 @@ describe('the reason that a run waits', () => {
 });
 
 describe('without a worker', () => {
-  test('a decision is refused at once, with the commands that start a worker', async () => {
+  test('refuses a decision at once, with the commands that start a worker', async () => {
     const id = await orphan();
     const wanted = [
       () => does(pause, { id }),
@@ -267,7 +267,7 @@ describe('without a worker', () => {
     await rig.client.workflow.getHandle(id).terminate();
   });
 
-  test('a message is recorded for a later worker, and the command names how to start one', async () => {
+  test('records a message for a later worker, and names the command that starts one', async () => {
     const id = `recorded-${randomUUID()}`;
     const taskQueue = `nobody-${randomUUID()}`;
     const args = [{ agent: 'a', open: true }];
@@ -298,7 +298,7 @@ test.each([
   expect(end.code).toBe(2);
 });
 
-test('an unknown id ends with exit code 1, and cannot move the cursor', async () => {
+test('an unknown id exits with code 1, and cannot move the cursor', async () => {
   const place = ['--address', address, '--task-queue', rig.taskQueue];
   for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {
     const [name = '', ...flags] = words;

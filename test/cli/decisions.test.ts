@@ -85,7 +85,7 @@ async function orphan(): Promise<{ id: string; taskQueue: string; handle: Workfl
 const CALL = 'call_1_1_0';
 
 describe('resolve', () => {
-  test('passes the result to the run, names how to follow it, and is refused the second time', async () => {
+  test('passes the result to the run, names the command to follow it, and is refused the second time', async () => {
     const handle = await started('pay', 'waiting_decision');
     const id = handle.workflowId;
     const given = { id, call: CALL, as: 'happened', result: { receipt: 7 } } as const;
@@ -119,7 +119,7 @@ describe('resolve', () => {
     );
   });
 
-  test('knows without a worker that the run has no such request', async () => {
+  test('reports even without a worker that the run has no such request', async () => {
     const { id, handle } = await orphan();
     const asked = decide(resolve, { id, call: CALL, as: 'retry' });
     await expect(asked).rejects.toThrow('it has no open request');
@@ -140,7 +140,7 @@ describe('resume', () => {
     expect((await rig.end(handle)).outcome.answer).toBe('at last');
   });
 
-  test('does not decide for a person', async () => {
+  test('does not make a decision for a person', async () => {
     const handle = await started('pay', 'waiting_decision');
     const id = handle.workflowId;
     await expect(decide(resume, { id })).rejects.toThrow('request r1 (outcome_unknown) waits');
@@ -183,14 +183,14 @@ describe('cancel', () => {
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 
-  test('with --no-wait only asks', async () => {
+  test('with --no-wait requests the cancellation and returns', async () => {
     const handle = await started('hold', 'working');
     const { stdout, stderr } = await decide(cancel, { id: handle.workflowId, wait: false });
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'Cancellation requested.' });
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 
-  test('knows an id that nobody has', async () => {
+  test('reports an unknown id', async () => {
     await expect(decide(cancel, { id: 'nobody', wait: true })).rejects.toThrow('no run "nobody"');
   });
 });

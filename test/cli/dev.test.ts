@@ -28,8 +28,8 @@ function dev(cwd: string): RunningCommand {
 }
 
 /** Returns the process id of the last worker that `dev` started. */
-function workerPid(said: string): number {
-  return Number([...said.matchAll(/^Worker (\d+)@/gm)].at(-1)?.[1]);
+function workerPid(output: string): number {
+  return Number([...output.matchAll(/^Worker (\d+)@/gm)].at(-1)?.[1]);
 }
 
 function isAlive(pid: number): boolean {
@@ -42,25 +42,25 @@ function isAlive(pid: number): boolean {
 }
 
 describe('dev', () => {
-  test('restarts the worker when code changes, waits after a mistake, and leaves nothing behind', async () => {
+  test('restarts the worker when code changes, waits after an error, and leaves no process behind', async () => {
     const folder = await devFolder('first');
     const running = dev(folder);
-    await running.says(
+    await running.prints(
       'The worker restarts when perdure.config.ts, or a file that it imports, changes',
     );
-    await running.says('with 1 agent: first');
+    await running.prints('with 1 agent: first');
     await writeFile(join(folder, 'notes.ts'), 'export {};\n');
-    // Longer than the moment after which a change counts.
+    // Longer than the delay after which a change counts.
     await command.start(['--help']).ended;
     await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
-    await running.says('perdure.config.ts has changed.');
-    await running.says('with 1 agent: second');
+    await running.prints('perdure.config.ts has changed.');
+    await running.prints('with 1 agent: second');
     await writeFile(join(folder, 'prompts', 'greet.ts'), 'export const instructions = ;\n');
-    await running.says('Unexpected token');
-    await running.says('Waiting for a change');
+    await running.prints('Unexpected token');
+    await running.prints('Waiting for a change');
     await writeFile(join(folder, 'perdure.config.ts'), configOf('third'));
     await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'hi';\n`);
-    await running.says('with 1 agent: third');
+    await running.prints('with 1 agent: third');
     running.child.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(0);
@@ -69,19 +69,19 @@ describe('dev', () => {
     expect(isAlive(workerPid(stderr))).toBe(false);
   });
 
-  test('never loads a configuration that appears while it runs, and notes it', async () => {
+  test('never loads a configuration that appears while it runs, and prints a note', async () => {
     const folder = await mkdtemp(join(command.folder, 'dev-'));
     const running = dev(folder);
-    await running.says('with 1 agent: files');
-    const first = workerPid(running.said());
+    await running.prints('with 1 agent: files');
+    const first = workerPid(running.stderr());
     // A model could have written this.
     const trap = "import { writeFileSync } from 'node:fs';\nwriteFileSync('executed', '');\n";
     await writeFile(join(folder, 'perdure.config.ts'), `${trap}${configOf('intruder')}`);
-    await running.says('perdure.config.ts has appeared and is not loaded');
+    await running.prints('perdure.config.ts has appeared and is not loaded');
     // The next worker does not load it either.
     process.kill(first, 'SIGKILL');
-    await running.says('and restarts');
-    await running.says('with 1 agent: files', 2);
+    await running.prints('and restarts');
+    await running.prints('with 1 agent: files', 2);
     running.child.kill('SIGINT');
     const { stderr } = await running.ended;
     expect(workerPid(stderr)).not.toBe(first);
@@ -91,9 +91,9 @@ describe('dev', () => {
 
   test('ends its worker when it is killed', async () => {
     const running = dev(await devFolder('orphan'));
-    await running.says('with 1 agent: orphan');
+    await running.prints('with 1 agent: orphan');
     running.child.kill('SIGKILL');
-    // The worker shares the output, which closes only when both have ended.
+    // The worker shares the output stream, which closes only when both processes have ended.
     const { stderr } = await running.ended;
     expect(stderr).toContain('The worker stops');
   });

@@ -10,7 +10,7 @@ import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { untilPolls } from '../support/until-polls.js';
+import { waitUntilPolling } from '../support/wait-until-polling.js';
 
 const address = inject('temporalAddress');
 const FAR_KEY = `sk-${randomUUID()}`;
@@ -39,7 +39,7 @@ async function serve(taskQueue: string, ...names: readonly string[]) {
   const agents = names.map((name) => defineAgent({ name, instructions: 'x', model: 'm' }));
   const models = { m: scriptedModel([replyText('hi')]) };
   const worker = await rig.worker(agents, { taskQueue, models });
-  await untilPolls(rig.client, { taskQueue, identity: worker.identity });
+  await waitUntilPolling(rig.client, { taskQueue, identity: worker.identity });
   return worker;
 }
 
@@ -56,7 +56,7 @@ async function examined(taskQueue: string, { model = true, home = rig.home } = {
 }
 
 describe('the model', () => {
-  test('is asked for one token; if it answers and workers have the agents, everything is present', async () => {
+  test('is called for one token; if it answers and workers have the agents, doctor reports no problems', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
     stub.script(reply.text('Yes'));
@@ -69,7 +69,7 @@ describe('the model', () => {
       headers: { authorization: `Bearer ${FAR_KEY}` },
       body: { model: 'big', max_completion_tokens: 1 },
     });
-    // Runs of other tests may have lost their workers, which is a note.
+    // Runs of other tests may have lost their workers, which causes a note.
     const others = Object.values(of).filter(({ name }) => name !== 'task queues');
     expect(others.filter(({ level }) => level !== 'ok')).toEqual([]);
     const stderr = expect.stringMatching(
@@ -78,7 +78,7 @@ describe('the model', () => {
     expect(rest).toEqual({ code: 0, ok: true, unchecked: [], stderr });
   });
 
-  test('that refuses the key is a problem that names the variable', async () => {
+  test('that rejects the key is a problem that names the variable', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
     stub.script(reply.error(401, { message: `no such key ${FAR_KEY}` }));
@@ -93,7 +93,7 @@ describe('the model', () => {
     expect(rest).toEqual({ code: 1, ok: false, unchecked: [], stderr: '1 problem.' });
   });
 
-  test('is not asked with --no-model, and the conclusion says so', async () => {
+  test('is not called with --no-model, and the conclusion says so', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
     const before = stub.requestCount;
@@ -105,11 +105,11 @@ describe('the model', () => {
 });
 
 describe('the workers', () => {
-  test('one of two that lacks an agent is a problem that names both', async () => {
+  test('are a problem if one of two lacks an agent, and both are named', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
     const lacking = await serve(taskQueue, 'desk', 'other');
-    // Both are workers of this process and have one identity, so a probe may meet either of them.
+    // Both are workers of this process with the same identity, so a probe may reach either of them.
     stub.answer(() => reply.text('Yes'));
     const { of, code, ok } = await vi.waitFor(
       async () => {
@@ -126,7 +126,7 @@ describe('the workers', () => {
     });
   });
 
-  test('that do not exist were not asked', async () => {
+  test('are reported as not probed if there are none', async () => {
     stub.answer(() => reply.text('Yes'));
     const { of, ...rest } = await examined(`asks-${randomUUID()}`);
     expect(of['worker agents']?.text).toMatch(/^not checked: no worker on task queue "asks-/);

@@ -16,7 +16,7 @@ import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
-/** A namespace for this file alone, without the runs of other tests. */
+/** A namespace for this file only, without the runs of other tests. */
 const namespace = `routing-${randomUUID()}`;
 const agent = defineAgent({ name: 'files', instructions: 'x', model: 'm' });
 let connection: Connection;
@@ -89,7 +89,7 @@ describe('runs and builds', () => {
     const build = async (id: string): Promise<RunningCommand> => {
       const args = ['worker', '--deployment', name, '--build-id', id, ...place];
       const started = command.start(args, { env: { OPENAI_BASE_URL: stub.baseUrl } });
-      await started.says(': current');
+      await started.prints(': current');
       return started;
     };
     stub.answer((request) =>
@@ -165,7 +165,7 @@ describe('queues and workers', () => {
     const name = `agents-${randomUUID()}`;
     const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
     const gone = command.start(['worker', '--deployment', name, '--build-id', 'gone', ...place]);
-    await gone.says(': current');
+    await gone.prints(': current');
     await worker(taskQueue, { name, promote: false });
     gone.child.kill('SIGKILL');
     await gone.ended;

@@ -40,7 +40,7 @@ async function storeFinding(
   return findings.find(({ name }) => name === 'store');
 }
 
-test('a store on S3 is written and read, and each fault named with its fix', async () => {
+test('doctor writes to and reads from an S3 store, and names each error with its fix', async () => {
   expect(await storeFinding(undefined)).toBeUndefined();
   expect(await storeFinding(`s3://${s3.bucket}/p`)).toMatchObject({
     level: 'ok',

@@ -81,18 +81,18 @@ describe('with a running server', () => {
       text: expect.stringContaining(`1 worker on task queue "${rig.taskQueue}": ${process.pid}@`),
     });
     expect(of['versions']?.text).toMatch(/^perdure \d.*, Node \d.*, Temporal SDK 1\.\d+\.\d+$/);
-    // The CLI is the embedded server, which is not in use.
+    // The CLI is that of the embedded server, which is not in use.
     expect(of['temporal cli']).toBeUndefined();
   });
 
-  test('the text output shows the same, with each fix below', async () => {
+  test('the text output shows the same, with each fix below its problem', async () => {
     const { stdout, stderr, code } = await ask({ address });
     expect(stdout).toMatch(/^ok {6}server {12}127/m);
     expect(stdout).toMatch(/^note {4}agent files {7}the demo model: .*not an LLM$/m);
     expect(stdout).toMatch(/^ +→ to use an LLM: set OPENAI_API_KEY/m);
     expect({ code, stderr }).toEqual({
       code: 0,
-      // Other tests may have left runs whose queues are noted, too.
+      // Other tests may have left runs, whose queues are noted too.
       stderr: expect.stringMatching(/^No problem found; \d notes?\.$/),
     });
   });
@@ -207,7 +207,7 @@ describe('without a server', () => {
     expect(found.of['temporal cli']?.text).toContain(`${program} is version 2.3.4 and is not used`);
   });
 
-  test('a path of PERDURE_HOME that is open to others is a problem, with the command that restricts it', async () => {
+  test('a folder in the path of PERDURE_HOME that is open to others is a problem, with the command that restricts it', async () => {
     const home = join(rig.home, 'open');
     await mkdir(join(home, 'archive'), { recursive: true });
     await chmod(home, 0o755);
@@ -240,7 +240,7 @@ describe('without a server', () => {
     });
   });
 
-  test('a missing program is noted, with the download that `run` makes', async () => {
+  test('a missing program is noted, with the download that `run` performs', async () => {
     const empty = join(rig.home, 'empty');
     const env = { TEMPORAL_CLI_PATH: '', PATH: empty, HOME: empty, XDG_CACHE_HOME: empty };
     const { code, of } = await examined({ home: join(rig.home, 'fresh'), env });
@@ -265,7 +265,7 @@ describe('the models', () => {
     expect(code).toBe(1);
   });
 
-  test('a key is reported as present and never shown, nor are the secrets in a URL', async () => {
+  test('a key is reported as present and never shown, and neither are the secrets in a URL', async () => {
     const env = {
       OPENAI_API_KEY: KEY,
       OPENAI_BASE_URL: `https://me:${KEY}@models.example/v1?key=${KEY}`,
@@ -326,7 +326,7 @@ describe('the models', () => {
     });
   });
 
-  test('a model server of this machine is found', async ({ skip }) => {
+  test('a model server on this machine is found', async ({ skip }) => {
     const server = createServer((_, response) => response.end('{"data":[]}'));
     // The port of vLLM. The test is skipped if another program uses it.
     const free = await new Promise<boolean>((done) => {

@@ -70,7 +70,7 @@ async function replayed(...files: string[]) {
 }
 
 describe('an exported history', () => {
-  test("is what Temporal's own tool writes, to stdout and to a file", async () => {
+  test("is identical to that of Temporal's own CLI, on stdout and in a file", async () => {
     const place = { address, home: rig.home, taskQueue: rig.taskQueue };
     const { stdout, code } = await runInProcess(exportRun, { id: handle.workflowId }, place);
     const show = ['workflow', 'show', '--workflow-id', handle.workflowId, '--output', 'json'];
@@ -85,7 +85,7 @@ describe('an exported history', () => {
     expect([code, toFile.code]).toEqual([0, 0]);
   });
 
-  test('is refused for a file that cannot be written', async () => {
+  test('is refused if the file is not writable', async () => {
     const out = join(rig.home, 'nowhere', 'x.json');
     const asked = runInProcess(
       exportRun,
@@ -95,7 +95,7 @@ describe('an exported history', () => {
     await expect(asked).rejects.toThrow(`--out: expected a writable file, got ${out}`);
   });
 
-  test('replays offline, as does one that ends in the middle of the run', async () => {
+  test('replays offline, even if it ends in the middle of the run', async () => {
     const half = await tampered(({ events }) => events.splice(9));
     const { code, rows } = await replayed(file, half);
     expect(rows).toMatchObject([
@@ -146,7 +146,7 @@ describe('a file that is not a history', () => {
     ],
     ['nothing as an event', '{"events":[null]}', 'its events cannot be read'],
     [
-      "somebody else's run",
+      "another project's run",
       '{"events":[{"eventId":"1","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_STARTED",' +
         '"workflowExecutionStartedEventAttributes":{"workflowType":{"name":"theirs"}}}]}',
       'it is the history of a workflow of type "theirs"',

@@ -38,13 +38,13 @@ describe('the command fork', () => {
     expect(status.stdout).toMatch(
       new RegExp(`forked +from ${source}, with its messages before #1`),
     );
-    const told = await perdure('transcript', id);
-    expect(told.stdout.match(/^#.*?(?= ·)/gm)).toEqual([
+    const output = await perdure('transcript', id);
+    expect(output.stdout.match(/^#.*?(?= ·)/gm)).toEqual([
       '#0 user (unverified:os-user:' + userInfo().username + ')',
       '#1 user (unverified:os-user:' + userInfo().username + ')',
       '#2 model',
     ]);
-    expect(told.stderr).toContain(`The messages before #1 are those of run ${source}`);
+    expect(output.stderr).toContain(`The messages before #1 are those of run ${source}`);
 
     const taken = await perdure('fork', source, 'x', '--id', id);
     expect(taken.code).toBe(2);

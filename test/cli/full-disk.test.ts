@@ -65,7 +65,7 @@ describe.runIf(mounted)('on a full disk', () => {
         ({ stderr }) => stderr,
         (error: Error) => `${error.name}: ${error.message}`,
       );
-    // The server may end at any moment, so also while it is asked.
+    // The server may exit at any moment, including during a query.
     await vi.waitFor(
       async () =>
         expect(await say()).toMatch(
@@ -79,12 +79,14 @@ describe.runIf(mounted)('on a full disk', () => {
     const { code, stdout } = await runInProcess(doctor, { model: true }, place);
     expect(code).toBe(1);
     expect(stdout).toContain('; the disk is full (0 B left)');
-    // On a full disk the server may have ended.
+    // On a full disk, the server may have exited.
     expect(stdout).toMatch(/embedded (?:one )?in/);
   });
 
   test('run is refused before anything is sent', async () => {
-    const said = runInProcess(run, { agent: 'files', message: ['hi'], wait: true }, place);
-    await expect(said).rejects.toThrow(`PERDURE_HOME ${home} cannot be written: the disk is full`);
+    const started = runInProcess(run, { agent: 'files', message: ['hi'], wait: true }, place);
+    await expect(started).rejects.toThrow(
+      `PERDURE_HOME ${home} cannot be written: the disk is full`,
+    );
   });
 });

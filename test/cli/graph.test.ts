@@ -63,7 +63,7 @@ async function refusal(options: GraphOptions): Promise<string> {
 }
 
 describe('graph NAME', () => {
-  test('prints the built-in loop of an agent, without the tools of the engine', async () => {
+  test("prints the built-in loop of an agent, without the engine's own tools", async () => {
     const { code, stdout, stderr } = await draw({ name: 'desk' });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n').slice(0, 6)).toEqual([
@@ -80,7 +80,7 @@ describe('graph NAME', () => {
     expect((await draw({ name: 'below' })).stdout).toContain('n0 -->|"text"| finish');
   });
 
-  test('prints a graph, and in JSON its definition and its drawing as well', async () => {
+  test('prints a graph, and with JSON also its definition and its drawing', async () => {
     const { stdout } = await draw({ name: 'mail' });
     expect(stdout).toContain('  n1{"sort<br/>choose"}');
     const printed = await draw({ name: 'mail' }, true);
@@ -98,13 +98,13 @@ describe('graph NAME', () => {
     expect(loop).toMatchObject({ agent: 'desk', definition: null });
   });
 
-  test('says that the tools of MCP servers are not known before a run', async () => {
+  test('says that the tools of MCP servers are unknown before a run', async () => {
     const { stderr, stdout } = await draw({ name: 'far' });
     expect(stderr).toContain('tools of MCP servers are not shown');
     expect(stdout).toContain('n0{{"decide<br/>model"}}');
   });
 
-  test('refuses an unknown name, both, and neither', async () => {
+  test('refuses an unknown name, a name with --run, and neither of them', async () => {
     expect(await refusal({ name: 'dsk' })).toMatch(
       /^name: expected an agent or a graph of the configuration, got "dsk"; use one of: desk, /,
     );
@@ -115,7 +115,7 @@ describe('graph NAME', () => {
 });
 
 describe('graph --run ID', () => {
-  test('prints the loop of a run of an agent, which has no graph, without a worker', async () => {
+  test('prints the built-in loop for a run whose agent has no graph, without a worker', async () => {
     const look = defineTool({
       name: 'look',
       description: 'looks',
@@ -129,7 +129,7 @@ describe('graph --run ID', () => {
     const { handle } = await rig.run({ agent: 'a', message: 'go' });
     const run = handle.workflowId;
     expect(await handle.query(graphQuery)).toBe(null);
-    // The worker has begun this run, and it looks for its agent.
+    // The worker has begun this run, and looks for its agent.
     const lost = await rig.start({ agent: 'nowhere', message: 'go' });
     await lost.query(statusQuery);
     await expect(draw({ run: lost.workflowId })).rejects.toThrow('has no graph yet');
@@ -142,7 +142,7 @@ describe('graph --run ID', () => {
     expect(json).toMatchObject({ agent: 'a', run, definition: null, state: null, mermaid: stdout });
   });
 
-  test('says so if no worker has loaded the agent, or if there is no such run', async () => {
+  test('reports that no worker has loaded the agent, or that the run does not exist', async () => {
     const handle = await rig.client.workflow.start('agent', {
       // A queue that no worker has ever polled.
       taskQueue: `none-${randomUUID()}`,

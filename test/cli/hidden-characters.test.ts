@@ -168,7 +168,7 @@ const COMMANDS: readonly (() => readonly string[])[] = [
 const RAW = /(?![\n\t])[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\u{e0000}-\u{e01ef}]/u;
 
 describe('the output of every command', () => {
-  test('shows hidden characters of foreign texts, in JSON as escapes of the same value', async () => {
+  test('shows hidden characters of untrusted texts, in JSON as escapes of the same value', async () => {
     let shown = 0;
     for (const args of COMMANDS.map((each) => each())) {
       for (const json of [false, true]) {
@@ -183,7 +183,7 @@ describe('the output of every command', () => {
     expect(shown).toBeGreaterThan(COMMANDS.length);
   });
 
-  test('keeps the value in JSON, also in an exported history', async () => {
+  test('preserves the value in JSON, including an exported history', async () => {
     const status = JSON.parse((await perdure('status', id, '--json')).stdout);
     expect(status).toMatchObject({ id, outcome: { answer: `done ${HOSTILE}` } });
     const { messages } = JSON.parse((await perdure('transcript', id, '--json')).stdout);
@@ -194,7 +194,7 @@ describe('the output of every command', () => {
     expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(id).slice(1, -1));
   });
 
-  test('keeps our own colors and no others', () => {
+  test('preserves our own colors and no others', () => {
     const paint = palette(true);
     const line = `${paint.red('a')}${paint.dim('b')} \u001b[8m\u001b]0;t\u0007`;
     expect(escapeHidden(line, true)).toBe(
@@ -203,7 +203,7 @@ describe('the output of every command', () => {
     expect(escapeHidden(paint.red('a'), false)).toBe('\\u001b[31ma\\u001b[39m');
   });
 
-  test('is visible in the text for MCP clients, and exact in their structured content', () => {
+  test('shows them in the text for MCP clients, and has the exact value in their structured content', () => {
     const { content, structuredContent } = toolResult({ id: HOSTILE, output: { a: HOSTILE } });
     expect(countHidden(JSON.stringify(content))).toBe(0);
     expect(structuredContent).toEqual({ id: HOSTILE, output: { a: HOSTILE } });

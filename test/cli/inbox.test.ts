@@ -52,7 +52,7 @@ async function perdure<Options>(
   return await runInProcess(command, options, { ...place, ...how });
 }
 
-/** Starts a run, and returns it with its request's digest when it waits. */
+/** Starts a run, and returns it with its request's digest once it waits. */
 async function waiting(message: string) {
   const handle = await rig.start({ agent: AGENT, message });
   const digest = await vi.waitFor(
@@ -70,7 +70,7 @@ async function waiting(message: string) {
 const WITHIN = { timeout: 20_000, interval: 100 };
 
 describe('the inbox', () => {
-  test('lists requests for people, and as one array for programs', async () => {
+  test('lists requests for people, and prints one JSON array for programs', async () => {
     const { handle, id, digest } = await waiting('x\u202ey');
     await vi.waitFor(async () => {
       const { stdout } = await perdure(inbox, { agent: AGENT }, { json: true });
@@ -146,7 +146,7 @@ describe('a decision', () => {
     expect((await rig.end(two.handle)).outcome.answer).toContain('paid by hand');
   });
 
-  test('is refused with the reason of the run', async () => {
+  test("is refused with the run's reason", async () => {
     const { handle, id, digest } = await waiting('Cairo');
     const refused = perdure(approve, { id, request: 'r1', digest, grant: 'same', by: 'x' });
     await refused;

@@ -38,7 +38,7 @@ describe('init', () => {
     );
   });
 
-  test('the configuration works, and commands find a run on its queue whatever is configured', async () => {
+  test('writes a working configuration, and commands find a run on its queue whatever is configured', async () => {
     const folder = await projectFolder();
     const { taskQueue, agent } = written(await perdure(folder, 'init', '--json'));
     const id = `init-${randomUUID()}`;

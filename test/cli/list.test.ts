@@ -33,7 +33,7 @@ const model: Model = {
   },
 };
 
-/** Starts four runs and brings each into another state. */
+/** Starts four runs and brings each into a different state. */
 async function fourRuns(client: Client, prefix: string): Promise<void> {
   const start = async (suffix: string, message: unknown) =>
     await client.workflow.start('agent', {
@@ -83,7 +83,7 @@ async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<r
   return page.rows;
 }
 
-/** Keys the rows by the last part of their id. */
+/** Indexes the rows by the last part of their id. */
 function states(found: readonly RunRow[]): Record<string, unknown> {
   return Object.fromEntries(
     found.map(({ id, agent: who, status, reason, closedAt }) => [
@@ -100,7 +100,7 @@ const EXPECTED = {
   terminated: { agent: name, status: 'done', reason: 'terminated', open: false },
 };
 
-describe('where the namespace has the search attributes', () => {
+describe('with the search attributes in the namespace', () => {
   const prefix = `list-${randomUUID()}`;
   beforeAll(async () => await fourRuns(rig.client, prefix));
 
@@ -127,7 +127,7 @@ describe('where the namespace has the search attributes', () => {
     ['completed', ['done']],
     ['failed', ['refused', 'terminated']],
     ['stopped', []],
-  ])('--status %s leaves %j', async (status, left) => {
+  ])('--status %s lists %j', async (status, left) => {
     expect(Object.keys(states(await rows({ agent: name, status }))).toSorted()).toEqual(left);
   });
 
@@ -148,7 +148,7 @@ describe('where the namespace has the search attributes', () => {
     );
   });
 
-  test('the filters of the server and those of the client can be combined', async () => {
+  test('filters of the server and of the client can be combined', async () => {
     const all = { agent: name, status: 'done', since: '1h', idPrefix: `${prefix}-` };
     expect(Object.keys(states(await rows(all))).toSorted()).toEqual([
       'done',
@@ -191,7 +191,7 @@ function localTime(iso: string): string {
   return new Date(iso).toLocaleString('sv-SE');
 }
 
-describe('where the namespace lacks them', () => {
+describe('without the search attributes', () => {
   const namespace = `bare-${randomUUID()}`;
 
   test('the rows are the same, read from the histories', async () => {
@@ -217,7 +217,7 @@ describe('where the namespace lacks them', () => {
   });
 });
 
-describe('an invalid list', () => {
+describe('an invalid list command', () => {
   test.each([
     [{ limit: 0 }, '--limit: expected a whole number from 1, got 0'],
     [{ status: 'odd' }, '--status: expected one of working, waiting_message'],

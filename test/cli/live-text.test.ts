@@ -38,7 +38,7 @@ const HOSTILE =
 const OBEYED = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
 
 describe('a reply in progress', () => {
-  test('is shown as its marked last lines until it is recorded or void', () => {
+  test('is shown as its last lines, marked, until it is recorded or discarded', () => {
     const liveText = createLiveText(paint);
     for (const text of ['one\ntwo\nth', 'ree\nfour\nfive\nsix\nseven ', 'and more']) {
       expect(liveText.add(delta('text', text))).toBe(true);
@@ -146,8 +146,8 @@ describe.skipIf(!existsSync(SCRIPT))(
       );
       let shown = '';
       const seen = new Promise<void>((resolve) => {
-        child.stdout.setEncoding('utf8').on('data', (said: string) => {
-          shown += said;
+        child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+          shown += chunk;
           if (shown.includes('Look: a\\u001b]52;c;')) resolve();
         });
       });

@@ -64,12 +64,12 @@ export const tool = defineTool({
 `;
 
 describe('a configuration', () => {
-  test('in TypeScript is loaded where nothing is installed, and shares our classes', async () => {
+  test('in TypeScript is loaded even if nothing is installed, and shares our classes', async () => {
     const folder = await folderWith({ 'perdure.config.ts': CONFIG, 'tools/greet.ts': TOOL });
     const { agents } = await load(folder);
     const tool = agents[0]?.tools.tools[0];
     expect(agents.map(({ name }) => name)).toEqual(['greeter']);
-    // A second copy of the class would make every ToolError an ordinary error.
+    // A second copy of the class would turn every ToolError into an ordinary error.
     await expect(tool?.execute({ who: 'Ann' }, {} as never)).rejects.toThrow(ToolError);
     await expect(tool?.execute({ who: 'Ann' }, {} as never)).rejects.toThrow('Ann x status');
   });
@@ -81,7 +81,7 @@ describe('a configuration', () => {
     expect(await load(folder)).toEqual({ agents: [], taskQueue: 'q' });
   });
 
-  test('that is missing is the built-in agent on the files of the folder', async () => {
+  test('that is missing is replaced by the built-in agent on the files of the folder', async () => {
     const folder = await folderWith({});
     const { agents } = await load(folder);
     expect(agents.map(({ name, model }) => [name, model])).toEqual([['files', 'demo']]);
@@ -105,7 +105,7 @@ describe('an unwanted configuration', () => {
     expect(agents.map(({ name }) => name)).toEqual(['files']);
   });
 
-  test('is not loaded from the folder for temporary files, where others may write', async () => {
+  test('is not loaded from the folder for temporary files, where others can write', async () => {
     const temporary = await folderWith({});
     vi.stubEnv('TMPDIR', temporary);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -113,7 +113,7 @@ describe('an unwanted configuration', () => {
     expect(await readdir(temporary, { recursive: true })).toEqual([]);
   });
 
-  test('is not written by the built-in agent, nor is its own state read', async () => {
+  test('is not written by the built-in agent, which does not read its own state either', async () => {
     const folder = await folderWith({ 'state/live/worker.json': '{"token":"t"}' });
     const env = { PERDURE_HOME: 'state' };
     const { agents } = await loadConfig({ folder, env, permissions: { write: true } });
@@ -127,7 +127,7 @@ describe('an unwanted configuration', () => {
     );
   });
 
-  test('takes no permissions that are for the built-in agent', async () => {
+  test('does not get the permissions of the built-in agent', async () => {
     const folder = await folderWith({ 'perdure.config.js': 'export default { agents: [] };' });
     await expect(loadConfig({ folder, env: {}, permissions: { write: true } })).rejects.toThrow(
       '--write, --allow-write, --allow-read: expected the built-in agent, got the configuration perdure.config.js',
@@ -135,8 +135,8 @@ describe('an unwanted configuration', () => {
   });
 });
 
-describe('a mistake names the file and the fix', () => {
-  test('a file that is missing', async () => {
+describe('an error names the file and the fix', () => {
+  test('if a file is missing', async () => {
     await expect(load(await folderWith({}), 'my.ts')).rejects.toThrow(
       '--config: expected an existing file, got my.ts; name one that exists, or leave --config out',
     );

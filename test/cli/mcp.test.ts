@@ -44,7 +44,7 @@ interface Served {
   readonly pid: number;
   /** Messages that the client could not parse or did not expect. */
   readonly faults: readonly Error[];
-  readonly said: () => string;
+  readonly stderr: () => string;
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;
   tools(): ReturnType<Client['listTools']>;
   close(): Promise<void>;
@@ -53,7 +53,7 @@ interface Served {
 let folder: string;
 let stub: Stub;
 let program: string;
-/** The server of the tests that need none of their own. */
+/** The server of the tests that do not need their own. */
 let shared: Served;
 const served: Served[] = [];
 
@@ -84,8 +84,8 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
     },
     stderr: 'pipe',
   });
-  let heard = '';
-  transport.stderr?.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  let errorOutput = '';
+  transport.stderr?.on('data', (chunk: Buffer) => (errorOutput += chunk.toString()));
   const faults: Error[] = [];
   const client = new Client({ name: 'test', version: '1' });
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
@@ -94,7 +94,7 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
   const one: Served = {
     pid: transport.pid ?? 0,
     faults,
-    said: () => heard,
+    stderr: () => errorOutput,
     async call(tool, args) {
       const result = await client.callTool({ name: tool, arguments: args });
       const [first] = result.content;
@@ -111,7 +111,7 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
   return one;
 }
 
-/** Asks for the result until the run is done, as a client does. */
+/** Polls for the result until the run is done, as a client does. */
 async function probeOwnServer(from: Served, id: unknown): Promise<Record<string, unknown>> {
   for (;;) {
     const { value, isError } = await from.call('agent_result', { id, wait_seconds: 20 });
@@ -151,14 +151,14 @@ describe('perdure as an MCP server', () => {
       reason: 'answer',
       answer: 'done it',
     });
-    // The same operation returns the run after its end too.
+    // The same operation still returns the run after it has ended.
     expect((await server.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(
       stub.requests.filter(({ body }) => JSON.stringify(body).includes(task.message)),
     ).toHaveLength(1);
     const { value: status } = await server.call('agent_status', { id });
     expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
-    expect(server.said()).toContain('worker in this process');
+    expect(server.stderr()).toContain('worker in this process');
   });
 
   test('offers decisions only with --decide', async () => {
@@ -189,7 +189,7 @@ describe('perdure as an MCP server', () => {
     expect(poet.text).toContain('of agent clerk');
   });
 
-  test('sends an open run each message once, and cancels a turn or the run', async () => {
+  test('sends each message to an open run once, and cancels a turn or the run', async () => {
     const server = shared;
     const message = `open ${randomUUID()}`;
     stub.scriptFor(message, reply.text('first'), reply.text('second'));
@@ -308,10 +308,10 @@ describe('perdure as an MCP server', () => {
     });
     expect(await probeOwnServer(server, value['id'])).toMatchObject({ answer: 'talked' });
     expect(server.faults).toEqual([]);
-    expect(server.said()).toContain('not the protocol');
+    expect(server.stderr()).toContain('not the protocol');
   });
 
-  test('leaves its runs alive when it is killed: another server continues them', async () => {
+  test('does not end its runs when it is killed: another server continues them', async () => {
     const taskQueue = newQueue();
     const first = await serve(taskQueue);
     const message = `long ${randomUUID()}`;

@@ -10,7 +10,7 @@ import { errorText, type CallResult } from '../../src/core/calls/call-result.js'
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
-import { asks, begun, config, says, withResults } from '../support/scripts.js';
+import { callReply, begun, config, textReply, withResults } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
 import { batchOf } from '../../src/core/turn.js';
@@ -28,7 +28,7 @@ function twoSteps(): { first: RunState; second: RunState } {
   const start = begun(config());
   const asked = reduce(start, {
     type: 'model-replied',
-    reply: asks(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
+    reply: callReply(['look', { path: 'a.ts' }], ['look', { path: `b${ESCAPE}.ts` }]),
     at: 1_000,
   });
   const first = withResults(
@@ -36,7 +36,11 @@ function twoSteps(): { first: RunState; second: RunState } {
     [ok('call_1_1_0', 'x'.repeat(3_000)), ok('call_1_1_1', 'y'.repeat(100))],
     1_400,
   );
-  const again = reduce(first, { type: 'model-replied', reply: asks(['put', { n: 1 }]), at: 2_000 });
+  const again = reduce(first, {
+    type: 'model-replied',
+    reply: callReply(['put', { n: 1 }]),
+    at: 2_000,
+  });
   const failure = errorText({ type: 'tool_error', message: `no ${ESCAPE} space` });
   const second = withResults(
     again,
@@ -49,7 +53,7 @@ function twoSteps(): { first: RunState; second: RunState } {
 const given = { now: 12_000, attempts: new Map(), paint, run: 'x' };
 
 describe('the lines of recorded steps', () => {
-  test('is one line per step, shown once, without control characters', () => {
+  test('contain one line per step, shown once, without control characters', () => {
     const stepLines = createStepLines(paint, fixes);
     const { first, second } = twoSteps();
     expect(stepLines(viewOf(null))).toEqual([]);
@@ -62,16 +66,16 @@ describe('the lines of recorded steps', () => {
     ]);
   });
 
-  test('waits for all calls of a step', () => {
+  test('wait for all calls of a step', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config());
-    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 5 });
+    const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 5 });
     expect(stepLines(viewOf(asked))).toEqual([]);
     const done = withResults(asked, [ok('call_1_1_0', 'abc')], 10);
     expect(stepLines(viewOf(done))).toEqual(['step 1 · look · 3 B · 0.0 s']);
   });
 
-  test('shows each block once, and a later one of the same kind again', () => {
+  test('show each block once, and a later one of the same kind again', () => {
     const stepLines = createStepLines(paint, fixes);
     const state = begun(config());
     const blocked = (since: number) =>
@@ -87,7 +91,7 @@ describe('the lines of recorded steps', () => {
     );
   });
 
-  test('shows only the last lines when a run is joined late', () => {
+  test('show only the last lines when a run is joined late', () => {
     const lines = ['1', '2', '3', '4', '5', '6', '7'];
     expect(lastLines(lines, paint)).toEqual(['… 2 earlier lines', '3', '4', '5', '6', '7']);
     expect(lastLines(['1'], paint)).toEqual(['1']);
@@ -124,7 +128,7 @@ describe('the live line', () => {
     const start = begun(config());
     const asked = reduce(start, {
       type: 'model-replied',
-      reply: asks(['look', { path: 'a' }], ['look', { path: 'b' }]),
+      reply: callReply(['look', { path: 'a' }], ['look', { path: 'b' }]),
       at: 0,
     });
     const calls = batchOf(asked)?.calls ?? [];
@@ -183,7 +187,7 @@ describe('the header', () => {
 });
 
 describe('formats', () => {
-  test('counts, times, and costs are short', () => {
+  test('are short for counts, times, and costs', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
     expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(formatDuration)).toEqual([
       '0.4 s',
@@ -202,27 +206,27 @@ describe('formats', () => {
     );
   });
 
-  test('NO_COLOR takes precedence over FORCE_COLOR', () => {
+  test('let NO_COLOR take precedence over FORCE_COLOR', () => {
     expect(isColorWanted({ FORCE_COLOR: '1' })).toBe(true);
     expect(isColorWanted({ FORCE_COLOR: '0' })).toBe(false);
     expect(isColorWanted({ FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(false);
   });
 
-  test('a command to copy uses the same server and queue', () => {
+  test('include the server and queue in a command to copy', () => {
     const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
     expect(nextCommand({ options }, 'attach x')).toMatch(
       / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
     );
   });
 
-  test('control characters are escaped; line breaks stay', () => {
+  test('escape control characters, except line breaks', () => {
     expect(printable(`a\n\tb${ESCAPE}\u202ec\r`)).toBe('a\n\tb\\u001b[31m\\u202ec\\u000d');
   });
 
-  test('the closing call at a limit is shown', () => {
+  test('show the closing call at a limit', () => {
     const stepLines = createStepLines(paint, fixes);
     const start = begun(config({}, { steps: 1 }));
-    const asked = reduce(start, { type: 'model-replied', reply: asks(['look']), at: 0 });
+    const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 0 });
     const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);
     const closing = reduce(done, { type: 'closing-begun', reason: 'steps', at: 0 });
     expect(stepLines(viewOf(closing))).toEqual([
@@ -232,7 +236,7 @@ describe('formats', () => {
     expect(liveLine(viewOf(closing), { now: 0, attempts: new Map(), paint, run: 'x' })).toMatch(
       /^closing · /,
     );
-    const end = reduce(closing, { type: 'model-replied', reply: says('best'), at: 0 });
+    const end = reduce(closing, { type: 'model-replied', reply: textReply('best'), at: 0 });
     expect(stepLines(viewOf(end))).toEqual([]);
   });
 });

@@ -27,7 +27,7 @@ describe('the reading commands in a new folder', () => {
     expect(code).toBe(0);
   });
 
-  test('an unknown run ends with exit code 1, in JSON too, and names the command that lists runs', async () => {
+  test('an unknown run exits with code 1, also with --json, and names the command that lists runs', async () => {
     const { code, stdout, stderr } = await perdure('status', 'nobody', '--json');
     expect(JSON.parse(stdout)).toEqual({
       error: expect.stringMatching(/^there is no run "nobody"; list runs with: .* list$/),

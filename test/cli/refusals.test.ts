@@ -55,13 +55,13 @@ const unknown =
   'agent: expected an agent of the configuration, got "dsek" (nearest: desk, guide); correct the name, or add the agent';
 
 describe('the command', () => {
-  test('refuses a misspelled agent with the nearest name, also with --detach, and starts nothing', async () => {
+  test('refuses a misspelled agent and suggests the nearest name, even with --detach, and starts nothing', async () => {
     expect(await refused('run', 'dsek', 'hi', '--config', config)).toContain(unknown);
     expect(await refused('run', 'dsek', 'hi', '--detach', '--config', config)).toContain(unknown);
     expect(await startedRuns()).toBe(0);
   });
 
-  test('without a configuration file, it refuses only a name that no worker elsewhere may have', async () => {
+  test('refuses only a name that no worker elsewhere may have, if there is no configuration file', async () => {
     const elsewhere = ['--address', address, '--task-queue', `nobody-${randomUUID()}`];
     expect(await refused('run', 'flies', 'hi', '--no-config', ...elsewhere)).toContain(
       'got "flies" (nearest: files)',
@@ -94,7 +94,7 @@ describe('the command', () => {
     },
   );
 
-  test('limits with one bad value applies none and names it', async () => {
+  test('applies no limits if one of them is invalid, and names it', async () => {
     const { id } = await client.start('desk', { open: true });
     await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
     const before = (await client.status(id)).limits;

@@ -115,7 +115,7 @@ async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<
 }
 
 describe('replay --from-server', () => {
-  test('reports ended, working, and new runs as the same', async () => {
+  test('reports ended, working, and new runs as unchanged', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own') });
     expect(stdout.split('\n').toSorted()).toEqual([
       expect.stringMatching(/^same {7}replayed-\S+-own-done · \d+ events$/),
@@ -139,12 +139,12 @@ describe('replay --from-server', () => {
     expect(code).toBe(1);
   });
 
-  test('prints one JSON document, and notes when it stopped early', async () => {
+  test('prints one JSON document, and notes that it stopped early', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), limit: 2 }, true);
-    const told = JSON.parse(stdout);
-    expect(told).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
-    expect(told.runs).toHaveLength(2);
-    expect(told.runs[0]).toEqual({
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
+    expect(report.runs).toHaveLength(2);
+    expect(report.runs[0]).toEqual({
       id: expect.stringContaining(prefix),
       runId: expect.any(String),
       ok: true,

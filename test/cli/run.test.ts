@@ -39,7 +39,7 @@ function run(...args: string[]) {
 }
 
 describe('a run with a worker elsewhere', () => {
-  test('ends with 0 and the answer on stdout; messages are on stderr', async () => {
+  test('exits with 0, the answer on stdout, and messages on stderr', async () => {
     stub.scriptFor(
       'Who are you',
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
@@ -53,7 +53,7 @@ describe('a run with a worker elsewhere', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'I am\na stub.\n' });
   });
 
-  test('prints one line of JSON, and refuses to use an id twice', async () => {
+  test('prints one line of JSON, and refuses to reuse an id', async () => {
     stub.scriptFor('Say hello', reply.text('hello'));
     const first = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
     expect(json(first)).toMatchObject({
@@ -76,7 +76,7 @@ describe('a run with a worker elsewhere', () => {
     expect(json(third)).toMatchObject({ id: 'run-twice', status: 'completed' });
   });
 
-  test('ends with 1 when the provider filters the answer', async () => {
+  test('exits with 1 when the provider filters the answer', async () => {
     stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }));
     const end = await run('files', 'Be rude', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'failed', reason: 'filtered' });
@@ -84,14 +84,14 @@ describe('a run with a worker elsewhere', () => {
     expect(end.stderr).toContain('failed (filtered)');
   });
 
-  test('ends with 4 when no worker knows the agent, and names the nearest ones', async () => {
+  test('exits with 4 when no worker has the agent, and names the nearest ones', async () => {
     const end = await run('file', 'Hello', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
     expect(end.code).toBe(4);
     expect(end.stderr).toContain('expected an agent of this worker, got "file" (nearest: files)');
   });
 
-  test('ends with 6 when a limit stops it', async () => {
+  test('exits with 6 when a limit stops it', async () => {
     stub.scriptFor(
       'Look around',
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
@@ -102,7 +102,7 @@ describe('a run with a worker elsewhere', () => {
     expect(end.code).toBe(6);
   });
 
-  test('ends with 4 when it is blocked and no person is present', async () => {
+  test('exits with 4 when it is blocked and no person is present', async () => {
     stub.scriptFor(
       'Use a bad key',
       reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
@@ -120,7 +120,7 @@ describe('a run with a worker elsewhere', () => {
     await rig.client.workflow.getHandle('run-blocked').terminate();
   });
 
-  test('ends with 7 when it is canceled', async () => {
+  test('exits with 7 when it is canceled', async () => {
     stub.scriptFor('Wait for me', reply.text('late', { holdBeforeHeaders: 'cancel' }));
     const running = run('files', 'Wait for me', '--json', '--id', 'run-cancelled');
     await running.until(stub.barrier('cancel').reached);
@@ -130,7 +130,7 @@ describe('a run with a worker elsewhere', () => {
     expect(end.code).toBe(7);
   });
 
-  test('continues after --detach, and when its follower is interrupted', async () => {
+  test('continues after --detach, and after the command that follows it is interrupted', async () => {
     stub.scriptFor('Take your time', reply.text('done', { holdBeforeHeaders: 'detach' }));
     const started = await run('files', 'Take your time', '--detach', '--id', 'run-detached').ended;
     expect({ code: started.code, stdout: started.stdout }).toEqual({
@@ -139,7 +139,7 @@ describe('a run with a worker elsewhere', () => {
     });
     await stub.barrier('detach').reached;
     const follower = command.start(['attach', 'run-detached', '--json', ...ownPlace()]);
-    await follower.says('run run-detached');
+    await follower.prints('run run-detached');
     follower.child.kill('SIGINT');
     const left = await follower.ended;
     expect(left.code).toBe(130);
@@ -164,7 +164,7 @@ describe('an invalid command line', () => {
     ['run files', 'message: expected text, got an empty string'],
     ['nothing', "unknown command 'nothing'"],
     ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
-  ])('%s: ends with 2 and the reason', async (line, why) => {
+  ])('%s: exits with 2 and the reason', async (line, why) => {
     const end = await command.here([...line.split(' '), '--json']).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain(why);
@@ -178,7 +178,7 @@ describe('an invalid command line', () => {
     expect(end.stderr).toContain('expected a worker on task queue "nobody-listens", got none');
   });
 
-  test('an address where nothing listens ends with 5', async () => {
+  test('an address without a server exits with 5', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const port = portOf(server);

@@ -48,13 +48,13 @@ async function create(...rest: readonly string[]): Promise<string> {
 }
 
 describe('schedule', () => {
-  test('create makes a schedule with every option, and says when it fires next', async () => {
+  test('create accepts every option, and reports when the schedule fires next', async () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);
     const options = ['--every', '2h', '--overlap', 'buffer_one', '--catch-up', '1d', '--paused'];
     const run = ['--tag', 'a', '--tag', 'b', '--max-steps', '3', '--context', '{"x":1}'];
-    const said = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
-    const output = await perdure(...said, ...options, ...run, '--unattended', '--json');
+    const words = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
+    const output = await perdure(...words, ...options, ...run, '--unattended', '--json');
     expect(JSON.parse(output.stdout)).toMatchObject({
       id,
       agent: 'files',
@@ -168,7 +168,7 @@ describe('schedule', () => {
     );
   });
 
-  test('update refuses a misspelled agent, no change, and what cannot be removed', async () => {
+  test('update refuses a misspelled agent, an empty change, and the removal of a required option', async () => {
     const id = await create();
     const update = async (...rest: readonly string[]) =>
       await perdure('schedule', 'update', id, ...rest);

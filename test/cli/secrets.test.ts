@@ -31,7 +31,7 @@ export default defineConfig({ agents: [${agent}], secrets: ${names}, address: 'n
   await writeFile(join(cli.folder, 'listed.mjs'), config);
 });
 
-test('no output of a command contains a secret of a configuration that prints and throws the environment', async () => {
+test('no output contains a secret if the configuration prints and throws the environment', async () => {
   for (const command of ['worker', 'doctor']) {
     const args = [command, '--config', 'throws.mjs', '--json'];
     const { code, stdout, stderr } = await cli.start(args, { env }).ended;
@@ -42,7 +42,7 @@ test('no output of a command contains a secret of a configuration that prints an
   }
 });
 
-test('no message of a command contains a secret that a configuration lists', async () => {
+test('no message contains a secret that a configuration lists', async () => {
   const { stdout, stderr } = await cli.start(['list', '--config', 'listed.mjs', '--json'], {
     env: { ...env, CANARY_LISTED: CANARY_LISTED ?? '' },
   }).ended;

@@ -67,7 +67,7 @@ async function does<Options>(
   });
 }
 
-async function said(options: { from?: number; to?: number } = {}): Promise<TranscriptPage> {
+async function pageOf(options: { from?: number; to?: number } = {}): Promise<TranscriptPage> {
   const { stdout } = await does(transcript, { id, ...options }, { json: true });
   return JSON.parse(stdout) as TranscriptPage;
 }
@@ -80,7 +80,7 @@ describe('a command that follows a turn', () => {
     const sender = perdure('send', id, text, '--json');
     await gate.barrier.reached;
     const follower = perdure('attach', id, '--json');
-    await follower.says(`run ${id}`);
+    await follower.prints(`run ${id}`);
     gate.barrier.release();
     for (const end of await Promise.all([sender.ended, follower.ended])) {
       expect(JSON.parse(end.stdout)).toMatchObject({
@@ -101,18 +101,18 @@ describe('a command that follows a turn', () => {
 
 describe('a run in several segments', () => {
   test('shows the number of segments in its status, and counts from its start', async () => {
-    const told = JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
-    expect(told).toMatchObject({ status: 'waiting_message' });
-    expect(told.segments).toBeGreaterThan(3);
+    const found = JSON.parse((await does(status, { id }, { json: true })).stdout) as RunStatus;
+    expect(found).toMatchObject({ status: 'waiting_message' });
+    expect(found.segments).toBeGreaterThan(3);
     const shown = (await does(status, { id })).stdout;
-    expect(shown).toMatch(new RegExp(`^started .*ago; in ${told.segments} segments$`, 'm'));
+    expect(shown).toMatch(new RegExp(`^started .*ago; in ${found.segments} segments$`, 'm'));
   });
 
   test('has all messages in its transcript, or a range of them', async () => {
-    const { messages, total } = await said();
+    const { messages, total } = await pageOf();
     expect(messages.map(({ n }) => n)).toEqual(Array.from({ length: total }, (_, n) => n));
     expect(messages[0]).toMatchObject({ role: 'user', text: 'steps 7', turn: 1 });
-    const part = await said({ from: 2, to: 6 });
+    const part = await pageOf({ from: 2, to: 6 });
     expect(part).toEqual({ messages: messages.slice(2, 6), total });
   });
 

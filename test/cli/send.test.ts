@@ -16,7 +16,7 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** Starts a command on a queue without another worker: in this process, or as one of its own. */
+/** Starts a command on a queue without another worker: in this process, or as a separate one. */
 function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
@@ -32,7 +32,7 @@ function json({ stdout }: CommandEnd): unknown {
 }
 
 describe('an open run without another worker', () => {
-  test('is started, sent a message, read, and closed, each by its own command', async () => {
+  test('is started, sent a message, read, and closed, each by a separate command', async () => {
     const { perdure, processOf } = lonelyPlace();
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
     const id = 'open-ada';
@@ -82,7 +82,7 @@ describe('an open run without another worker', () => {
     expect(json(over)).toMatchObject({ status: 'completed', reason: 'closed', answer: 'Ada.' });
   }, 120_000);
 
-  test('has the exit code of the followed turn, and continues to live', async () => {
+  test('exits with the code of the followed turn, and the run stays open', async () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }), reply.text('sorry'));
     const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
@@ -162,13 +162,13 @@ describe('an invalid message', () => {
       `send x ${'é'.repeat(9_000)} --pin`,
       'expected at most 16384 bytes of a pinned message, got 18000',
     ],
-  ])('%.40s: ends with 2 and the reason', async (line, why) => {
+  ])('%.40s: exits with 2 and the reason', async (line, why) => {
     const end = await command.here([...line.split(' '), '--json']).ended;
     expect(end.stderr).toContain(why);
     expect(end.code).toBe(2);
   });
 
-  test('ends with 2 if it is empty, and with 1 for an unknown run', async () => {
+  test('exits with 2 if it is empty, and with 1 for an unknown run', async () => {
     const { perdure } = lonelyPlace();
     const empty = await perdure('send', 'nobody', ' ').ended;
     expect(empty.stderr).toContain('message: expected text, got an empty string');
@@ -178,7 +178,7 @@ describe('an invalid message', () => {
     expect(nobody.code).toBe(1);
   });
 
-  test('ends with 1 for a run that is not open, and names --steer', async () => {
+  test('exits with 1 for a run that is not open, and names --steer', async () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor('Not open', reply.text('done', { holdBeforeHeaders: 'not-open' }));
     const host = perdure('run', 'files', 'Not open', '--id', 'not-open');

@@ -95,29 +95,29 @@ async function ask(id: string, how: { readonly json?: boolean } = {}): Promise<C
   );
 }
 
-async function asked(id: string): Promise<RunStatus> {
+async function statusOf(id: string): Promise<RunStatus> {
   const { stdout } = await ask(id, { json: true });
   expect(stdout.split('\n')).toHaveLength(1);
   return JSON.parse(stdout) as RunStatus;
 }
 
 /**
- * The fields that the command and the query must agree on. The command's `doing` is more precise, and it
- * reads events that the run has yet to process.
+ * The fields that the command and the query must agree on. The command's `doing` is more precise,
+ * and it reads events that the run has yet to process.
  */
-function shared(told: RunStatus): Partial<RunStatus> {
-  const { doing: _, historyLength: __, pending, ...rest } = told;
+function shared(shown: RunStatus): Partial<RunStatus> {
+  const { doing: _, historyLength: __, pending, ...rest } = shown;
   return { ...rest, pending: pending.map((each) => ({ ...each, fix: '' })) };
 }
 
-describe('the status of a living run', () => {
+describe('the status of an open run', () => {
   test('names the current model call, like the query', async () => {
     const { handle, gate } = await begin('hold');
     await gate.reached;
-    const told = await asked(handle.workflowId);
-    expect(told).toMatchObject({ status: 'working', reason: null, turn: 1, step: 0, agent: 'a' });
-    expect(told.doing).toMatch(/^m, step 1 · m \(\d+ s\)$/);
-    expect(shared(told)).toEqual(shared(await handle.query<RunStatus>('status')));
+    const shown = await statusOf(handle.workflowId);
+    expect(shown).toMatchObject({ status: 'working', reason: null, turn: 1, step: 0, agent: 'a' });
+    expect(shown.doing).toMatch(/^m, step 1 · m \(\d+ s\)$/);
+    expect(shared(shown)).toEqual(shared(await handle.query<RunStatus>('status')));
     const { stdout, stderr, code } = await ask(handle.workflowId);
     expect(stdout).toContain(`attach ${handle.workflowId}`);
     expect(stdout).toMatch(/^worker +last poll \d+ s ago by \d+@/m);
@@ -129,9 +129,9 @@ describe('the status of a living run', () => {
   test('names the running tool with its arguments', async () => {
     const { handle, gate } = await begin('look');
     await gate.reached;
-    const told = await asked(handle.workflowId);
-    expect(told.doing).toMatch(/^look look [\da-f-]{36} \(\d+ s\)$/);
-    expect(told).toMatchObject({ status: 'working', step: 1 });
+    const shown = await statusOf(handle.workflowId);
+    expect(shown.doing).toMatch(/^look look [\da-f-]{36} \(\d+ s\)$/);
+    expect(shown).toMatchObject({ status: 'working', step: 1 });
     gate.release();
     await rig.end(handle);
   });
@@ -140,29 +140,29 @@ describe('the status of a living run', () => {
     const { handle, gate } = await begin('busy');
     await gate.reached;
     const report = { type: 'rate_limit', status: 429, attempt: 1, message: 'slow down' };
-    const told = await asked(handle.workflowId);
-    expect(told.doing).toMatch(/^m, step 1 · m \(\d+ s, attempt 2\)$/);
-    expect(told.reports).toEqual([expect.objectContaining(report)]);
+    const shown = await statusOf(handle.workflowId);
+    expect(shown.doing).toMatch(/^m, step 1 · m \(\d+ s, attempt 2\)$/);
+    expect(shown.reports).toEqual([expect.objectContaining(report)]);
     const { stdout } = await ask(handle.workflowId);
     expect(stdout).toMatch(/rate_limit 429 {2}attempt 1 {2}next after [\d.]+ s .*slow down/);
     gate.release();
     await rig.end(handle);
-    expect((await asked(handle.workflowId)).reports).toEqual([expect.objectContaining(report)]);
+    expect((await statusOf(handle.workflowId)).reports).toEqual([expect.objectContaining(report)]);
   });
 
   test('shows why the run is blocked, and the commands to run', async () => {
     const { handle } = await begin('keyless');
     const id = handle.workflowId;
     await until(handle, 'blocked');
-    const told = await asked(id);
-    expect(told).toMatchObject({
+    const shown = await statusOf(id);
+    expect(shown).toMatchObject({
       status: 'blocked',
       reason: 'credentials',
       message: 'the key is wrong: set OPENAI_API_KEY',
       reports: [{ type: 'http_401', status: 401, attempt: 1, requestId: 'req_401' }],
       outcome: null,
     });
-    expect(shared(told)).toEqual(shared(await handle.query<RunStatus>('status')));
+    expect(shared(shown)).toEqual(shared(await handle.query<RunStatus>('status')));
     const { stdout } = await ask(id);
     expect(stdout).toMatch(/^status +blocked \(credentials\)$/m);
     expect(stdout).toMatch(new RegExp(`resume ${id} --address`));
@@ -171,19 +171,19 @@ describe('the status of a living run', () => {
     await rig.end(handle);
   });
 
-  test('asks the person for a decision, with the idempotency key', async () => {
+  test('shows the decision that a person has to make, with the idempotency key', async () => {
     const { handle } = await begin('pay');
     const id = handle.workflowId;
     await until(handle, 'waiting_decision');
-    const told = await asked(id);
-    expect(told.reason).toBe('outcome_unknown');
+    const shown = await statusOf(id);
+    expect(shown.reason).toBe('outcome_unknown');
     const queried = await handle.query<RunStatus>('status');
-    expect(told.pending).toMatchObject([
+    expect(shown.pending).toMatchObject([
       { kind: 'outcome_unknown', call: 'call_1_1_0', tool: 'pay', arguments: '{"order":17}' },
     ]);
-    expect(told.pending[0]?.idempotencyKey).toBe(queried.pending[0]?.idempotencyKey);
+    expect(shown.pending[0]?.idempotencyKey).toBe(queried.pending[0]?.idempotencyKey);
     const { stdout } = await ask(id);
-    expect(stdout).toContain(`idempotency key: ${told.pending[0]?.idempotencyKey}`);
+    expect(stdout).toContain(`idempotency key: ${shown.pending[0]?.idempotencyKey}`);
     expect(stdout).toContain('  order: 17');
     for (const as of ['happened', 'retry', 'abandon']) {
       expect(stdout).toMatch(new RegExp(`resolve ${id} r1 --as ${as} `));
@@ -197,8 +197,8 @@ describe('the status of an ended run', () => {
   test("is its outcome; the model's text cannot move the cursor", async () => {
     const { handle } = await begin('just');
     const { outcome } = await rig.end(handle);
-    const told = await asked(handle.workflowId);
-    expect(told).toMatchObject({ status: 'done', reason: 'answer', doing: null, outcome });
+    const shown = await statusOf(handle.workflowId);
+    expect(shown).toMatchObject({ status: 'done', reason: 'answer', doing: null, outcome });
     const { stdout } = await ask(handle.workflowId);
     expect(stdout).toMatch(/^status +completed \(answer\)$/m);
     expect(stdout).toContain('\\u001b[2J');
@@ -208,8 +208,8 @@ describe('the status of an ended run', () => {
   test('is shown for a run that was refused before it started', async () => {
     const handle = await rig.start({ agent: 'a', message: 7 });
     await rig.end(handle);
-    const told = await asked(handle.workflowId);
-    expect(told).toMatchObject({
+    const shown = await statusOf(handle.workflowId);
+    expect(shown).toMatchObject({
       agent: 'a',
       status: 'done',
       reason: 'input',
@@ -225,7 +225,7 @@ describe('the status of an ended run', () => {
     await gate.reached;
     await handle.cancel();
     const { outcome } = await rig.end(handle);
-    expect(await asked(handle.workflowId)).toMatchObject({
+    expect(await statusOf(handle.workflowId)).toMatchObject({
       status: 'done',
       reason: 'cancelled',
       outcome,
@@ -237,7 +237,7 @@ describe('the status of an ended run', () => {
     await gate.reached;
     await handle.terminate('out of patience');
     gate.release();
-    expect(await asked(handle.workflowId)).toMatchObject({
+    expect(await statusOf(handle.workflowId)).toMatchObject({
       status: 'done',
       reason: 'terminated',
       message: 'the workflow was terminated from outside: out of patience',
@@ -255,7 +255,7 @@ describe('the status of an ended run', () => {
       workflowExecutionTimeout: 50,
     });
     await handle.result().catch(() => undefined);
-    expect(await asked(handle.workflowId)).toMatchObject({
+    expect(await statusOf(handle.workflowId)).toMatchObject({
       status: 'done',
       reason: 'timed_out',
       agent: 'a',
@@ -284,7 +284,7 @@ describe('without a worker', () => {
     await rig.client.workflow.getHandle(id).terminate();
   });
 
-  test('a worker that was killed on this machine is known to have ended', async () => {
+  test('a worker that was killed on this machine is recognized as dead', async () => {
     const QUEUE = `${rig.taskQueue}-killed`;
     const worker = await workerChild({ ADDRESS: inject('temporalAddress'), QUEUE, LEDGER: '' });
     const seen = vi.waitFor(

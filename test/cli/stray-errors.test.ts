@@ -77,7 +77,7 @@ beforeAll(async () => {
   const place = ['--address', address, '--task-queue', taskQueue];
   worker = command.start(['worker', ...place], { cwd: folder, env: THREAD });
   client = new Client({ connection: await Connection.connect({ address }) });
-  await worker.says('with 4 agents');
+  await worker.prints('with 4 agents');
 });
 afterAll(async () => {
   bank.closeAllConnections();
@@ -113,7 +113,9 @@ describe('an error that a function raises outside its promise', () => {
       expect(answers[index]).toContain('read: ');
       expect(answers[index]).toMatch(new RegExp(`tool \\\\?"careless\\\\?": .*: slipped: ${kind}`));
     }
-    await worker.says('tool "careless": a timer, a listener, or a callback threw: slipped: timer');
+    await worker.prints(
+      'tool "careless": a timer, a listener, or a callback threw: slipped: timer',
+    );
     await expect.poll(() => payments.length).toBe(1);
     payments[0]?.end('ok');
     expect(await payer.result()).toMatchObject({ answer: 'read: paid' });
@@ -138,18 +140,18 @@ describe('an error that a function raises outside its promise', () => {
     expect(decided).toContain("the agent's decide function threw: the decide function: ");
     expect(read).toContain('the output function of the agent: ');
     for (const text of [found, decided, read]) expect(text).toContain('slipped: timer');
-    await worker.says('verify of tool "checked": a timer');
+    await worker.prints('verify of tool "checked": a timer');
     await verified.terminate();
   });
 
   test('is logged if its call has ended', async () => {
     expect(await end('driver', 'forgetful')).toBe('read: done');
-    await worker.says('tool "forgetful": a timer, a listener, or a callback threw: slipped: too');
+    await worker.prints('tool "forgetful": a timer, a listener, or a callback threw: slipped: too');
     expect(worker.child.exitCode).toBeNull();
   });
 });
 
-test('an error that belongs to no function ends the process with a message', async () => {
+test('an error outside of any function ends the process with a message', async () => {
   const folder = await mkdtemp(join(command.folder, 'stray-'));
   const agents = `agents: [defineAgent({ name: 'a', instructions: 'x', model: 'demo' })]`;
   await writeFile(
@@ -160,7 +162,7 @@ export default defineConfig({ ${agents} });\n`,
   );
   const place = ['--address', address, '--task-queue', `stray-${randomUUID()}`];
   const lonely = command.start(['worker', ...place], { cwd: folder, env: THREAD });
-  await lonely.says('with 1 agent: a');
+  await lonely.prints('with 1 agent: a');
   lonely.child.kill('SIGUSR2');
   const { code, stderr } = await lonely.ended;
   expect(code).toBe(1);

@@ -54,7 +54,7 @@ async function ask(
   );
 }
 
-async function asked(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
+async function pageOf(...args: Parameters<typeof ask>): Promise<TranscriptPage> {
   const [options, how] = args;
   return JSON.parse((await ask(options, { json: true, ...how })).stdout) as TranscriptPage;
 }
@@ -66,19 +66,19 @@ function timeless({ messages, total }: TranscriptPage): unknown {
 
 describe('the transcript of a run', () => {
   test('equals the answer of the query', async () => {
-    const told = await asked();
+    const page = await pageOf();
     const queried = await handle.query<TranscriptPage>('transcript');
-    expect(told.total).toBe(5);
-    expect(timeless(told)).toEqual(timeless(queried));
-    for (const [n, { at }] of told.messages.entries()) {
+    expect(page.total).toBe(5);
+    expect(timeless(page)).toEqual(timeless(queried));
+    for (const [n, { at }] of page.messages.entries()) {
       expect(Math.abs(at - (queried.messages[n]?.at ?? 0))).toBeLessThan(5_000);
     }
   });
 
   test('can be read in parts', async () => {
-    const { messages, total } = await asked({ from: 1, to: 3 });
+    const { messages, total } = await pageOf({ from: 1, to: 3 });
     expect({ ns: messages.map(({ n }) => n), total }).toEqual({ ns: [1, 2], total: 5 });
-    expect((await asked({ from: 5 })).messages).toEqual([]);
+    expect((await pageOf({ from: 5 })).messages).toEqual([]);
     await expect(ask({ from: -1 })).rejects.toThrow(
       '--from: expected a whole number from 0, got -1',
     );
@@ -101,7 +101,7 @@ describe('the transcript of a run', () => {
   });
 });
 
-describe('the text output', () => {
+describe('the text output of a transcript', () => {
   test('is a dialogue with truncated results and the omitted sizes', async () => {
     const lines = (await ask()).stdout.split('\n');
     const heads = lines.filter((line) => line.startsWith('#'));
@@ -127,11 +127,11 @@ describe('the text output', () => {
     expect(stdout).not.toContain('omitted');
     expect(stdout).toContain(`  ${LARGE.trimEnd()}`);
     expect(stderr).toBe('');
-    const whole = await asked({ full: true });
+    const whole = await pageOf({ full: true });
     expect(whole.messages[3]?.text).toBe(LARGE);
   });
 
-  test('is what the model saw if the blob store is elsewhere, with a note', async () => {
+  test('is what the model saw if the blob store is unavailable, with a note', async () => {
     const { stdout, stderr } = await ask(
       { full: true },
       { json: true, home: join(rig.home, 'elsewhere') },

@@ -9,12 +9,12 @@ import type { RunEvent } from '../../src/core/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { asks, config, says, TOOLS, toolDefinition } from '../support/scripts.js';
+import { callReply, config, textReply, TOOLS, toolDefinition } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
 const fixes = { run: 'x', resume: 'resume x' };
-/** Moves the cursor and turns the direction of reading, where it is obeyed. */
+/** Moves the cursor and reverses the reading direction in terminals that support it. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';
 
@@ -40,7 +40,7 @@ function opened(): RunState {
 
 function replied(text: string): readonly RunEvent[] {
   return [
-    { type: 'model-replied', reply: says(text), at: 5 },
+    { type: 'model-replied', reply: textReply(text), at: 5 },
     { type: 'turn-recorded', at: 5 },
   ];
 }
@@ -49,7 +49,7 @@ const live = (state: RunState, rest: Partial<Projection> = {}): string =>
   liveLine(view(state, rest), { now: 0, attempts: new Map(), paint, run: 'x' });
 
 describe('the lines of an open run', () => {
-  test('tell each further turn by its message, and what joins it', () => {
+  test('show each later turn with its message, and the messages that join it', () => {
     const stepLines = createStepLines(paint, fixes);
     const first = after(opened(), ...replied('one'));
     expect(stepLines(view(first))).toEqual([]);
@@ -65,7 +65,7 @@ describe('the lines of an open run', () => {
 
   test('name what it waits for: a time, a resume, a message', () => {
     const stepLines = createStepLines(paint, fixes);
-    const reply = asks(['wait', { seconds: 3_600 }]);
+    const reply = callReply(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
     const until = formatDateTime(3_601_000);
     expect(stepLines(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { watchCode } from '../../src/cli/hosting/watch-code.js';
 
-test('a watch of code leaves out PERDURE_HOME inside the project', async () => {
+test('a watch of code ignores a PERDURE_HOME inside the project', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-watch-'));
   const home = join(folder, 'state');
   await mkdir(join(home, 'live'), { recursive: true });
@@ -21,13 +21,13 @@ test('a watch of code leaves out PERDURE_HOME inside the project', async () => {
   expect(await changed).toBe(join(folder, 'code.ts'));
 });
 
-test('a watch that ends says which change it has not reported yet', async () => {
+test('a watch that ends reports the change that is still pending', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-watch-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const reported: string[] = [];
   const quiet = watchCode({ folder, deep: false }, (path) => reported.push(path));
   const end = watchCode({ folder, deep: false }, (path) => reported.push(path));
-  // Node tells the watches of a folder in the order in which they began.
+  // Node notifies the watches of a folder in the order in which they began.
   const seen = watch(folder);
   onTestFinished(() => seen.close());
   expect(quiet()).toBeNull();

@@ -26,13 +26,13 @@ test('an entry is one line with the run, the attempt, and the cause, with contro
 });
 
 test('entries of tools are shown, and those of the SDK are not', () => {
-  const said = entry({
+  const logged = entry({
     level: 'INFO',
     message: 'copied',
     meta: { sdkComponent: 'activity', files: 3 },
   });
-  expect(isForPeople(said)).toBe(true);
-  expect(logLine(said)).toBe('03:04:05 INFO copied: {"files":3}');
+  expect(isForPeople(logged)).toBe(true);
+  expect(logLine(logged)).toBe('03:04:05 INFO copied: {"files":3}');
   expect(isForPeople(entry({ level: 'INFO', meta: { sdkComponent: 'worker' } }))).toBe(false);
   expect(isForPeople(entry({ level: 'INFO' }))).toBe(false);
   expect(isForPeople(entry({}))).toBe(true);

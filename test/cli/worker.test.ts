@@ -31,11 +31,11 @@ describe('worker', () => {
     const { start } = queue();
     stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
-    await worker.says('with 1 agent: files');
+    await worker.prints('with 1 agent: files');
     const run = start(['run', 'files', 'Work for me', '--id', 'wrk-run']);
     await run.until(stub.barrier('work').reached);
     worker.child.kill('SIGTERM');
-    await worker.says('The worker stops');
+    await worker.prints('The worker stops');
     stub.barrier('work').release();
     const end = await worker.ended;
     expect(end.code).toBe(0);
@@ -44,7 +44,7 @@ describe('worker', () => {
       namespace: 'default',
       agents: ['files'],
     });
-    // What the worker had not recorded any more is done by the run itself.
+    // The run repeats whatever the worker no longer recorded.
     const { code, stdout } = await run.ended;
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'worked\n' });
     expect(stub.requestCount).toBe(1);
@@ -61,11 +61,11 @@ describe('worker', () => {
       expect.stringContaining('--no-live: expected no --live-port'),
     ]);
     const worker = start(['worker', '--json']);
-    await worker.says('"live":"http://127.0.0.1:');
+    await worker.prints('"live":"http://127.0.0.1:');
     worker.child.kill('SIGTERM');
     expect((await worker.ended).stderr).toContain('Live stream: GET http://127.0.0.1:');
     const mute = start(['worker', '--no-live', '--json']);
-    await mute.says('"live":null');
+    await mute.prints('"live":null');
     mute.child.kill('SIGTERM');
     expect((await mute.ended).stderr).not.toContain('Live stream');
   });
@@ -74,12 +74,12 @@ describe('worker', () => {
     const { start, here } = queue();
     stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
     const worker = start(['worker']);
-    await worker.says('with 1 agent: files');
+    await worker.prints('with 1 agent: files');
     const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']);
     expect(run.code).toBe(0);
     await worker.until(stub.barrier('hang').reached);
     worker.child.kill('SIGINT');
-    await worker.says('The worker stops');
+    await worker.prints('The worker stops');
     worker.child.kill('SIGINT');
     expect((await worker.ended).code).toBe(130);
   });
@@ -88,10 +88,10 @@ describe('worker', () => {
     const { start, here } = queue();
     const name = `cli-${randomUUID()}`;
     const first = start(['worker', '--deployment', name, '--json']);
-    await first.says(': current; new runs start on it');
+    await first.prints(': current; new runs start on it');
     const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
     const second = start(args);
-    await second.says(
+    await second.prints(
       `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));

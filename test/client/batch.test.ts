@@ -61,7 +61,7 @@ describe('a batch', () => {
     expect(model.requests.length).toBe(asked + 1);
   });
 
-  test('whose reader leaves starts nothing more, and started runs go on', async () => {
+  test('whose reader leaves starts nothing more, and started runs continue', async () => {
     const id = newId();
     const tasks = Array.from({ length: 40 }, (_, n) => `task ${n}`);
     for await (const { outcome } of client.batch('clerk', tasks, { id, atOnce: 2 })) {

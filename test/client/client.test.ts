@@ -4,7 +4,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { createClient, defineConfig } from '../../src/index.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -132,8 +132,8 @@ describe('a task run', () => {
   });
 });
 
-describe('a wait', () => {
-  test('ends with the signal, and the run goes on', async () => {
+describe('a wait for a result', () => {
+  test('ends with the signal, and the run continues', async () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const gone = new AbortController();
     const waiting = client.result(run, { signal: gone.signal });
@@ -159,7 +159,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('has results of turns in earlier segments, of the latest turn, and of no other turn', async () => {
+  test('has results of turns in earlier segments and of the latest turn, but of no unknown turn', async () => {
     const id = newId();
     for (let turn = 1; turn <= 14; turn += 1) {
       const message = `message ${turn}`;
@@ -210,12 +210,12 @@ describe('an open run', () => {
     await expect(client.status(id)).rejects.toThrow('there is no run');
   });
 
-  test('takes concurrent messages, each in one turn', async () => {
+  test('accepts concurrent messages, each in one turn', async () => {
     const id = newId();
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
       [...ids, ...ids].map((messageId) =>
-        taken(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
+        expectDelivered(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
       ),
     );
     const turnOf = new Map(sent.map(({ messageId, turn }) => [messageId, turn]));
@@ -228,7 +228,7 @@ describe('an open run', () => {
     await client.close(id);
   });
 
-  test('is paused and resumed, and gets limits', async () => {
+  test('can be paused and resumed, and accepts limits', async () => {
     const id = newId();
     await client.ask(id, 'one', { start });
     await client.result(id);

@@ -30,7 +30,7 @@ test('clients and workers find the running server of PERDURE_HOME', async () => 
   }
 }, 60_000);
 
-test('without a server, the error says where it was looked for, and none is started', async () => {
+test('without a server, the error lists the places that were searched, and none is started', async () => {
   const home = await freshHome();
   const env = { PERDURE_HOME: home, PERDURE_SERVER: 'own' };
   for (const attempt of [() => createClient({ env }), () => createWorker({ config, env })]) {

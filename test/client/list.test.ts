@@ -21,7 +21,7 @@ async function start(suffix: string, tags?: readonly string[]): Promise<string> 
   return id;
 }
 
-/** Returns the last parts of the ids of a page, in the order of the alphabet. */
+/** Returns the last parts of the ids of a page, in alphabetical order. */
 async function found(filter: ListFilter): Promise<readonly string[]> {
   const { rows } = await client.list({ agent, ...filter });
   return rows.map(({ id }) => id.split('-').at(-1) ?? '').toSorted();
@@ -83,7 +83,7 @@ describe('the filters of a list', () => {
     ['tag and another status', { tag: 'blue', status: 'completed' }, []],
     ['since', { since: '1h' }, ['a1', 'a2', 'a3', 'b1', 'b2']],
     ['before', { before: '1h' }, []],
-    ['a day to come', { since: new Date(Date.now() + 3_600_000) }, []],
+    ['a future day', { since: new Date(Date.now() + 3_600_000) }, []],
   ])('%s', async (_, filter, expected) => {
     expect(await found(filter)).toEqual(expected);
   });
@@ -99,7 +99,7 @@ describe('the filters of a list', () => {
 });
 
 describe('the pages of a list', () => {
-  test.each([1, 2, 5, 7])('of at most %d rows have every run once', async (limit) => {
+  test.each([1, 2, 5, 7])('of at most %d rows contain every run once', async (limit) => {
     expect(await pages({}, limit)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
     expect(await pages({ tag: 'red', since: '1h' }, limit)).toEqual(['a1', 'a2', 'b1']);
   });
@@ -111,7 +111,7 @@ describe('the pages of a list', () => {
     expect((await client.list({ ...ours, limit: 4 })).cursor).toEqual(expect.any(String));
   });
 
-  test('a cursor is refused if it is damaged, or for another list', async () => {
+  test('are refused with a cursor that is damaged, or from another list', async () => {
     const { cursor } = await client.list({ agent, limit: 2 });
     const text = cursor ?? '';
     const damaged = 'cursor: expected the cursor of a list, got';

@@ -65,7 +65,7 @@ afterAll(async () => {
 
 const newId = (): string => `req-${randomUUID()}`;
 
-/** Starts a run, and returns its request when it waits. */
+/** Starts a run, and returns its request once it waits. */
 async function asked(euros: number, given: Partial<StartOptions> = {}) {
   const { id } = await client.start(AGENT, { id: newId(), message: `pay ${euros}`, ...given });
   return { id, request: await openIn(id) };
@@ -138,7 +138,7 @@ describe('open requests', () => {
     await client.cancel(id);
   });
 
-  test('of a called agent are shown above it, and decided on its own run', async () => {
+  test('of a called agent are listed under its root run, and decided on its own run', async () => {
     const { id } = await client.start(BOSS, { id: newId(), message: 'pay 63' });
     const [request] = await listed({ root: id }, 1);
     if (request === undefined) throw new Error('no request');
@@ -172,7 +172,7 @@ describe('a decision', () => {
     await client.cancel(id);
   });
 
-  test('is refused if somebody else was first; the same id gets the same answer', async () => {
+  test('is refused if another person was first; the same id gets the same answer', async () => {
     const { id, request } = await asked(71, { open: true });
     const decision = { request: 'r1', digest: request.digest, as: 'deny', by: 'bob' } as const;
     const first = await client.resolve(id, decision, { id: 'decision-1' });
@@ -194,7 +194,7 @@ describe('a decision', () => {
   });
 });
 
-test('the events of a run tell what was asked, and what was decided', async () => {
+test('the events of a run show what was asked, and what was decided', async () => {
   const { id, request } = await asked(64);
   await client.resolve(id, {
     request: request.id,
@@ -202,12 +202,13 @@ test('the events of a run tell what was asked, and what was decided', async () =
     as: 'approve',
     by: 'bob',
   });
-  const told: unknown[] = [];
+  const requestEvents: unknown[] = [];
   for await (const event of client.events(id)) {
-    if (event.type === 'request-raised' || event.type === 'request-closed') told.push(event);
-    if (event.type === 'call-begun') told.push({ type: event.type });
+    if (event.type === 'request-raised' || event.type === 'request-closed')
+      requestEvents.push(event);
+    if (event.type === 'call-begun') requestEvents.push({ type: event.type });
   }
-  expect(told).toMatchObject([
+  expect(requestEvents).toMatchObject([
     { type: 'request-raised', request: 'r1', kind: 'approval', call: 'call_1_1_0' },
     { type: 'request-closed', request: 'r1', as: 'approve', by: 'bob' },
     { type: 'call-begun' },

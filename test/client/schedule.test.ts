@@ -96,7 +96,7 @@ describe('a schedule', () => {
     expect(await client.schedule.describe(id)).toMatchObject({ paused: false, fired: 1 });
   });
 
-  test('makes up for a past time range, one firing after another', async () => {
+  test('backfills a past time range, one firing after another', async () => {
     await work();
     const id = await create({ cron: '0 * * * *' });
     await client.schedule.backfill(id, {
@@ -126,7 +126,7 @@ describe('a schedule', () => {
 });
 
 describe('an update', () => {
-  test('changes what is named, for the next firing, and in the list', async () => {
+  test('changes only the named fields, for the next firing and in the list', async () => {
     await work();
     const id = await create({ limits: { steps: 3 }, tags: ['old'], timeZone: 'Europe/Berlin' });
     await client.schedule.pause(id, { note: 'for a while' });
@@ -180,7 +180,7 @@ describe('an update', () => {
     expect(await client.schedule.describe(id)).toMatchObject({ cron: '0 9 1 1 *', agent: 'clerk' });
   });
 
-  test('of a client that knows its agents refuses a misspelled one', async () => {
+  test('by a client with the configuration refuses a misspelled agent', async () => {
     const id = await create();
     const strict = await clientOf(rig, { config: { agents: [clerk()] } });
     const refused = strict.schedule.update(id, { agent: 'clerc' });
@@ -190,7 +190,7 @@ describe('an update', () => {
 });
 
 describe('a schedule that sends to an open run', () => {
-  test('starts the run with its first message and gives it one message per firing', async () => {
+  test('starts the run with its first message and sends it one message per firing', async () => {
     await work();
     const to = `open-${randomUUID()}`;
     const id = await create({ to, agent: 'clerk', cron: '0 * * * *' });
@@ -271,7 +271,7 @@ describe('an invalid schedule', () => {
     await expect(create(options)).rejects.toThrow(message);
   });
 
-  test('an agent is missing, an id is taken, a range runs backwards, or there is no schedule', async () => {
+  test('is refused for a missing agent, a taken id, a reversed range, or an unknown schedule', async () => {
     const { schedule } = client;
     const id = `schedule-${randomUUID()}`;
     await expect(schedule.create({ id, message: 'x', cron: '@daily' })).rejects.toThrow(

@@ -6,7 +6,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { outcomeOf } from '../../src/core/turn.js';
-import { acted, decision, requestOf } from '../support/asking.js';
+import { afterNextAction, decision, requestOf } from '../support/pending-call.js';
 import { after, update } from '../support/facts.js';
 import { node } from '../support/graph-agent.js';
 import { config, toolDefinition } from '../support/scripts.js';
@@ -31,15 +31,15 @@ function waiting(
     { type: 'turn-begun', at: 0 } as const,
     { type: 'node-begun', at: 0 } as const,
   ].reduce(reduce, initialState({ ...made, ...(decisions && { decisions }) }, { open }));
-  return acted(state, 5);
+  return afterNextAction(state, 5);
 }
 
-const says = (message: string, rest: object = {}) =>
+const messageFact = (message: string, rest: object = {}) =>
   update('ask', { message, ...rest }, `ask ${message}`, 9);
 const actions = (state: RunState): readonly string[] =>
   planIn(state.graph?.values ?? {}, 'plan').actions.map(({ id }) => id);
 
-describe('a question of the graph', () => {
+describe('a question of a graph', () => {
   const state = waiting({});
 
   test('is shown with its choices', () => {
@@ -53,7 +53,7 @@ describe('a question of the graph', () => {
   });
 
   test.each(['yes', 'no'])('is answered by a message with a clear word: %s', (word) => {
-    const answered = after(state, says(word, { by: 'ann' }));
+    const answered = after(state, messageFact(word, { by: 'ann' }));
     expect(openRequests(answered, 'run')).toEqual([]);
     expect(answered.graph?.at).toBeNull();
     expect(answered.decisions).toEqual([
@@ -69,8 +69,8 @@ describe('a question of the graph', () => {
     ]);
   });
 
-  test('is answered by a nameless message, too, and by one that comes as a signal', () => {
-    expect(after(state, says('yes')).decisions?.[0]).not.toHaveProperty('by');
+  test('is answered by an anonymous message, too, and by one that arrives as a signal', () => {
+    expect(after(state, messageFact('yes')).decisions?.[0]).not.toHaveProperty('by');
     const input = { message: 'Yes.', id: 's1' };
     const signaled = after(state, { type: 'signal', name: 'message', input, at: 9 });
     expect(openRequests(signaled, 'run')).toEqual([]);
@@ -79,7 +79,7 @@ describe('a question of the graph', () => {
 
   test('stays open if a message says something else, or is refused', () => {
     for (const fact of [
-      says('what?'),
+      messageFact('what?'),
       { type: 'signal', name: 'message', input: { message: 'yes' }, at: 9 } as const,
     ]) {
       const next = after(state, fact);
@@ -89,39 +89,39 @@ describe('a question of the graph', () => {
   });
 
   test('is not answered by a message if only certain people may decide', () => {
-    const strict = after(waiting({}, { decisions: { mayDecide: true } }), says('yes'));
+    const strict = after(waiting({}, { decisions: { mayDecide: true } }), messageFact('yes'));
     expect(requestOf(strict, CALL).id).toBe('r1');
   });
 
-  test('is answered by the same message once', () => {
-    const answered = after(state, says('yes'));
-    expect(after(answered, says('yes')).decisions).toHaveLength(1);
+  test('is answered only once by the same message', () => {
+    const answered = after(state, messageFact('yes'));
+    expect(after(answered, messageFact('yes')).decisions).toHaveLength(1);
   });
 });
 
 describe('a plan of the graph', () => {
   const state = waiting({ plan: 'plan' });
 
-  test('is executed as it is after an approval', () => {
+  test('is executed unchanged after an approval', () => {
     const yes = after(state, decision(state, 'approve', {}, { name: CALL }));
     expect(actions(yes)).toEqual(['a1', 'a2']);
     expect(yes.graph?.confirmed).toBeDefined();
     expect(yes.decisions).toMatchObject([{ as: 'approve', call: CALL }]);
   });
 
-  test('loses all its actions by a denial', () => {
+  test('loses all its actions with a denial', () => {
     const no = after(state, decision(state, 'deny', {}, { name: CALL }));
     expect(actions(no)).toEqual([]);
   });
 
   test('keeps the actions that a message names', () => {
-    const some = after(state, says('only a2'));
+    const some = after(state, messageFact('only a2'));
     expect(actions(some)).toEqual(['a2']);
     expect(openRequests(some, 'run')).toEqual([]);
   });
 });
 
-test('a question that nobody answers in time is denied', () => {
+test('a question that is not answered in time is denied', () => {
   const state = waiting({ expiresMs: 60_000 }, { open: false });
   expect(requestOf(state, CALL)).toMatchObject({ expiresAt: 60_005, onExpiry: 'deny' });
   expect(after(state, { type: 'clock', at: 60_004 })).toEqual(state);

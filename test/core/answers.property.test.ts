@@ -19,16 +19,18 @@ import {
   promptLength,
   toPromptMessage,
 } from '../../src/core/transcript/transcript.js';
-import { asks, config, says, SHORT } from '../support/scripts.js';
+import { callReply, config, textReply, SHORT } from '../support/scripts.js';
 import { effectsOf } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
 
-/** An answer as the activity records it: it fits the contract, or has the problem for the model. */
+/**
+ * An answer as the activity records it: it matches the schema, or has the problem for the model.
+ */
 function answers(text: string, isValid: boolean): RecordedReply {
   const parsed = isValid
     ? ({ ok: true, output: { read: text } } as const)
     : ({ ok: false, problem: `${text}: not valid`, output: { raw: text } } as const);
-  return { ...says(text), parsed };
+  return { ...textReply(text), parsed };
 }
 
 type Deed =
@@ -84,7 +86,7 @@ const PRICE = { input: 1, cachedInput: 0.5, output: 2 };
 const CALL_USD = (10 * PRICE.input + 5 * PRICE.output) / 1e6;
 const MOST_CALLS = 400;
 
-interface Told {
+interface Played {
   readonly run: Run;
   readonly outcome: Outcome;
   readonly turns: readonly Outcome[];
@@ -94,7 +96,7 @@ interface Told {
 }
 
 /** Plays a whole open run under a contract, and checks the invariants before each action. */
-async function play(given: Scenario): Promise<Told> {
+async function play(given: Scenario): Promise<Played> {
   const { attempts, onInvalid, onLimit, limits } = given;
   const definition: Partial<AgentDefinition> = {
     output: { type: 'json', name: 'answer', schema: {} },
@@ -181,11 +183,11 @@ async function play(given: Scenario): Promise<Told> {
       case 'invalid':
         return replied(answers(text, false));
       case 'call':
-        return replied(asks(['put', { at: counts.calls }]));
+        return replied(callReply(['put', { at: counts.calls }]));
       case 'truncated':
-        return replied(says(text, 'length'));
+        return replied(textReply(text, 'length'));
       case 'refused':
-        return replied(says(text, 'refused'));
+        return replied(textReply(text, 'refused'));
       case 'error':
         return { type: 'failed', reason: 'error', message: 'x' };
       case 'too long':
@@ -200,7 +202,7 @@ async function play(given: Scenario): Promise<Told> {
       disturb();
       const by = interruption();
       if (by !== null) return { type: 'interrupted', by };
-      if (cut !== undefined) return replied(says('so far'));
+      if (cut !== undefined) return replied(textReply('so far'));
       if (promptLength(run.state.transcript) > given.reads) return reaction('too long');
       return reaction(words.shift() ?? (closing ? 'invalid' : 'valid'));
     },
@@ -265,7 +267,7 @@ describe('an open run whose answers have a contract', () => {
     );
   });
 
-  test('returns an accepted output, or says why there is none', async () => {
+  test('returns an accepted output, or explains why there is none', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { turns } = await play(given);

@@ -8,7 +8,7 @@ import type { Artifact, ArtifactMade, Message } from '../../src/core/transcript/
 import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, toolDefinition, withResults } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition, withResults } from '../support/scripts.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 
 const look = toolDefinition('look', 'read');
@@ -33,7 +33,7 @@ const result = (id: string, artifact: ArtifactMade): CallResult => ({
 function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
   let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
   for (const batch of batches) {
-    const reply = asks(...batch.map((_, n) => ['look', { n }] as const));
+    const reply = callReply(...batch.map((_, n) => ['look', { n }] as const));
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
     const results = batchOf(state)?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
     // In the order in which they end, not in which they were requested.
@@ -85,18 +85,18 @@ describe('the artifacts of a run', () => {
     expect(names(taken.state)).toEqual(['a_2', 'a_3']);
   });
 
-  test('with a name that only looks numbered leave the plain name free', () => {
+  test('with a name that looks numbered leave the plain name free', () => {
     const state = having([made('report_2024', '1')], [made('report', '2'), made('report', '1')]);
     expect(names(state)).toEqual(['report_2024', 'report', 'report_2']);
     expect(texts(state)[1]).toContain('[artifact "report": ');
-    // A tool has given the next numbered name itself.
+    // A tool has used the next numbered name itself.
     const taken = having([made('a', '1'), made('a_2', '2'), made('a', '3'), made('a', '4')]);
     expect(names(taken)).toEqual(['a', 'a_2', 'a_3', 'a_4']);
     const large = having([made('a_999999', '1'), made('a', '2'), made('a', '3'), made('a', '4')]);
     expect(new Set(names(large)).size).toBe(4);
   });
 
-  test('are the newest 300 at most, and fit what a segment can pass on', () => {
+  test('are the newest 300 at most, and fit into what a segment can pass on', () => {
     const many = Array.from({ length: 320 }, (_, n) => [made(`n${n}`)]);
     expect(names(having(...many))).toEqual(many.slice(20).map(([one]) => one?.name));
     const wide = many.map(([one]) => [{ ...one!, summary: '€'.repeat(300) }]);
@@ -108,7 +108,7 @@ describe('the artifacts of a run', () => {
 
   test('of a tool that ends the turn do not change its answer', () => {
     let state = begun(config({ tools: [done] }));
-    state = reduce(state, { type: 'model-replied', reply: asks(['done']), at: 0 });
+    state = reduce(state, { type: 'model-replied', reply: callReply(['done']), at: 0 });
     const [call] = batchOf(state)?.calls ?? [];
     if (call === undefined) throw new Error('no call');
     const ended = succeededCall(call, done, { text: '[1]', output: [1], artifact: made('a') });
@@ -119,7 +119,7 @@ describe('the artifacts of a run', () => {
 
   test('of canceled calls are recorded too', () => {
     let state = begun(config({ tools: [look] }));
-    state = reduce(state, { type: 'model-replied', reply: asks(['look'], ['look']), at: 0 });
+    state = reduce(state, { type: 'model-replied', reply: callReply(['look'], ['look']), at: 0 });
     const known = result('call_1_1_0', made('a'));
     state = reduce(state, { type: 'call-finished', result: known, at: 0 });
     state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
@@ -127,9 +127,9 @@ describe('the artifacts of a run', () => {
     expect(texts(state)[0]).toContain('[artifact "a": ');
   });
 
-  test('are listed from the state, newest first, without counting as a call', () => {
+  test('are listed from the state, newest first, and the list does not count as a call', () => {
     const listed = (state: RunState): string => {
-      const reply = asks(['list_artifacts']);
+      const reply = callReply(['list_artifacts']);
       const next = reduce(state, { type: 'model-replied', reply, at: 0 });
       expect(next.turn.spent.toolCalls).toBe(state.turn.spent.toolCalls);
       return texts(next).at(-1) ?? '';
@@ -151,7 +151,7 @@ describe('the artifacts of a run', () => {
     ]);
     const state = having(...wide);
     const before = texts(state).length;
-    const reply = asks(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
+    const reply = callReply(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
     const listed = texts(reduce(state, { type: 'model-replied', reply, at: 0 })).slice(before);
     expect(listed[0]).toContain('100 artifacts, newest first');
     expect(listed.at(-1)).toMatch(/not_executed.*ask in the next/);

@@ -5,7 +5,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
-import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 import { batchOf, type Batch } from '../../src/core/turn.js';
 
@@ -21,7 +21,7 @@ const configOf = (rest: Parameters<typeof config>[0] = {}): RunConfig => config(
 type Call = readonly [name: string, value?: unknown];
 
 function asked(names: readonly Call[], from = begun(configOf())): RunState {
-  return replied(from, asks(...names));
+  return replied(from, callReply(...names));
 }
 const open = (state: RunState): readonly string[] =>
   openCallsIn(state, batchOf(state)).map(({ name }) => name);
@@ -35,7 +35,7 @@ describe('a call of an agent', () => {
     asked([['expert']], begun({ ...configOf({ limits }), depth }));
   const NO = /agents may not call each other any deeper than this/;
 
-  test('is refused at the greatest depth, and the turn closes', () => {
+  test('is refused at the maximum depth, and the turn closes', () => {
     expect(open(at(1, { depth: 2 }))).toEqual(['expert']);
     const deep = at(2, { depth: 2 });
     expect(results(deep)[0]).toMatch(NO);
@@ -59,7 +59,7 @@ describe('a call of an agent', () => {
     expect(open(asked([['look']], begun({ ...configOf(), depth: 16 })))).toEqual(['look']);
   });
 
-  test('that is refused leaves the first reason in force', () => {
+  test('that is refused does not replace the first reason', () => {
     const limits = { depth: 1, toolCalls: 1 };
     const state = asked([['look'], ['expert']], begun({ ...configOf({ limits }), depth: 1 }));
     expect(state.turn.limit).toBe('toolCalls');
@@ -88,7 +88,7 @@ describe('an action on a screen', () => {
 });
 
 describe('repeats of a call', () => {
-  test('in one message are executed once, unless the tool allows or only reads', () => {
+  test('in one message are executed once, unless the tool allows repeats or only reads', () => {
     expect(
       open(
         asked([
@@ -145,7 +145,7 @@ describe('repeats of a call', () => {
     ).toEqual(['put']);
   });
 
-  test('that are answered from the record are no failed steps', () => {
+  test('that get the recorded result are not failed steps', () => {
     const first = asked([
       ['put', 1],
       ['put', 2],
@@ -160,16 +160,16 @@ describe('repeats of a call', () => {
     expect(results(asked([['nothing']]))[0]).toContain('no tool \\"nothing\\"');
   });
 
-  test('of one that has a problem are not guarded', () => {
-    const [call] = asks(['put', 1]).calls ?? [];
+  test('of a call that has a problem are not guarded', () => {
+    const [call] = callReply(['put', 1]).calls ?? [];
     const problem = { type: 'invalid_arguments', message: 'x' } as const;
     const two: readonly AskedCall[] = call ? [{ ...call, problem }, call] : [];
-    const state = replied(begun(configOf()), { ...asks(), calls: two });
+    const state = replied(begun(configOf()), { ...callReply(), calls: two });
     expect(open(state)).toEqual(['put']);
     expect(refused(state)).toEqual(['{"error":{"type":"invalid_arguments","message":"x"}}']);
   });
 
-  test('are answered from the record, with the blob of the first', () => {
+  test('get the recorded result, with the blob of the first', () => {
     const blob = { sha256: 'a'.repeat(64), bytes: 9 };
     const first = asked([['put', 1]]);
     const task = toolTask(first, 0);
@@ -208,10 +208,10 @@ test('a failed step counts only until a call succeeds', () => {
   expect(nextAction(state).type).toBe('call-model');
   fail();
   expect(nextAction(state)).toEqual({ type: 'begin-closing', reason: 'no_progress' });
-  expect(replied(state, says('x')).turn.failedSteps).toBe(10);
+  expect(replied(state, textReply('x')).turn.failedSteps).toBe(10);
 });
 
-test('lists have up to 64 KiB in one message, and are no executed calls', () => {
+test('lists have up to 64 KiB in one message, and are not executed calls', () => {
   const artifact = {
     name: 'a',
     blob: { sha256: 'a'.repeat(64), bytes: 1 },
@@ -232,12 +232,12 @@ test('lists have up to 64 KiB in one message, and are no executed calls', () => 
   );
   expect(state.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 0 } });
   const message = 'x'.repeat(70_000);
-  const [wrong] = asks(['look']).calls ?? [];
+  const [wrong] = callReply(['look']).calls ?? [];
   const problem = { type: 'invalid_arguments', message } as const;
   const mixed = [
     ...(wrong ? [{ ...wrong, problem }] : []),
-    ...(asks(['list_artifacts']).calls ?? []),
+    ...(callReply(['list_artifacts']).calls ?? []),
   ];
-  const listed = replied({ ...begun(configOf()), artifacts }, { ...asks(), calls: mixed });
+  const listed = replied({ ...begun(configOf()), artifacts }, { ...callReply(), calls: mixed });
   expect(results(listed).at(-1)).toContain('100 artifacts');
 });

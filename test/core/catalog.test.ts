@@ -11,7 +11,7 @@ import { readInvokedCall } from '../../src/tools/arguments/invoked-call.js';
 import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const listed = (name: string, category: string, ...actions: string[]): ToolDefinition =>
@@ -37,7 +37,7 @@ interface Listing {
   readonly hint: string;
 }
 
-/** Returns the answer of `discover_tools`; fails if it refuses. */
+/** Returns the answer of `discover_tools`; fails if the call is refused. */
 function discover(asked: JsonObject, tools = TOOLS): Listing {
   const answer = answerQuestion({ tools }, 'discover_tools', asked);
   if (!answer.ok) throw new Error(answer.message);
@@ -77,7 +77,7 @@ describe('discover_tools', () => {
     ['a word of the name', { query: 'Find' }, ['find_mail', 'find_order']],
     ['a word of the summary', { query: 'letter' }, ['send_mail']],
     ['several words, in any order', { query: 'mail letter' }, ['send_mail']],
-    ['letters of any case', { categories: ['MAIL'] }, ['find_mail', 'send_mail']],
+    ['another letter case', { categories: ['MAIL'] }, ['find_mail', 'send_mail']],
     [
       'a known value beside an unknown one',
       { categories: ['mail', 'nope'] },
@@ -89,7 +89,7 @@ describe('discover_tools', () => {
       ['find_mail', 'find_order', 'list_orders', 'send_mail'],
     ],
     ['a text for a list of one', { categories: 'orders' }, ['find_order', 'list_orders']],
-  ])('takes %s', (_name, asked, expected) => {
+  ])('accepts %s', (_name, asked, expected) => {
     expect(names(asked)).toEqual(expected);
   });
 
@@ -232,7 +232,7 @@ describe('a prompt with a catalog', () => {
   });
 });
 
-describe('a call by invoke_tool', () => {
+describe('a call through invoke_tool', () => {
   test.each<[JsonObject, JsonObject]>([
     [{ tool: 'look', arguments: { at: 'x' } }, { at: 'x' }],
     [{ name: 'look', parameters: '{"at":"x"}' }, { at: 'x' }],
@@ -255,20 +255,20 @@ describe('a call by invoke_tool', () => {
   });
 });
 
-describe('calls to the catalog', () => {
+describe('calls of the catalog', () => {
   const replied = (
     tools: readonly ToolDefinition[],
     ...calls: readonly [string, unknown][]
   ): RunState =>
     reduce(begun(config({ tools, toolExposure: 'catalog' })), {
       type: 'model-replied',
-      reply: asks(...calls),
+      reply: callReply(...calls),
       at: 0,
     });
   const toolTexts = ({ transcript }: RunState): readonly string[] =>
     transcript.messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
-  test('are answered at once, without counting as tool calls or results of the turn', () => {
+  test('are answered at once, and do not count as tool calls or results of the turn', () => {
     const state = replied(TOOLS, ['discover_tools', {}], ['tool_schema', { name: 'find_mail' }]);
     expect(toolTexts(state)).toHaveLength(2);
     expect(state.turn).toMatchObject({
@@ -281,7 +281,7 @@ describe('calls to the catalog', () => {
     );
   });
 
-  test('of one message get answers of limited size', () => {
+  test('in one message get answers of limited size', () => {
     const large = toolDefinition('large', 'read', {
       parameters: { type: 'object', description: 'x'.repeat(40_000) },
     });
@@ -296,7 +296,7 @@ describe('calls to the catalog', () => {
     const own = toolDefinition('discover_tools', 'read');
     const state = reduce(begun(config({ tools: [own] })), {
       type: 'model-replied',
-      reply: asks(['discover_tools', {}]),
+      reply: callReply(['discover_tools', {}]),
       at: 0,
     });
     expect(batchOf(state)?.results).toEqual([null]);

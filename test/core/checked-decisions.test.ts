@@ -3,7 +3,14 @@ import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
 import type { RunState } from '../../src/core/state.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -18,14 +25,14 @@ import {
 } from '../support/facts.js';
 import { begun, config } from '../support/scripts.js';
 
-/** A run whose workers decide who may decide. */
+/** A run whose workers check who may decide. */
 const strict: RunState = begun({ ...config(), decisions: { mayDecide: true } });
 const VERDICT = { then: 'ask', why: 'a rule' } as const;
 
-/** A call that waits for a yes until 100, and one of whose decisions is being checked. */
+/** A call that waits for approval until 100, and one with a decision that is being checked. */
 function checking(as = 'approve', rest: object = {}): RunState {
   const verdict = { ...VERDICT, expires: 100 };
-  const state = acted(asked('put', { verdict }, strict));
+  const state = afterNextAction(runWithCall('put', { verdict }, strict));
   const proposed = after(state, decision(state, as, { by: 'ann', ...rest }, { at: 10 }));
   return after(proposed, scheduled(checkOf(proposed)));
 }
@@ -40,7 +47,7 @@ describe('a decision that a worker checks', () => {
     expect([state.decisions, results(state)]).toEqual([undefined, []]);
     const done = end(state, { ok: true });
     expect(openRequests(done, 'run')).toEqual([]);
-    // The time that counts is when the person decided.
+    // The time at which the person decided is the one that counts.
     expect(done.decisions).toEqual([
       { what: 'resolve', id: 'u r1', at: 10, by: 'ann', request: 'r1', call: ID, as },
     ]);
@@ -52,7 +59,7 @@ describe('a decision that a worker checks', () => {
     expect(end(checking('deny'), { ok: true }, 33).transcript.messages.at(-1)?.at).toBe(33);
   });
 
-  test('that the worker does not allow leaves the request open, and says why', () => {
+  test('that the worker does not allow leaves the request open, with the reason', () => {
     const refused = end(checking(), { ok: false, message: `no${'x'.repeat(600)}` });
     expect(requestOf(refused)).toMatchObject({ id: 'r1' });
     expect(requestOf(refused)).not.toHaveProperty('checking');
@@ -74,7 +81,7 @@ describe('a decision that a worker checks', () => {
   test.each([
     ['edit', { arguments: {} }],
     ['answer', { result: 'x' }],
-  ])('does not count if the check brought nothing to %s with', (as, rest) => {
+  ])('does not count if the check has no result that allows it to %s with', (as, rest) => {
     const state = end(checking(as, rest), { ok: true });
     expect(requestOf(state).id).toBe('r1');
     expect(state.decisions).toMatchObject([{ as, refused: 'the check brought no result' }]);
@@ -92,7 +99,7 @@ describe('a decision that a worker checks', () => {
     for (const each of [lost, off]) expect(requestOf(each)).toMatchObject({ id: 'r1' });
   });
 
-  test('in time counts although its request has expired meanwhile', () => {
+  test('in time counts even if its request has expired meanwhile', () => {
     const state = end(checking(), { ok: true }, 200);
     expect(workOf(state, ID)).toEqual({ approved: true, phase: 'waiting' });
   });
@@ -111,13 +118,13 @@ describe('a decision that a worker checks', () => {
     expect(nextAction(refused)).toEqual({ type: 'interrupt', by: 'cancelTurn' });
   });
 
-  test('is alone: another one that comes meanwhile changes nothing', () => {
+  test('excludes others: one that arrives meanwhile changes nothing', () => {
     const state = checking();
     const other = update('resolve', { request: 'r1', digest: 'd', as: 'deny' }, 'v', 12);
     expect(after(state, other)).toEqual(state);
   });
 
-  test('changes nothing if its check ends when the request is another one', () => {
+  test('changes nothing if the request has changed when its check ends', () => {
     const state = checking();
     const old = { activity: 'checkDecision', input: { work: ID, request: { id: 'r0' } } };
     expect(after(state, completed(old, { ok: true }, 20))).toEqual(state);
@@ -129,15 +136,15 @@ describe('a decision that a worker checks', () => {
 });
 
 describe('a decision about a changed tool', () => {
-  const task = toolTask(asked('look'), 0);
-  const probe = toolTask(asked('look'), 0, { blocked: 'tool_changed' });
+  const task = toolTask(runWithCall('look'), 0);
+  const probe = toolTask(runWithCall('look'), 0, { blocked: 'tool_changed' });
   const changed = after(
-    asked('look'),
+    runWithCall('look'),
     scheduled(task),
     blocked(task, 'tool_changed', { definition: 'd' }),
   );
 
-  test('waits while the call is tried, because the tool may be as it was', () => {
+  test('waits while the call is retried, because the tool may have changed back', () => {
     const trying = after(changed, scheduled(probe));
     const proposed = after(trying, decision(trying, 'accept', {}, { at: 5 }));
     expect(proposed.accepted).toBeUndefined();

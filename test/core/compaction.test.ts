@@ -105,7 +105,7 @@ function unquoted(word = ''): string {
 }
 
 describe('renderForCompaction', () => {
-  test('shows who wrote what, the calls, and their results', () => {
+  test('shows the authors, the calls, and their results', () => {
     const messages: PromptMessage[] = [
       { role: 'user', text: 'Read a.txt.\nThen stop.' },
       {

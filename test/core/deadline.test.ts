@@ -4,7 +4,7 @@ import { nextActionAt } from '../../src/core/loop.js';
 import { NEVER_FULL } from '../../src/core/next-action.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { after, CANCEL, canceled, completed, model, scheduled, update } from '../support/facts.js';
-import { begun, config, says } from '../support/scripts.js';
+import { begun, config, textReply } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
@@ -28,13 +28,13 @@ describe('the deadline of a turn', () => {
     expect(nextActionAt(run, NEVER_FULL, 200)).toEqual({ type: 'interrupt', by: 'wallMs' });
   });
 
-  test('that has passed takes effect before what else happens then', () => {
+  test('that has passed precedes other events of the same time', () => {
     const calling = after(turn, scheduled(model()));
-    const late = after(calling, completed(model(), says('late'), 100));
+    const late = after(calling, completed(model(), textReply('late'), 100));
     expect(late.turn.interruption).toBe('wallMs');
     expect(outcomeOf(late)).toMatchObject({ status: 'completed' });
     expect(
-      after(calling, completed(model(), says('in time'), 99)).turn.interruption,
+      after(calling, completed(model(), textReply('in time'), 99)).turn.interruption,
     ).toBeUndefined();
   });
 
@@ -68,7 +68,7 @@ describe('the deadline of a run', () => {
     });
   });
 
-  test('comes after that of the turn, or before', () => {
+  test('is independent of that of the turn, and either may come first', () => {
     expect(nextDeadline(both)).toEqual({ at: 100, of: 'turn' });
     const reached = { ...both, turn: { ...both.turn, limit: 'wallMs' as const } };
     expect(nextDeadline(reached)).toEqual({ at: 250, of: 'run' });

@@ -6,7 +6,14 @@ import type { Verdict } from '../../src/core/requests/rules.js';
 import type { RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   completed,
@@ -20,7 +27,7 @@ import { begun, config, toolDefinition } from '../support/scripts.js';
 
 const ASK: Verdict = { then: 'ask', why: 'a rule' };
 const approval = (tool = 'put', rest: Partial<Verdict> = {}): RunState =>
-  acted(asked(tool, { verdict: { ...ASK, ...rest } }));
+  afterNextAction(runWithCall(tool, { verdict: { ...ASK, ...rest } }));
 
 /** Returns the state after a decision that a worker has checked with this result. */
 function checked(state: RunState, fact: ReturnType<typeof decision>, result: CheckDecisionResult) {
@@ -40,7 +47,7 @@ describe('an approval', () => {
     ]);
   });
 
-  test('with a grant lets the same call of a later step begin without asking', () => {
+  test('with a grant lets the same call of a later step begin without a request', () => {
     const state = approval();
     const grant = { scope: 'same_call' };
     const yes = after(state, decision(state, 'approve', { grant, by: 'ann' }, { at: 4 }));
@@ -61,12 +68,12 @@ describe('an approval', () => {
       scheduled(toolTask(yes, 0)),
       completed(toolTask(yes, 0), { ok: false, text: 'busy' }),
     );
-    expect(nextAction(asked('put', { verdict: ASK }, done)).type).toBe('run-calls');
-    const other = asked('put', { verdict: ASK, digest: 'other arguments' }, done);
+    expect(nextAction(runWithCall('put', { verdict: ASK }, done)).type).toBe('run-calls');
+    const other = runWithCall('put', { verdict: ASK, digest: 'other arguments' }, done);
     expect(nextAction(other).type).toBe('raise-requests');
   });
 
-  test('still holds when the call is made again after its outcome was unknown', () => {
+  test('still applies when the call is retried after its outcome was unknown', () => {
     const state = approval('pay');
     const yes = after(state, decision(state, 'approve'));
     const lost = after(yes, scheduled(toolTask(yes, 0)), failed(toolTask(yes, 0), 'gone'));
@@ -87,7 +94,7 @@ describe('a denial', () => {
     [{}, 'not executed: a person denied it"'],
     [{ note: '' }, 'not executed: a person denied it"'],
     [{ note: 'too dear' }, 'not executed: a person denied it: too dear"'],
-  ])('tells the model why as far as the person says: %j', (rest, text) => {
+  ])('gives the model the reason, as far as the person stated one: %j', (rest, text) => {
     const state = approval();
     expect(results(after(state, decision(state, 'deny', rest)))[0]).toContain(text);
   });
@@ -112,8 +119,8 @@ describe('an edit', () => {
   });
 
   test.each<[string, Verdict | undefined]>([
-    ['asks for nothing', undefined],
-    ['asks the same person', { ...ASK, deciders: [['ann']] }],
+    ['requires nothing', undefined],
+    ['requires the same person', { ...ASK, deciders: [['ann']] }],
   ])('approves the call with its new arguments if a rule %s', (_, verdict) => {
     const state = edit(approval('put', { deciders: [['ann']] }), verdict);
     expect(batchOf(state)?.calls[0]).toMatchObject({ id: ID, arguments: json, edited: true });
@@ -141,7 +148,7 @@ describe('an edit', () => {
     expect(state.decisions).toMatchObject([{ request: 'r1', as: 'edit', by: 'ann', at: 0 }]);
   });
 
-  test('asks anybody, for any length of time, if the rules say no more than no', () => {
+  test('has no deciders and no time limit if the rules only deny', () => {
     const state = approval();
     const fact = decision(state, 'edit', { arguments: { n: 2 } });
     const denies: Verdict = { then: 'deny', why: 'never so many' };
@@ -157,7 +164,7 @@ describe('an edit', () => {
 describe('an answer', () => {
   const result = { text: 'sunny', output: 'sunny' };
 
-  test('by a person in place of the tool says so to the model, and is no execution', () => {
+  test('by a person instead of the tool is marked as such for the model, and is not an execution', () => {
     const state = approval();
     const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
       ok: true,
@@ -171,9 +178,9 @@ describe('an answer', () => {
     expect(done.decisions).toMatchObject([{ as: 'answer', call: ID }]);
   });
 
-  test('to a tool that its user executes is the result of the call', () => {
+  test('to a tool that the caller executes is the result of the call', () => {
     const tools = [toolDefinition('ui', 'keyed', { kind: 'client' })];
-    const state = acted(asked('ui', {}, begun(config({ tools }))));
+    const state = afterNextAction(runWithCall('ui', {}, begun(config({ tools }))));
     expect(requestOf(state).kind).toBe('client_tool');
     const blob = { sha256: 'a'.repeat(64), bytes: 5 };
     const done = checked(state, decision(state, 'answer', { result: 'sunny' }), {
@@ -186,12 +193,12 @@ describe('an answer', () => {
   });
 });
 
-test('a run bears every decision about every call that asks', () => {
+test('a run tolerates every decision about every call that needs approval', () => {
   const words = ['approve', 'deny', 'edit', 'answer', 'happened', 'retry', 'abandon', 'accept'];
   const lost = after(
-    asked('pay'),
-    scheduled(toolTask(asked('pay'), 0)),
-    failed(toolTask(asked('pay'), 0), 'gone'),
+    runWithCall('pay'),
+    scheduled(toolTask(runWithCall('pay'), 0)),
+    failed(toolTask(runWithCall('pay'), 0), 'gone'),
   );
   for (const state of [approval(), lost]) {
     for (const word of [...words, 'raise', 'stop']) {

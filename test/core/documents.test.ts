@@ -4,7 +4,7 @@ import { documentKey, documentText } from '../../src/core/documents.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 import type { RetrievalEnd } from '../support/world.js';
 import { outcomeOf } from '../../src/core/turn.js';
@@ -14,7 +14,7 @@ const document = (text: string): string => documentText(documentKey({ text }), {
 
 /** Runs a turn whose retrieval ends in this way. `seen`: roles and texts before each model call. */
 async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
-  const script = [asks(['look']), says('42')];
+  const script = [callReply(['look']), textReply('42')];
   const seen: (readonly string[])[] = [];
   let retrievals = 0;
   const state = await runTurn(begun(config({ retrieve, ...rest })), {
@@ -24,7 +24,10 @@ async function run(end: RetrievalEnd, rest: Parameters<typeof config>[0] = {}) {
     },
     callModel: async (now, { closing }) => {
       seen.push(now.transcript.messages.map(({ text }) => text));
-      return { type: 'replied', reply: closing ? says('closing') : (script.shift() ?? says('?')) };
+      return {
+        type: 'replied',
+        reply: closing ? textReply('closing') : (script.shift() ?? textReply('?')),
+      };
     },
     runCalls: async (_now, calls, finished) => {
       for (const { id } of calls) finished(id, { ok: true, text: 'seen' });
@@ -53,7 +56,7 @@ describe('a turn of an agent that retrieves', () => {
     expect([retrievals, outcomeOf(state)?.status]).toEqual([1, 'completed']);
   });
 
-  test('ends if the retrieval fails, and says why', async () => {
+  test('ends if the retrieval fails, with the reason', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
     expect(outcomeOf(state)).toMatchObject({
@@ -85,7 +88,7 @@ describe('a turn of an agent that retrieves', () => {
     expect(retrievals).toBe(1);
   });
 
-  test('keeps documents that arrived in spite of an interruption', async () => {
+  test('keeps documents that arrived despite an interruption', async () => {
     const documents = [{ text: document('a') }];
     const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
     expect(outcomeOf(state)?.status).toBe('cancelled');

@@ -4,22 +4,22 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import type { StopReason } from '../../src/core/outcome.js';
 import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
-import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import { after, replied, results } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 
-describe('an approval with a time', () => {
+describe('an approval with a time limit', () => {
   const verdict = { then: 'ask', why: 'a rule', expires: 3_600_000 } as const;
-  const state = acted(asked('put', { verdict }), 10_000);
+  const state = afterNextAction(runWithCall('put', { verdict }), 10_000);
 
   test('is waited for until then', () => {
     expect(requestOf(state)).toMatchObject({ raisedAt: 10_000, expiresAt: 3_610_000 });
     expect(after(state, clock(3_609_999))).toEqual(state);
   });
 
-  test('is denied then, and the model and the operator learn why', () => {
+  test('is denied then, and the model and the operator get the reason', () => {
     const late = after(state, clock(3_610_000));
     expect(late.work).toEqual([]);
     expect(results(late)).toEqual([
@@ -29,11 +29,11 @@ describe('an approval with a time', () => {
       { what: 'resolve', id: '', at: 3_610_000, request: 'r1', call: ID, as: 'expired' },
     ]);
     expect(late.turn.denials).toBe(1);
-    // However late the run notices it, it says how long it has waited for people.
+    // However late the run processes the expiry, it reports how long it has waited for people.
     expect(results(after(state, clock(9_999_000)))).toEqual(results(late));
   });
 
-  test('is too late for a decision at that time', () => {
+  test('rejects a decision at that time as too late', () => {
     const late = after(state, decision(state, 'approve', {}, { at: 3_610_000 }));
     expect(late.decisions?.map(({ as }) => as)).toEqual(['expired']);
   });
@@ -42,15 +42,15 @@ describe('an approval with a time', () => {
 /** A run that asks whether its limit of one step may be raised. */
 function atLimit(rest: Parameters<typeof config>[0] = {}): RunState {
   const state = begun(config({ onLimit: 'ask', limits: { steps: 1 }, ...rest }));
-  return acted(replied(state, asks(['nothing'])), 7);
+  return afterNextAction(replied(state, callReply(['nothing'])), 7);
 }
 
-describe('a limit about which a run asks', () => {
+describe('a request about a limit', () => {
   const state = atLimit();
   const resolve = (as: string, rest: object = {}): RunState =>
     after(state, decision(state, as, rest, { name: 'limit', at: 9 }));
 
-  test('is shown with what was used of it', () => {
+  test('shows the limit with its usage', () => {
     expect(requestOf(state, 'limit')).toMatchObject({
       id: 'r1',
       kind: 'limit',
@@ -63,7 +63,7 @@ describe('a limit about which a run asks', () => {
     expect(nextAction(state)).toEqual({ type: 'await-decision' });
   });
 
-  test('that is raised lets the turn go on', () => {
+  test('continues the turn if the limit is raised', () => {
     const raised = resolve('raise', { arguments: { steps: 2 }, by: 'ann' });
     expect(raised.config.limits.turn).toMatchObject({ steps: 3 });
     expect(raised.work).toEqual([]);
@@ -73,11 +73,11 @@ describe('a limit about which a run asks', () => {
     ]);
   });
 
-  test('on what the calls of a message have used up is lifted, too', () => {
+  test('also raises a limit that the calls of a message have used up', () => {
     const calls = begun(config({ onLimit: 'ask', limits: { toolCalls: 1 } }));
-    const over = replied(calls, asks(['look', { n: 1 }], ['look', { n: 2 }]));
+    const over = replied(calls, callReply(['look', { n: 1 }], ['look', { n: 2 }]));
     const result = { id: ID, ok: true, text: 'seen', executed: true };
-    const asking = acted(reduce(over, { type: 'call-finished', result, at: 1 }));
+    const asking = afterNextAction(reduce(over, { type: 'call-finished', result, at: 1 }));
     expect(asking.turn.limit).toBe('toolCalls');
     const fact = decision(asking, 'raise', { arguments: { toolCalls: 1 } }, { name: 'limit' });
     const raised = after(asking, fact);
@@ -85,13 +85,13 @@ describe('a limit about which a run asks', () => {
     expect(nextAction(raised)).toMatchObject({ type: 'call-model', closing: false });
   });
 
-  test('is asked about again if it is raised by nothing', () => {
+  test('is repeated if the limit is raised by nothing', () => {
     const raised = resolve('raise');
     expect(raised.config.limits.turn.steps).toBe(1);
     expect(nextAction(raised)).toMatchObject({ type: 'ask-limit' });
   });
 
-  test('that stands closes the turn, and is not asked about again', () => {
+  test('closes the turn if the limit is not raised, and is not repeated', () => {
     const stopped = resolve('stop');
     expect(stopped.work).toEqual([]);
     expect(openRequests(stopped, 'run')).toEqual([]);
@@ -100,7 +100,7 @@ describe('a limit about which a run asks', () => {
     expect(stopped.decisions?.[0]).not.toHaveProperty('call');
   });
 
-  test('with a time stands when it is over', () => {
+  test('does not raise the limit if it expires', () => {
     const reason: StopReason = 'steps';
     const request = {
       kind: 'limit',

@@ -37,7 +37,7 @@ describe('several messages in one', () => {
       { role: 'assistant', text: 'Yes.', given: true, n: 1 },
       { role: 'user', text: 'And 9?', by: 'ann', n: 2 },
     ]);
-    // What the sender gave is not an answer of this turn.
+    // An assistant message that the sender passed is not an answer of this turn.
     expect(composeAnswer(state, 'steps')).not.toContain('Yes.');
   });
 
@@ -66,7 +66,7 @@ describe('several messages in one', () => {
     });
   });
 
-  test.each(['message', 'prompt', 'input'])('go without %s', (field) => {
+  test.each(['message', 'prompt', 'input'])('do not allow %s', (field) => {
     const given = { messages, [field]: field === 'input' ? {} : 'x' };
     expect(askProblem(given)).toContain(`${field}: expected none beside "messages"`);
     expect(parseRunInput({ agent: 'a', ...given })).toMatchObject({

@@ -9,14 +9,14 @@ import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { node, RUN } from '../support/graph-agent.js';
-import { asks, config, toolDefinition } from '../support/scripts.js';
+import { callReply, config, toolDefinition } from '../support/scripts.js';
 
 const tools = [
   toolDefinition('put', 'keyed', { value: true }),
   toolDefinition('look', 'read', { value: true }),
 ];
 
-/** A run that has entered this node, and goes to a question after it. */
+/** A run that has entered this node, with a question after it. */
 function at(first: GraphNode, options: Partial<AgentDefinition> = {}, rest: object = {}): RunState {
   const next = node('next', { kind: 'confirm', show: '?' }, { yes: 'end', no: 'end' });
   const initial = { plan: planValue({ actions: [], done: [], asks: false }) };
@@ -39,11 +39,11 @@ function executed(state: RunState, result: object): RunState {
   return after(state, scheduled(task), completed(task, result, 3));
 }
 
-describe('a call of a node that its worker has judged', () => {
+describe('a call of a node with a verdict of its worker', () => {
   const judged = (verdict: Verdict, rest: object = {}): RunState =>
     executed(at(put, {}, rest), { ok: 'undecided', verdict });
 
-  test('asks before it is executed', () => {
+  test('waits for approval before it is executed', () => {
     const state = judged({ then: 'ask', why: 'a rule' });
     expect(state.work).toEqual([]);
     expect(nextAction(state)).toMatchObject({
@@ -55,7 +55,7 @@ describe('a call of a node that its worker has judged', () => {
   test.each<[string, Verdict, object]>([
     ['a rule denies it', { then: 'deny', why: 'a rule' }, {}],
     ['nobody is there to decide', { then: 'ask', why: 'a rule' }, { unattended: 'deny' }],
-  ])('is not executed if %s, and its node has failed', (_, verdict, rest) => {
+  ])('is not executed if %s, and its node fails', (_, verdict, rest) => {
     const state = judged(verdict, rest);
     expect(state.graph?.at?.node).toBe('next');
     expect([state.work, state.turn.denials, state.turn.spent.toolCalls]).toEqual([[], 1, 0]);
@@ -63,7 +63,7 @@ describe('a call of a node that its worker has judged', () => {
 });
 
 describe('the limit of tool calls', () => {
-  test('counts the tools that nodes call, and not the functions of nodes', () => {
+  test('counts the tools that nodes call, but not the functions of nodes', () => {
     const called = executed(at(put), { ok: true, text: 'put', output: 1 });
     expect([called.graph?.at?.node, called.turn.spent.toolCalls]).toEqual(['next', 1]);
     const run = executed(at(node('run', RUN, EXITS)), { ok: true, text: '{}', output: {} });
@@ -77,7 +77,7 @@ describe('the limit of tool calls', () => {
       { planned: 'next', answered: 'end' },
     );
     const state = at(planner, { toolExposure: 'catalog', limits: { toolCalls: 1 } });
-    const reply = asks(['look', { n: 1 }], ['look', { n: 2 }]);
+    const reply = callReply(['look', { n: 1 }], ['look', { n: 2 }]);
     const read = reduce(state, { type: 'model-replied', reply, at: 1 });
     expect(batchOf(read)?.results).toMatchObject([null, { executed: false }]);
     expect(batchOf(read)?.results[1]?.text).toContain('the limit of tool calls is used up');

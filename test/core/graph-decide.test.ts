@@ -5,10 +5,10 @@ import { initialState, type RunState } from '../../src/core/state.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { outcomeOf } from '../../src/core/turn.js';
 import { node } from '../support/graph-agent.js';
-import { asks, config, says } from '../support/scripts.js';
+import { callReply, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 
-/** Runs a graph whose model replies by a script; returns its last state and the tools that were executed. */
+/** Runs a graph whose model replies by a script; returns its last state and the executed tools. */
 async function run(
   nodes: readonly GraphNode[],
   script: readonly RecordedReply[],
@@ -45,20 +45,20 @@ test('a decision is executed by the node of its tool', async () => {
       node('decide', { kind: 'decide', save: 'answer' }, { look: 'look', text: 'end' }),
       node('look', { kind: 'tool', tool: 'look' }, { done: 'decide', failed: 'decide' }),
     ],
-    [asks(['look'], ['put']), says('found')],
+    [callReply(['look'], ['put']), textReply('found')],
   );
   expect(executed).toEqual(['look']);
   expect(toolTexts(state)[1]).toContain('only the first call of a message is executed');
   expect(outcomeOf(state)).toMatchObject({ output: { answer: 'found' } });
 });
 
-test('a tool without an exit is not executed, although another node has it', async () => {
+test('a tool without an exit is not executed, even if another node has it', async () => {
   const { state, executed } = await run(
     [
       node('decide', { kind: 'decide' }, { look: 'put', text: 'end' }),
       node('put', { kind: 'tool', tool: 'put', arguments: {} }, { done: 'end', failed: 'end' }),
     ],
-    [asks(['put']), says('never mind')],
+    [callReply(['put']), textReply('never mind')],
   );
   expect(executed).toEqual([]);
   expect(toolTexts(state)).toEqual([
@@ -72,17 +72,17 @@ test('a decision that leads to another node is not executed, and its call has a 
       node('decide', { kind: 'decide' }, { look: 'put', text: 'end' }),
       node('put', { kind: 'tool', tool: 'put', arguments: {}, save: 'answer' }, { done: 'end' }),
     ],
-    [asks(['look'])],
+    [callReply(['look'])],
   );
   expect(executed).toEqual(['put']);
   expect(toolTexts(state)).toEqual([expect.stringContaining('the graph went on without it')]);
   expect(outcomeOf(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
 });
 
-test('an unknown tool leaves the model to decide again', async () => {
+test('an unknown tool lets the model decide again', async () => {
   const { state } = await run(
     [node('decide', { kind: 'decide' }, { look: 'end', text: 'end' })],
-    [asks(['nothing']), says('well')],
+    [callReply(['nothing']), textReply('well')],
   );
   expect(toolTexts(state)).toEqual([expect.stringContaining('unknown_tool')]);
   expect(outcomeOf(state)).toMatchObject({ status: 'completed' });

@@ -8,7 +8,7 @@ import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 import { node } from '../support/graph-agent.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
-import { config, says, toolDefinition } from '../support/scripts.js';
+import { config, textReply, toolDefinition } from '../support/scripts.js';
 
 const PUT = toolDefinition('put', 'keyed', { value: true });
 
@@ -35,7 +35,11 @@ describe('a model call that fails at a node', () => {
 
   test.each(endings)('leaves by `failed` if its reply is %s', (finish) => {
     const graph = definition([decide({ done: 'end', failed: 'fix' }), fix], { errorTo: 'error' });
-    const state = reduce(at(graph), { type: 'model-replied', reply: says('x', finish), at: 1 });
+    const state = reduce(at(graph), {
+      type: 'model-replied',
+      reply: textReply('x', finish),
+      at: 1,
+    });
     expect(state.graph?.at?.node).toBe('fix');
     expect(state.graph?.values['error']).toMatchObject({ node: 'sort' });
   });
@@ -68,7 +72,7 @@ describe('a call of a node that was denied', () => {
     { done: 'end', failed: 'put', capped: 'end' },
   );
 
-  test('is not asked for again in the turn, and ends it when it comes a third time', () => {
+  test('is not requested again in the turn, and ends the turn at the third attempt', () => {
     const verdict = { then: 'ask', why: 'a rule' } as const;
     const judge = (state: RunState): RunState => {
       const task = toolTask(state, 0);
@@ -82,7 +86,7 @@ describe('a call of a node that was denied', () => {
     const result = { id, ok: false, text: 'no', denied: true, executed: false } as const;
     const denied = reduce(first, { type: 'call-finished', result, at: 3 });
     expect(denied.turn).toMatchObject({ denials: 1, limit: null });
-    // The same call gets its result as the node begins.
+    // The same call gets its result when the node begins.
     const second = begin(denied);
     expect(second.turn).toMatchObject({ denials: 2, limit: null });
     expect(begin(second).turn).toMatchObject({ denials: 3, limit: 'denied' });
@@ -104,7 +108,7 @@ describe('a newer graph', () => {
   });
 });
 
-describe('a conversation that goes on', () => {
+describe('a conversation that continues', () => {
   const agentNode = (agent: string): Extract<GraphNode, { kind: 'agent' }> => ({
     name: 'ask',
     kind: 'agent',
@@ -114,7 +118,7 @@ describe('a conversation that goes on', () => {
     exits: [{ name: 'done', to: 'end' }],
   });
 
-  test('is that of the same agent only', () => {
+  test('is always that of the same agent', () => {
     const state = withTalk(at(definition([agentNode('clerk')])), 'run-1');
     expect(talkOf(state, agentNode('clerk'))).toBe('run-1');
     expect(talkOf(state, agentNode('boss'))).toBeUndefined();

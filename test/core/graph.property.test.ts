@@ -14,7 +14,7 @@ import { carry } from '../support/sim/play.js';
 import { effectsOf } from '../support/turn.js';
 import type { World } from '../support/world.js';
 
-/** Names that an object has anyway: none of them may have a meaning. */
+/** Names that every object has: none of them may have a meaning. */
 const NAMES = ['a', 'constructor', 'toString', 'b', 'hasOwnProperty', 'valueOf', 'c', 'd'];
 const FIELDS = ['count', 'trail', 'items', ...NAMES];
 
@@ -35,7 +35,7 @@ function graphFrom(shapes: readonly Shape[]): GraphDefinition {
   const nodes = shapes.map(({ kind, to: [one, two], cap }, index): GraphNode => {
     const name = target(index);
     const maxVisits = cap;
-    // Backward, it could lead to a cycle of nodes that are all capped.
+    // A backward edge could lead to a cycle of nodes that are all capped.
     const capped = target(index + 1);
     switch (kind) {
       case 'run':
@@ -78,7 +78,7 @@ function act(name: string, state: JsonObject): { exit: string; patch: JsonObject
   return { exit, patch: { count, trail: [...trail, name], [name]: count } };
 }
 
-/** Walks a graph in the simplest way that can be read. */
+/** Walks a graph in the simplest readable way. */
 function reference(graph: GraphDefinition, shapes: readonly Shape[]): JsonObject {
   const visits = new Map<string, number>();
   let state: JsonObject = { ...graph.initial, items: ITEMS };

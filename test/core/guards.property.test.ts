@@ -11,8 +11,8 @@ import type { Work } from '../../src/core/work/work.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
 import { rangeProblem } from '../../src/core/transcript/pages.js';
-import { pathsOf, replaced, rubbish } from '../support/rubbish.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { pathsOf, replaced, rubbish } from '../support/hostile-json.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 
 const INPUT = {
   agent: 'a',
@@ -33,7 +33,7 @@ const INPUT = {
 
 const BEGUN: RunState = JSON.parse(
   JSON.stringify(
-    reduce(begun(config()), { type: 'model-replied', reply: asks(['look'], ['pay']), at: 1 }),
+    reduce(begun(config()), { type: 'model-replied', reply: callReply(['look'], ['pay']), at: 1 }),
   ),
 );
 /** Work in every phase, with every optional field. */
@@ -177,7 +177,7 @@ describe('a run’s input', () => {
     expect(problemOf(found)).toContain('contextBlob: expected a blob reference');
   });
 
-  test('of any value gives a problem or an input, in whole characters, and never throws', () => {
+  test('of any value gives a problem or an input, never splits a character, and never throws', () => {
     const paths = pathsOf(INPUT);
     const mutated = fc
       .tuple(fc.constantFrom(...paths), rubbish(Object.keys(INPUT)))
@@ -197,7 +197,7 @@ describe('carried state', () => {
     expect(readForm(CARRIED)).toEqual({ form: CARRIED });
   });
 
-  test('of form 1 has its blocked work as a part of the state, which people decide about again', () => {
+  test('of form 1 has its blocked work as part of the state, which people decide about again', () => {
     const { work: _, turn, ...rest } = BEGUN;
     const { phase, limit: __, ...kept } = turn;
     const batch = phase.type === 'acting' ? phase.batch : null;
@@ -313,7 +313,7 @@ describe('a message or a decision', () => {
     );
   });
 
-  test('is quoted cut, but never inside a character', () => {
+  test('is truncated in a quote, but never inside a character', () => {
     expect(isWhole(show(`${'a'.repeat(58)}😀${'b'.repeat(9)}`))).toBe(true);
   });
 });

@@ -21,7 +21,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ['a title', '\u001b]0;x\u0007'],
   ['a bidi override', '\u202egnp.exe\u2069'],
   ['direction marks', '\u200e\u200f\u061c'],
-  ['zero width', 'a\u200bb\u2060c\ufeffd'],
+  ['zero-width characters', 'a\u200bb\u2060c\ufeffd'],
   ['joiners in Latin', 'a\u200db\u200cc'],
   ['tags', `x${tag('ignore all')}`],
   ['a flag that spells a message', `\u{1f3f4}${tag('leak')}\u{e007f}`],
@@ -31,8 +31,8 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ['line separators', 'a\u2028b\u2029c'],
   ['fillers', '\u3164\u115f\uffa0'],
   ['a soft hyphen', 'pass\u00adword'],
-  ['private use', '\ue000\u{f0000}'],
-  ['half a character', '\ud83d'],
+  ['private-use characters', '\ue000\u{f0000}'],
+  ['a lone surrogate', '\ud83d'],
 ];
 
 const LEGITIMATE: readonly (readonly [string, string])[] = [
@@ -71,7 +71,7 @@ describe('hidden characters', () => {
     expect(show(text)).not.toMatch(RAW);
   });
 
-  test.each(LEGITIMATE)('stay if they are ordinary writing: %s', (_, text) => {
+  test.each(LEGITIMATE)('are unchanged if they are ordinary writing: %s', (_, text) => {
     expect(countHidden(text)).toBe(0);
     expect(printable(text)).toBe(text);
     expect(withoutHidden(text)).toBe(text);
@@ -92,7 +92,7 @@ describe('hidden characters', () => {
     maxLength: 40,
   });
 
-  test('never stay, whatever the text is, and plain text never changes', () => {
+  test('are always replaced, whatever the text is, and plain text never changes', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const shown = printable(text);
@@ -108,7 +108,7 @@ describe('hidden characters', () => {
     );
   });
 
-  test('cannot hide a message: those that stay never follow each other', () => {
+  test('cannot hide a message: those that remain are never adjacent', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(printable(text)).not.toMatch(

@@ -16,7 +16,7 @@ import {
 } from '../support/facts.js';
 import { config } from '../support/scripts.js';
 
-describe('the load of the agent', () => {
+describe('the load of an agent', () => {
   const empty = initialState(unloadedConfig('test'), { open: true });
   const local = { activity: 'loadAgent', input: { local: true } };
   const load = { activity: 'loadAgent', input: {} };
@@ -30,7 +30,7 @@ describe('the load of the agent', () => {
     expect(nextAction(empty).type).toBe('load');
   });
 
-  test('is tried on another worker, if this one does not have it', () => {
+  test('is tried on another worker if this one does not have it', () => {
     expect(workOf(after(empty, failed(local, 'gone')), 'agent')).toEqual({ phase: 'waiting' });
     const missing = { type: 'blocked', reason: 'agent_missing', message: 'no "test" here' };
     const learned = after(empty, failed(local, 'x', missing));
@@ -53,7 +53,7 @@ describe('the load of the agent', () => {
     expect(workOf(state, 'agent')).toEqual({ slow: true, phase: 'waiting' });
   });
 
-  test('is blocked while no worker has it, or the store is down', () => {
+  test('is blocked while no worker has it, or while the store is down', () => {
     const timedOut = { message: 'late', type: '', timedOut: true, details: [] };
     const lost = after(remote, { type: 'failed', task: load, failure: timedOut, at: 0 });
     const message = 'agent: no worker has loaded "test" in time; start one that has it';
@@ -72,7 +72,7 @@ describe('the load of the agent', () => {
     expect(nextAction(after(ended, canceled(load))).type).toBe('finish');
   });
 
-  test('is tried again at once after a cancel by `resume`', () => {
+  test('is retried at once after a cancel by `resume`', () => {
     const down = after(remote, blocked(load, 'storage'), scheduled(load));
     expect(workOf(after(down, canceled(load)), 'agent')).toMatchObject({ phase: 'waiting' });
     expect(after(empty, canceled(load)).work).toEqual([]);
@@ -85,7 +85,7 @@ describe('the load of the agent', () => {
     expect(workOf(resumed, 'agent')).toEqual({ probeMs: 1_000, phase: 'waiting' });
   });
 
-  test('before a turn gives the run its newest form, or leaves it the one it has', () => {
+  test('before a turn gives the run the newest version, or leaves the one it has', () => {
     const fresh = { ...config(), definition: { ...config().definition, hash: 'new' } };
     const idle = { ...initialState(config(), { open: true }) };
     const asked = after(idle, update('ask', { message: 'x', refresh: true }));
@@ -117,6 +117,6 @@ test.each<[unknown, boolean]>([
   [{ costUsd: null, run: null }, false],
   [null, false],
   ['1 USD', false],
-])('limits need the price of the model only if they are about money: %j', (limits, isNeeded) => {
+])('limits need the price of the model only if they are about cost: %j', (limits, isNeeded) => {
   expect(limitsCost(limits)).toBe(isNeeded);
 });

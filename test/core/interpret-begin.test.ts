@@ -16,16 +16,16 @@ import {
   toolTask,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 
 const start = begun(config());
 
 describe('work that begins', () => {
-  const state = replied(start, asks(['look']));
+  const state = replied(start, callReply(['look']));
   const task = toolTask(state, 0);
   const missing = after(state, scheduled(task), blocked(task, 'tool_missing', {}, 5));
 
-  test('is blocked as before while it is only probed, and no longer when it is attempted', () => {
+  test('remains blocked while it is only probed, but not when it is attempted', () => {
     const probe = toolTask(state, 0, { blocked: 'tool_missing' });
     expect(workOf(after(missing, scheduled(probe)), 'call_1_1_0')).toMatchObject({
       as: 'probe',
@@ -38,7 +38,7 @@ describe('work that begins', () => {
     });
   });
 
-  test('by a compaction knows which messages it summarizes, in a new segment, too', () => {
+  test('by a compaction knows which messages it summarizes, even in a new segment', () => {
     const compacting = after(start, scheduled(model({ compact: 3 })));
     expect(workOf(compacting, 'model')).toMatchObject({ cut: 3 });
     expect(nextAction(compacting)).toMatchObject({ type: 'compact', cut: 3 });
@@ -50,7 +50,7 @@ describe('archiving', () => {
   const task = { activity: 'archiveMessages', input: { archive: { from: 0, to: 2 }, chunk: null } };
 
   test('at the end of a run does not hide its outcome', () => {
-    const over = replied(start, says('well'));
+    const over = replied(start, textReply('well'));
     const done = reduce(over, { type: 'turn-recorded', at: 1 });
     const archiving = after({ ...done, archives: true }, scheduled(task));
     expect(finalOutcome(archiving)).toMatchObject({ status: 'completed', answer: 'well' });
@@ -59,14 +59,14 @@ describe('archiving', () => {
   });
 
   test('between two turns is followed by more than an outcome', () => {
-    const open = replied({ ...start, open: true, archives: true }, says('well'));
+    const open = replied({ ...start, open: true, archives: true }, textReply('well'));
     const done = reduce(open, { type: 'turn-recorded', at: 1 });
     expect(finalOutcome(after(done, scheduled(task)))).toBeNull();
     expect(workOf(after(done, scheduled(task)), 'archive')).not.toHaveProperty('last');
   });
 });
 
-describe('a node that goes on with its conversation', () => {
+describe('a node that continues its conversation', () => {
   const agent = (rest: object = {}): Extract<GraphNode, { kind: 'agent' }> => ({
     name: 'ask',
     kind: 'agent',
@@ -114,7 +114,7 @@ describe('a node that goes on with its conversation', () => {
   test.each<OutcomeEnd>([
     { status: 'completed', reason: 'answer' },
     { status: 'stopped', reason: 'steps' },
-  ])('continues the run of its agent that has ended so: %j', (end) => {
+  ])('continues the run of its agent that ended with: %j', (end) => {
     const node = agent({ continues: true });
     expect(workOf(after(at(node), scheduled(child)), CALL)).toMatchObject({ child: 'run-7' });
     expect(talkOf(ended(at(node), outcome(end)), node)).toBe('run-7');

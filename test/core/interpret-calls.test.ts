@@ -16,7 +16,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -24,8 +24,8 @@ const ID = 'call_1_1_0';
 
 /** A run that executes one call of this tool. */
 function executing(name: string, rest: Partial<AskedCall> = {}): RunState {
-  const [call] = asks([name]).calls ?? [];
-  const asked = replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+  const [call] = callReply([name]).calls ?? [];
+  const asked = replied(start, { ...callReply(), calls: call ? [{ ...call, ...rest }] : [] });
   return after(asked, scheduled(toolTask(asked, 0)));
 }
 const timedOut = (state: RunState, message: string) => {
@@ -49,7 +49,7 @@ describe('a call', () => {
     ]);
   });
 
-  test('is not there any more when a late fact about it comes', () => {
+  test('is gone when a late fact about it arrives', () => {
     const state = executing('look');
     const task = toolTask(state, 0);
     const done = after(state, completed(task, { ok: true, text: 'seen' }));
@@ -123,7 +123,7 @@ describe('a call', () => {
     expect(workOf(unknown, ID)).toEqual({ ...asking, request: { ...request, why: 'hm' } });
   });
 
-  test('that was completed by hand with anything else counts as failed', () => {
+  test('that was completed by hand with another result counts as failed', () => {
     const state = executing('pay');
     expect(workOf(after(state, completed(toolTask(state, 0), { ok: 'maybe' })), ID)).toMatchObject({
       phase: 'asking',
@@ -132,7 +132,7 @@ describe('a call', () => {
     expect(results(after(read, completed(toolTask(read, 0), 7)))[0]).toMatch(/tool_error.*by hand/);
   });
 
-  test('that does not start is tried eight times, with growing pauses', () => {
+  test('that does not start is tried eight times, with growing delays', () => {
     let state = executing('pay');
     const task = toolTask(state, 0);
     const starts: unknown[] = [];
@@ -150,7 +150,7 @@ describe('a call', () => {
 });
 
 describe('an interruption', () => {
-  test('cancels a call, and says whether it may have taken effect', () => {
+  test('cancels a call, and reports whether it may have taken effect', () => {
     const read = executing('look');
     expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
     const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
@@ -203,7 +203,7 @@ describe('a canceled activity without an interruption', () => {
   });
 });
 
-test('facts about activities of no run, and of calls that do not exist, mean nothing', () => {
+test('facts about unknown activities and calls are ignored', () => {
   const state = executing('look');
   for (const activity of ['askRun', 'somebody else’s']) {
     const task = { activity, input: {} };
@@ -219,6 +219,7 @@ test('facts about activities of no run, and of calls that do not exist, mean not
     }
   }
   expect(
-    after(state, completed({ activity: 'callModel', input: null }, says('x'))).turn.spent.steps,
+    after(state, completed({ activity: 'callModel', input: null }, textReply('x'))).turn.spent
+      .steps,
   ).toBe(2);
 });

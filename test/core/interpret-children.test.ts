@@ -14,13 +14,13 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const expert = toolDefinition('expert', 'keyed', { kind: 'agent', calls });
 const ID = 'call_1_1_0';
-const asked = replied(begun(config({ tools: [expert] })), asks(['expert']));
+const asked = replied(begun(config({ tools: [expert] })), callReply(['expert']));
 const child = { activity: 'agent', input: { call: ID } };
 const follow = { activity: 'followRun', input: { run: `caller/x/${ID}-0123456789abcdef` } };
 const running = after(asked, scheduled(child));
@@ -59,7 +59,7 @@ describe('the run of a called agent', () => {
     expect(results(after(running, ended(null, 'terminated')))[0]).toContain('terminated');
   });
 
-  test('that existed before is followed', () => {
+  test('is followed if it existed before', () => {
     const existed = after(running, { type: 'child-existed', call: ID, at: 0 });
     expect(workOf(existed, ID)).toEqual({ phase: 'waiting' });
     expect(workOf(following, ID)).toEqual({ phase: 'in-flight', as: 'follow' });
@@ -68,7 +68,7 @@ describe('the run of a called agent', () => {
     expect(done.transcript.messages.at(-1)?.at).toBe(9);
   });
 
-  test('that is lost runs again, and one of another origin fails the call', () => {
+  test('starts again if it is lost, and fails the call if it has another origin', () => {
     const lost = after(following, completed(follow, { type: 'lost' }));
     expect(workOf(lost, ID)).toEqual({ again: true, phase: 'waiting' });
     expect(workOf(after(lost, scheduled(child)), ID)).toMatchObject({ again: true, as: 'child' });
@@ -84,7 +84,7 @@ describe('the run of a called agent', () => {
     expect(results(after(following, completed(follow, { type: 'x' })))[0]).toContain('by hand');
   });
 
-  test('that ends in spite of an interruption counts if it has an answer; its usage always counts', () => {
+  test('that ends despite an interruption counts if it has an answer; its usage always counts', () => {
     for (const by of [CANCEL, update('cancelTurn')]) {
       const off = after(running, by);
       const result = (found: Outcome | null) => batchOf(after(off, ended(found)))?.results[0];
@@ -99,7 +99,7 @@ describe('the run of a called agent', () => {
     }
   });
 
-  test('that is not known any more means nothing', () => {
+  test('is ignored if it is no longer known', () => {
     const done = after(running, ended(COMPLETED));
     const facts: readonly Fact[] = [
       ended(COMPLETED),

@@ -12,7 +12,7 @@ import {
   replied,
   scheduled,
 } from '../support/facts.js';
-import { begun, config, says } from '../support/scripts.js';
+import { begun, config, textReply } from '../support/scripts.js';
 
 const TASK = { activity: 'rememberTurn', input: { turn: 1 } };
 const REPORT = { type: 'remember_failed', attempt: 3, waitMs: 0, at: 7, message: 'full' };
@@ -20,11 +20,14 @@ const REPORT = { type: 'remember_failed', attempt: 3, waitMs: 0, at: 7, message:
 /** A run of an agent with a memory, whose only turn has ended and is recorded. */
 function ended(rest: Partial<RunState> = {}): RunState {
   const start = begun(config({ remember: { timeoutMs: 1_000 } }));
-  return reduce({ ...replied(start, says('done')), ...rest }, { type: 'turn-recorded', at: 1 });
+  return reduce(
+    { ...replied(start, textReply('done')), ...rest },
+    { type: 'turn-recorded', at: 1 },
+  );
 }
 
 describe('a turn of an agent with a memory', () => {
-  test('is remembered once, after its end and before all else', () => {
+  test('is remembered once, after its end and before anything else', () => {
     const state = ended();
     expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
     expect(nextAction(state)).toEqual({ type: 'remember' });
@@ -52,7 +55,7 @@ describe('a turn of an agent with a memory', () => {
     expect(outcomeOf(lost)).toEqual(outcomeOf(ended()));
   });
 
-  test('does not keep the next turn from being remembered', () => {
+  test('does not prevent the next turn from being remembered', () => {
     const first = after(ended({ open: true }), scheduled(TASK), completed(TASK, undefined));
     expect(first.turn.remembered).toBe(true);
     const message = { id: 'm2', text: 'more', turn: 2 };

@@ -14,7 +14,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(
@@ -25,17 +25,17 @@ const calling = after(start, scheduled(model()));
 describe('a model call', () => {
   test('is in flight from when it is scheduled until it ends', () => {
     expect(workOf(calling, 'model')).toEqual({ phase: 'in-flight', as: 'attempt' });
-    expect(after(calling, completed(model(), says('hi'))).work).toEqual([]);
+    expect(after(calling, completed(model(), textReply('hi'))).work).toEqual([]);
   });
 
   test('bills cached tokens once, at their own price', () => {
     const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 4 };
-    const state = replied(start, { ...says('hi'), usage });
+    const state = replied(start, { ...textReply('hi'), usage });
     expect(state.total.usage).toEqual({ ...usage, costUsd: 6 + 0.4 + 10 });
   });
 
-  test('that replies in spite of an interruption counts, and the interruption stays in force', () => {
-    const reply = asks(['look']);
+  test('that replies despite an interruption counts, and the interruption remains in force', () => {
+    const reply = callReply(['look']);
     for (const by of [CANCEL, update('cancelTurn')]) {
       const state = after(calling, by, completed(model(), reply));
       expect(state.turn.spent.steps).toBe(1);
@@ -57,7 +57,7 @@ describe('a model call', () => {
     expect(outcomeOf(byHand)).toMatchObject({ reason: 'error', error: 'by hand' });
   });
 
-  test('that was completed by hand with anything else fails the turn, and says so', () => {
+  test('that was completed by hand with another result fails the turn, with a message', () => {
     const state = after(calling, completed(model(), { text: 7 }));
     expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason: 'error' });
     expect(outcomeOf(state)?.error).toMatch(/^callModel: .* it was completed by hand$/);
@@ -70,7 +70,7 @@ describe('a model call', () => {
   });
 
   test.each(['credentials', 'quota', 'model', 'provider', 'storage'])(
-    'is blocked by %s, and tried again later',
+    'is blocked by %s, and retried later',
     (reason) => {
       const state = after(calling, blocked(model(), reason, { blob: 'b' }, 5));
       const until = reason === 'storage' ? 5 : 30_005;
@@ -79,7 +79,7 @@ describe('a model call', () => {
     },
   );
 
-  test('is not blocked by a reason of tools, nor when it closes the turn', () => {
+  test('is not blocked by a reason that applies to tools, nor when it closes the turn', () => {
     expect(outcomeOf(after(calling, blocked(model(), 'tool_missing')))?.status).toBe('failed');
     const closing = {
       ...start,
@@ -90,7 +90,7 @@ describe('a model call', () => {
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
-  test('that summarizes gives up if it fails, and remembers its place while it is blocked', () => {
+  test('that summarizes is given up if it fails, and remembers its place while it is blocked', () => {
     const task = model({ compact: 2 });
     const begins = after(start, scheduled(task));
     expect(workOf(begins, 'model')).toEqual({ cut: 2, phase: 'in-flight', as: 'attempt' });
@@ -101,7 +101,7 @@ describe('a model call', () => {
     expect(gaveUp.work).toEqual([]);
     expect(outcomeOf(gaveUp)).toBeNull();
     expect(gaveUp.compaction.notBelow).toBe(gaveUp.compaction.promptTokens * 1.25);
-    const paid = after(begins, completed(task, says('so far')));
+    const paid = after(begins, completed(task, textReply('so far')));
     expect([paid.turn.spent.steps, paid.total.usage.inputTokens]).toEqual([0, 10]);
   });
 });
@@ -115,7 +115,7 @@ describe('blocked work', () => {
     );
   const until = (state: typeof start): number | undefined => blockedUntil(state, 'model');
 
-  test('is probed after twice the time each time, up to an hour', () => {
+  test('is probed at intervals that double, up to an hour', () => {
     let state = after(calling, blocked(model(), 'quota'));
     const delays = [until(state)];
     for (let n = 0; n < 8; n += 1) {
@@ -127,12 +127,12 @@ describe('blocked work', () => {
     ]);
   });
 
-  test('waits at least as long as its provider asks for', () => {
+  test('waits at least as long as its provider requires', () => {
     expect(until(after(calling, blocked(model(), 'quota', { waitMs: 40_000 })))).toBe(40_000);
     expect(until(after(calling, blocked(model(), 'quota', { waitMs: 20_000 })))).toBe(30_000);
   });
 
-  test('checks each blob at once the first time only', () => {
+  test('checks each blob at once only the first time', () => {
     const first = after(calling, blocked(model(), 'storage', { blob: 'a' }));
     expect(until(first)).toBe(0);
     const second = wait(first, 'storage', { blob: 'b' });
@@ -143,7 +143,7 @@ describe('blocked work', () => {
     expect([until(none), workOf(none, 'model')?.['checked']]).toEqual([0, ['']]);
   });
 
-  test('keeps all that people have to know, and a reply that is paid for', () => {
+  test('keeps everything that people need to know, and a reply that was paid for', () => {
     const reports = [{ type: 'http_502', attempt: 1, waitMs: 0, at: 1, message: 'bad' }];
     const state = after(calling, blocked(model(), 'provider', { reports, paid: { text: 'paid' } }));
     expect(workOf(state, 'model')).toEqual({
@@ -167,7 +167,7 @@ describe('blocked work', () => {
     });
   });
 
-  test('is tried at once after `resume`, also if that came while it was in flight', () => {
+  test('is retried at once after `resume`, even if that arrived while it was in flight', () => {
     const state = after(calling, blocked(model(), 'quota'));
     expect(workOf(after(state, update('resume')), 'model')).toEqual({
       probeMs: 30_000,
@@ -182,7 +182,7 @@ describe('blocked work', () => {
     expect(workOf(after(resumed, scheduled(model())), 'model')).not.toHaveProperty('resumed');
   });
 
-  test('whose probe is canceled is tried at once: after `resume` unblocked, else by the next segment', () => {
+  test('is retried at once if its probe is canceled: unblocked after `resume`, otherwise by the next segment', () => {
     const probe = model({ blocked: 'quota' });
     const probing = after(calling, blocked(model(), 'quota'), scheduled(probe));
     expect(workOf(after(probing, canceled(probe, 7)), 'model')).toEqual({

@@ -4,7 +4,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { acted, asked, decision, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -17,13 +17,13 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 
 const start = begun(config());
 const ARRIVAL = { update: 'another', now: 0 };
 
 const doubtful = (): RunState => {
-  const state = asked('pay');
+  const state = runWithCall('pay');
   return after(state, scheduled(toolTask(state, 0)), failed(toolTask(state, 0), 'gone'));
 };
 
@@ -40,7 +40,7 @@ describe('a decision', () => {
     expect(after(resumed, update('pause', {}, 'u3')).paused).toBe(true);
   });
 
-  test('cancels the turn under way, and says which', () => {
+  test('cancels the current turn, and names it', () => {
     const state = after(start, update('cancelTurn', {}, 'u'));
     expect(state.decisions).toEqual([{ what: 'cancelTurn', id: 'u', at: 0, turn: 1 }]);
     expect(state.turn.interruption).toBe('cancelTurn');
@@ -52,7 +52,7 @@ describe('a decision', () => {
     expect([state.ending, state.decisions?.[0]?.what]).toEqual(['closed', 'close']);
   });
 
-  test('sets limits, without the name of who set them', () => {
+  test('sets limits, without the name of the person who set them', () => {
     const state = after(start, update('setLimits', { steps: 3, by: 'ann', run: { tokens: 5 } }));
     expect(state.config.limits).toEqual({ turn: { steps: 3, toolCalls: 200 }, run: { tokens: 5 } });
     expect(state.decisions).toMatchObject([{ what: 'setLimits', by: 'ann' }]);
@@ -61,7 +61,7 @@ describe('a decision', () => {
     );
   });
 
-  test('of another name, and without an object, means nothing', () => {
+  test('of another name, or without an object, is ignored', () => {
     expect(after(start, update('outcome', { turn: 1 }))).toEqual(start);
     for (const name of ['ask', 'resolve', 'undo', 'revoke']) {
       const state = after(start, { type: 'update', name, id: 'u', input: null, at: 0 });
@@ -70,7 +70,7 @@ describe('a decision', () => {
     }
   });
 
-  test('about limits waits for the agent, whose price and limits are not known', () => {
+  test('about limits waits for the agent, whose price and limits are not known yet', () => {
     const unloaded = initialState(unloadedConfig('a'));
     const tokens = update('setLimits', { tokens: 5, by: 'ann' }, 'u1');
     const money = update('setLimits', { costUsd: 2, run: { costUsd: 1 } }, 'u2');
@@ -99,7 +99,7 @@ describe('a decision', () => {
 });
 
 describe('a message', () => {
-  test('by update has the id that its sender gave it, else that of the update', () => {
+  test('by update has the id of its sender if there is one, otherwise that of the update', () => {
     const state = after(
       start,
       update('ask', { message: 'a', id: 'm' }, 'u1'),
@@ -112,7 +112,7 @@ describe('a message', () => {
     expect(after(state, update('ask', { message: 'a', id: 'm' }, 'u3'))).toEqual(state);
   });
 
-  test('by signal is taken or refused; any other signal means nothing', () => {
+  test('by signal is accepted or refused; any other signal is ignored', () => {
     const open = { ...start, open: true };
     const signal = (name: string, input: unknown) =>
       ({ type: 'signal', name, input, at: 7 }) as const;
@@ -156,7 +156,7 @@ describe('`resolve`', () => {
   });
 
   test('remembers how often the call did not start', () => {
-    const state = asked('pay');
+    const state = runWithCall('pay');
     const task = toolTask(state, 0);
     const lost = after(
       state,
@@ -169,7 +169,7 @@ describe('`resolve`', () => {
     expect(workOf(again, ID)).toEqual({ key: 'key 0', starts: 1, retried: true, phase: 'waiting' });
   });
 
-  test('means nothing if it is no decision', () => {
+  test('is ignored if it is not a decision', () => {
     const state = doubtful();
     for (const input of [null, 'r1', [null, 7], {}]) {
       const { work } = after(state, { type: 'update', name: 'resolve', id: 'u', input, at: 0 });
@@ -177,8 +177,8 @@ describe('`resolve`', () => {
     }
   });
 
-  test('means nothing for a request that is not open', () => {
-    const state = asked('pay');
+  test('is ignored for a request that is not open', () => {
+    const state = runWithCall('pay');
     const running = after(state, scheduled(toolTask(state, 0)));
     for (const request of ['r1', 'r9', ID]) {
       const given = { request, digest: 'd', as: 'abandon' };
@@ -188,10 +188,10 @@ describe('`resolve`', () => {
   });
 
   test('decides about several requests at once', () => {
-    const calls = asks(['pay', { x: 1 }], ['pay', { x: 2 }]).calls ?? [];
+    const calls = callReply(['pay', { x: 1 }], ['pay', { x: 2 }]).calls ?? [];
     const verdict = { then: 'ask', why: 'rule' } as const;
-    const two = acted(
-      replied(start, { ...asks(), calls: calls.map((call) => ({ ...call, verdict })) }),
+    const two = afterNextAction(
+      replied(start, { ...callReply(), calls: calls.map((call) => ({ ...call, verdict })) }),
     );
     const both = openRequests(two, 'run').map(({ id: request, digest }, index) => ({
       request,
@@ -209,7 +209,7 @@ describe('`resolve`', () => {
 });
 
 describe('a tool that has changed', () => {
-  const state = asked('look');
+  const state = runWithCall('look');
   const task = toolTask(state, 0);
   const probe = toolTask(state, 0, { blocked: 'tool_changed' });
   const changed = after(
@@ -218,7 +218,7 @@ describe('a tool that has changed', () => {
     blocked(task, 'tool_changed', { definition: 'd' }, 5),
   );
 
-  test('is asked about, and tried again at once when its new form is accepted', () => {
+  test('raises a request, and is retried at once when its new version is accepted', () => {
     expect(requestOf(changed)).toMatchObject({
       id: 'r1',
       kind: 'tool_changed',
@@ -234,7 +234,7 @@ describe('a tool that has changed', () => {
     expect(results(over)[0]).toContain('not executed: a person denied it: never');
   });
 
-  test('is asked about once for each form, and no more when it is as it was', () => {
+  test('raises one request per version, and none if it has changed back', () => {
     const probing = after(changed, scheduled(probe));
     const same = after(probing, blocked(probe, 'tool_changed', { definition: 'd' }, 50_000));
     expect(requestOf(same)).toMatchObject({ id: 'r1', raisedAt: 5 });
@@ -246,7 +246,7 @@ describe('a tool that has changed', () => {
     expect(nextAction(same).type).toBe('run-calls');
   });
 
-  test('cannot be accepted if nothing is known about its new form', () => {
+  test('cannot be accepted if its new version is unknown', () => {
     const worse = after(state, scheduled(task), blocked(task, 'tool_changed'));
     expect(openRequests(worse, 'run')).toEqual([]);
     expect(workOf(worse, ID)).toMatchObject({ block: { reason: 'tool_changed' } });
@@ -257,10 +257,10 @@ describe('a call with safety checks', () => {
   const safety = [{ id: 'c1', code: 'risky', message: 'look twice' }, { id: 'c2' }];
 
   test('waits for a person before it is executed', () => {
-    const state = asked('put', { safety });
+    const state = runWithCall('put', { safety });
     const action = nextAction(state);
     expect(action).toMatchObject({ type: 'raise-requests', requests: [{ call: ID }] });
-    const asking = acted(state, 7);
+    const asking = afterNextAction(state, 7);
     expect(nextAction(asking)).toEqual({ type: 'await-decision' });
     expect(requestOf(asking)).toMatchObject({
       kind: 'safety_check',
@@ -271,9 +271,9 @@ describe('a call with safety checks', () => {
     });
   });
 
-  test('is executed once a person has acknowledged them, and the model reads so', () => {
-    const state = asked('put', { safety });
-    const asking = acted(state);
+  test('is executed once a person has acknowledged them, and the model is informed', () => {
+    const state = runWithCall('put', { safety });
+    const asking = afterNextAction(state);
     const known = after(asking, decision(asking, 'approve'));
     expect(workOf(known, ID)).toEqual({ approved: true, phase: 'waiting' });
     expect(nextAction(known).type).toBe('run-calls');
@@ -289,7 +289,7 @@ describe('a call with safety checks', () => {
 });
 
 test('a call without checks has nothing that a person acknowledged', () => {
-  const state = asked('put');
+  const state = runWithCall('put');
   const done = after(
     state,
     scheduled(toolTask(state, 0)),

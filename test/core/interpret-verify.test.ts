@@ -13,11 +13,11 @@ import {
   toolTask,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, toolDefinition } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 
 const tools = [toolDefinition('refund', 'once', { verify: true })];
 const ID = 'call_1_1_0';
-const asked = replied(begun(config({ tools })), asks(['refund']));
+const asked = replied(begun(config({ tools })), callReply(['refund']));
 
 describe('the verification of a call', () => {
   const state = after(asked, scheduled(toolTask(asked, 0)));
@@ -44,7 +44,7 @@ describe('the verification of a call', () => {
     expect(nextAction(again).type).toBe('run-calls');
   });
 
-  test('that cannot tell leaves the decision to a person', () => {
+  test('leaves the decision to a person if it does not know', () => {
     const asking = {
       key: 'key 0',
       phase: 'asking',

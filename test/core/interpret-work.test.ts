@@ -16,7 +16,7 @@ import {
   toolTask,
   replied,
 } from '../support/facts.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -27,7 +27,7 @@ describe('a retrieval', () => {
   const task = { activity: 'retrieveDocuments', input: {} };
   const begin = after(state, scheduled(task));
 
-  test('adds its documents, also in spite of an interruption', () => {
+  test('adds its documents, even despite an interruption', () => {
     const documents = [{ text: 'found', id: 'd' }];
     for (const facts of [[], [update('cancelTurn')]]) {
       const done = after(begin, ...facts, completed(task, { documents }, 5));
@@ -50,7 +50,7 @@ describe('a retrieval', () => {
     expect(after(begin, failed(task, 'down')).work).toEqual([]);
   });
 
-  test('is blocked by the reasons of a tool, and interrupted like one', () => {
+  test('is blocked for the same reasons as a tool, and interrupted like one', () => {
     expect(workOf(after(begin, blocked(task, 'tool_missing')), 'retrieve')).toHaveProperty('block');
     expect(outcomeOf(after(begin, blocked(task, 'quota')))?.status).toBe('failed');
     expect(nextAction(after(begin, blocked(task, 'storage'))).type).toBe('retrieve');
@@ -92,7 +92,7 @@ describe('archiving', () => {
     }
   });
 
-  test('is blocked only if the run cannot go on without it', () => {
+  test('is blocked only if the run cannot continue without it', () => {
     const begin = after(archives, scheduled(cut));
     expect(workOf(after(begin, blocked(cut, 'storage')), 'archive')).toHaveProperty('block');
     const gaveUp = after(begin, failed(cut, 'down'));
@@ -114,7 +114,7 @@ describe('archiving', () => {
     });
   });
 
-  test('at the end of a segment that is interrupted keeps the segment', () => {
+  test('at the end of a segment does not end the segment if it is interrupted', () => {
     const ended = after(archives, scheduled(task), update('cancelTurn'), canceled(task, 5));
     expect(ended.stayUntil).toEqual({ step: 10, at: 600_005 });
   });
@@ -166,7 +166,7 @@ describe('the check of a blob', () => {
     scheduled(check),
   );
 
-  test('lets the work be tried, however it ends', () => {
+  test('lets the work be tried, however the check ends', () => {
     expect(workOf(waits, 'model')).toMatchObject({ as: 'check', block: { blob: 'b' } });
     for (const fact of [completed(check, null), failed(check, 'x')]) {
       expect(workOf(after(waits, fact), 'model')).toEqual({
@@ -182,7 +182,7 @@ describe('the check of a blob', () => {
       block: { until: 4 },
     });
     expect(after(waits, CANCEL, canceled(check)).work).toEqual([]);
-    const state = replied(start, asks(['look']));
+    const state = replied(start, callReply(['look']));
     const ofCall = { activity: 'checkBlob', input: { work: 'call_1_1_0' } };
     const checking = after(
       state,
@@ -196,7 +196,7 @@ describe('the check of a blob', () => {
   });
 });
 
-test('a segment that is kept is tried again later, once the agent is loaded', () => {
+test('a segment that could not end is retried later, once the agent is loaded', () => {
   expect(after(start, { type: 'segment-kept', at: 5 }).stayUntil).toEqual({
     step: 10,
     at: 600_005,

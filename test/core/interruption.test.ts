@@ -12,7 +12,7 @@ import {
   toolTask,
   update,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
@@ -20,7 +20,7 @@ const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): Run
   reduce(state, { type: 'interrupted', by, at: 7 });
 
 describe('an interruption', () => {
-  const two = (): RunState => replied(start, asks(['look'], ['put']));
+  const two = (): RunState => replied(start, callReply(['look'], ['put']));
 
   test('replaces a weaker one, and never a stronger one', () => {
     const request = (state: RunState, by: 'cancelTurn' | 'wallMs') =>
@@ -48,7 +48,7 @@ describe('an interruption', () => {
     expect(outcomeOf(over)).toMatchObject({ status: 'cancelled', toolCalls: 2 });
   });
 
-  test('says of each call that was not executed why', () => {
+  test('gives each call that was not executed the reason', () => {
     expect(results(interrupt(two(), 'cancel'))).toEqual(
       Array(2).fill('{"error":{"type":"cancelled","message":"cancelled by a person"}}'),
     );
@@ -58,7 +58,7 @@ describe('an interruption', () => {
     expect(late.turn.spent.toolCalls).toBe(0);
   });
 
-  test('counts a call that had begun and waits, unless it did not start or a person was asked first', () => {
+  test('counts a call that had begun and waits, unless it did not start or first needed approval', () => {
     const state = two();
     const [look, put] = [toolTask(state, 0), toolTask(state, 1)];
     const waits = after(
@@ -99,14 +99,14 @@ describe('an interruption', () => {
     expect(outcomeOf(interrupt(closing, 'cancel'))?.status).toBe('cancelled');
   });
 
-  test('drops a repair, and means nothing between turns', () => {
+  test('drops a repair, and has no effect between turns', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
     const repairing = {
       ...start,
       turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
     };
     expect(isRepairing(interrupt(repairing, 'wallMs'))).toBe(false);
-    const over = replied(start, says('hi'));
+    const over = replied(start, textReply('hi'));
     expect(interrupt(over, 'cancel')).toEqual(over);
   });
 });

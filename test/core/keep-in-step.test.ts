@@ -41,11 +41,11 @@ function passed(...steps: readonly Step[]): readonly boolean[] {
 }
 
 const FIRST = { length: 3, size: 100, time: 1 };
-/** What a query brings: events, but no start of a task. */
+/** What a query delivers: events, but no start of a task. */
 const AHEAD = { length: 8, size: 100, time: 1 };
 
 describe('a run', () => {
-  test('that a query has brought ahead fails the next task that brings something', () => {
+  test('that a query has advanced fails the next task that delivers something', () => {
     expect(passed(FIRST, AHEAD, { length: 9, size: 200, time: 2 })).toEqual([true, true, false]);
   });
 
@@ -57,7 +57,7 @@ describe('a run', () => {
     expect(reached.indexOf(false)).toBe(5);
   });
 
-  test('that was ahead on a server that tells no sizes is known by the time', () => {
+  test('that was ahead on a server without history sizes is recognized by the time', () => {
     const steps = [FIRST, AHEAD, { length: 9, size: 0, time: 2 }].map((step) => ({
       ...step,
       size: 0,
@@ -66,12 +66,13 @@ describe('a run', () => {
   });
 });
 
-describe('no task is failed', () => {
+describe('no task fails', () => {
   test.each<readonly [string, readonly Step[]]>([
     ['of a run whose tasks follow each other', [FIRST, { length: 9, size: 200, time: 2 }]],
     ['with several activations', [FIRST, FIRST, FIRST, { length: 9, size: 200, time: 2 }]],
     [
-      // The server starts a task at the end of one before it has stored what the first one did.
+      // The server starts a task at the end of another before it has stored the results of that
+      // one.
       'after two that tell the same size',
       [
         FIRST,
@@ -81,7 +82,7 @@ describe('no task is failed', () => {
       ],
     ],
     [
-      // A local activity may have ended later than the server's clock, which holds the time.
+      // A local activity may have ended later than the server's clock, which determines the time.
       'after two that have the same time',
       [FIRST, { length: 9, size: 200, time: 1 }, { length: 15, size: 300, time: 1 }],
     ],

@@ -8,7 +8,7 @@ const file = new URL('../histories/forked-run.json', import.meta.url);
 const json = JSON.parse(await readFile(file, 'utf8'));
 const events = (historyFromJSON(json).events ?? []).map(decodeEvent);
 
-/** The history in which the copy was canceled for a second one, and both came to an end. */
+/** The history in which the copy was canceled for a second one, and both ended. */
 function copiedTwice(): readonly HistoryEvent[] {
   let copy = 0;
   return events.flatMap((event): HistoryEvent[] => {

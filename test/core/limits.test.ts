@@ -43,7 +43,7 @@ const usage = (inputTokens: number, outputTokens: number, costUsd: number | null
 });
 
 describe('the limits in force', () => {
-  test('are the agent’s, with the defaults and what the input lowers', () => {
+  test('are the agent’s, with the defaults and the lower ones of the input', () => {
     expect(effectiveLimits({}, {})).toEqual({ turn: { steps: 50, toolCalls: 200 }, run: {} });
     expect(effectiveLimits({ steps: 5 }, { steps: 5, tokens: 9 })).toEqual({
       turn: { steps: 5, toolCalls: 200, tokens: 9 },
@@ -60,7 +60,7 @@ describe('the limits in force', () => {
     });
   });
 
-  test('are never raised by the input, which is told so', () => {
+  test('are never raised by the input, which gets a note', () => {
     expect(effectiveLimits({ steps: 5 }, { steps: 6 })).toBe(
       "limits.steps: expected at most the agent's 5, got 6; a run may only lower it",
     );
@@ -113,7 +113,7 @@ describe('a limit', () => {
     ).toBeNull();
   });
 
-  test('on tool calls leaves what the turn and the run allow', () => {
+  test('on tool calls is what the turn and the run have left', () => {
     expect(callsLeft(having({ toolCalls: 7 }, { spent: { toolCalls: 3 } }))).toBe(4);
     expect(
       callsLeft(having({ toolCalls: 9, run: { toolCalls: 5 } }, { spent: { toolCalls: 3 } })),
@@ -121,7 +121,7 @@ describe('a limit', () => {
     expect(callsLeft(having({ toolCalls: null }))).toBe(Infinity);
   });
 
-  test('on tokens or money refuses a call for which nothing is left', () => {
+  test('on tokens or cost refuses a call for which nothing is left', () => {
     expect(limitReached(having({ tokens: 1_031 }))).toBe('tokens');
     expect(limitReached(having({ tokens: 1_032 }))).toBeNull();
     expect(limitReached(having({ costUsd: 125 }))).toBe('costUsd');
@@ -137,7 +137,7 @@ describe('a budget', () => {
   });
   const refuse = (refusedBy: string) => ({ ...NONE, refusedBy });
 
-  test('on tokens reserves the prompt, and gives the rest to the reply', () => {
+  test('on tokens reserves the prompt, and leaves the rest for the reply', () => {
     expect(reserve(having({}))).toEqual(NONE);
     expect(reserve(having({ tokens: 1_500 }))).toEqual(clip(500, 'tokens'));
     expect(reserve(having({ tokens: 1_500 }, { spent: usage(100, 40) }))).toEqual(
@@ -151,7 +151,7 @@ describe('a budget', () => {
     expect(reserve(having({ tokens: 1_031 }))).toEqual(refuse('tokens'));
   });
 
-  test('on money reserves the cost of the prompt', () => {
+  test('on cost reserves the price of the prompt', () => {
     // The prompt costs 125 USD, and 1,000 tokens of a reply 250 USD.
     expect(reserve(having({ costUsd: 375 }))).toEqual(clip(1_000, 'costUsd'));
     expect(reserve(having({ costUsd: 600 }, { spent: usage(0, 0, 100) }))).toEqual(
@@ -164,13 +164,13 @@ describe('a budget', () => {
     expect(reserve(having({ costUsd: 5 }, { rest: { price: null } }))).toEqual(refuse('costUsd'));
   });
 
-  test('on money caps no reply that costs nothing', () => {
+  test('on cost does not cap a reply that costs nothing', () => {
     const rest = { price: { ...PRICE, output: 0 } };
     expect(reserve(having({ costUsd: 125 }, { rest }))).toEqual(NONE);
     expect(reserve(having({ costUsd: 124 }, { rest }))).toEqual(refuse('costUsd'));
   });
 
-  test('that is the least of several counts', () => {
+  test('counts if it is the lowest of several', () => {
     expect(reserve(having({ tokens: 1_500, run: { tokens: 1_400 } }))).toEqual(clip(400, 'tokens'));
     expect(reserve(having({ tokens: 1_400, run: { tokens: 1_500 } }))).toEqual(clip(400, 'tokens'));
     expect(reserve(having({ tokens: 1_500, costUsd: 175 }))).toEqual(clip(200, 'costUsd'));
@@ -186,13 +186,13 @@ describe('a budget', () => {
   });
 });
 
-test('cached tokens cost their own price, and only that', () => {
+test('cached tokens have their own price, and only that', () => {
   const used = { inputTokens: 1_000_000, outputTokens: 500_000, cachedTokens: 400_000 };
   expect(costOf(used, PRICE)).toBe(75_000 + 5_000 + 125_000);
   expect(costOf(used, null)).toBeNull();
 });
 
-test('tokens that are written to the cache have a price of their own, or that of the input', () => {
+test('tokens written to the cache have their own price, or that of the input', () => {
   const used = { inputTokens: 1_000_000, cachedTokens: 500_000, outputTokens: 0 };
   const written = { ...used, cacheWriteTokens: 400_000 };
   expect(costOf(written, { ...PRICE, cacheWrite: 150_000 })).toBe(12_500 + 6_250 + 60_000);

@@ -8,7 +8,7 @@ import type { ModelEnd, World } from '../support/world.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const call = fc.tuple(
@@ -18,13 +18,19 @@ const call = fc.tuple(
 const ending = fc.tuple(fc.constantFrom('look', 'done'), fc.record({ x: fc.constant(1) }));
 const reply: fc.Arbitrary<ModelEnd> = fc
   .oneof(
-    { weight: 8, arbitrary: fc.array(call, { minLength: 1, maxLength: 7 }).map((c) => asks(...c)) },
+    {
+      weight: 8,
+      arbitrary: fc.array(call, { minLength: 1, maxLength: 7 }).map((c) => callReply(...c)),
+    },
     {
       weight: 1,
-      arbitrary: fc.array(ending, { minLength: 1, maxLength: 2 }).map((c) => asks(...c)),
+      arbitrary: fc.array(ending, { minLength: 1, maxLength: 2 }).map((c) => callReply(...c)),
     },
-    { weight: 1, arbitrary: fc.constantFrom(says('fine'), says('cut', 'length')) },
-    { weight: 1, arbitrary: fc.constantFrom(says('no', 'refused'), says('', 'filtered')) },
+    { weight: 1, arbitrary: fc.constantFrom(textReply('fine'), textReply('cut', 'length')) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(textReply('no', 'refused'), textReply('', 'filtered')),
+    },
   )
   .map((recorded: RecordedReply): ModelEnd => ({ type: 'replied', reply: recorded }));
 const modelEnd = fc.oneof(
@@ -81,7 +87,7 @@ async function play(given: Scenario): Promise<Trace> {
       counts[closing ? 'closing' : 'deciding'] += 1;
       const next = replies.shift() ?? {
         type: 'replied',
-        reply: asks(['look', { n: (serial += 1) }]),
+        reply: callReply(['look', { n: (serial += 1) }]),
       };
       return next;
     },
@@ -181,7 +187,7 @@ describe('the loop, with random scripts of replies, results, and errors', () => 
     });
   });
 
-  test('gives the same result when it runs again: it is pure', async () => {
+  test('is pure: it gives the same result when it runs again', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         expect((await play(given)).state).toEqual((await play(given)).state);

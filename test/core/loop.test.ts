@@ -3,7 +3,7 @@ import { runTurn } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 /** Runs a turn with a script. Tools answer with their name and a number. */
@@ -39,7 +39,7 @@ const texts = (state: RunState): readonly string[] =>
 
 describe('a turn', () => {
   test('ends with the answer', async () => {
-    const { state } = await run(config(), [asks(['look']), says('42')]);
+    const { state } = await run(config(), [callReply(['look']), textReply('42')]);
     expect(outcomeOf(state)).toMatchObject({
       status: 'completed',
       reason: 'answer',
@@ -51,7 +51,7 @@ describe('a turn', () => {
   });
 
   test('ends with the result of a tool that ends it', async () => {
-    const { state, executed } = await run(config(), [asks(['look'], ['done'])]);
+    const { state, executed } = await run(config(), [callReply(['look'], ['done'])]);
     expect(executed).toEqual(['done']);
     expect(outcomeOf(state)).toMatchObject({
       status: 'completed',
@@ -62,16 +62,16 @@ describe('a turn', () => {
 
   test('drops the calls after an ending one if they run in sequence', async () => {
     const { state, executed } = await run(config({ toolCalls: 'sequential' }), [
-      asks(['look'], ['done'], ['pay']),
+      callReply(['look'], ['done'], ['pay']),
     ]);
     expect(executed).toEqual(['look', 'done']);
     expect(texts(state).at(-1)).toContain('not executed');
   });
 
-  test('executes only the first call under that policy, and the model reads so', async () => {
+  test('executes only the first call under that policy, and informs the model', async () => {
     const { state, executed } = await run(config({ toolCalls: 'first' }), [
-      asks(['look'], ['put']),
-      says('ok'),
+      callReply(['look'], ['put']),
+      textReply('ok'),
     ]);
     expect(executed).toEqual(['look']);
     expect(texts(state)[3]).toContain('only the first call');
@@ -79,7 +79,7 @@ describe('a turn', () => {
 });
 
 describe('a step cap', () => {
-  const script = [asks(['look', 1]), asks(['look', 2]), says('so far: 2')];
+  const script = [callReply(['look', 1]), callReply(['look', 2]), textReply('so far: 2')];
 
   test('allows that many deciding calls and then one closing call', async () => {
     const { state, closings } = await run(config({ limits: { steps: 2 } }), script);
@@ -105,14 +105,14 @@ describe('a step cap', () => {
 
   test('composes an answer if the closing call only asks for more tools', async () => {
     const { state, executed } = await run(config({ limits: { steps: 1 } }), [
-      asks(['look']),
-      asks(['pay']),
+      callReply(['look']),
+      callReply(['pay']),
     ]);
     expect(executed).toEqual(['look']);
     expect(outcomeOf(state)?.answer).toContain('look 1');
   });
 
-  test('composes an answer without a call if the agent says so', async () => {
+  test('composes an answer without a call if the agent is configured for that', async () => {
     const { state, closings } = await run(
       config({ limits: { steps: 2 }, onLimit: 'compose' }),
       script.slice(0, 2),
@@ -121,7 +121,7 @@ describe('a step cap', () => {
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
-  test('fails without an answer if the agent says so', async () => {
+  test('fails without an answer if the agent is configured for that', async () => {
     const { state } = await run(
       config({ limits: { steps: 2 }, onLimit: 'fail' }),
       script.slice(0, 2),
@@ -135,7 +135,10 @@ describe('a step cap', () => {
   });
 
   test('does not stop a run that answers within it', async () => {
-    const { state } = await run(config({ limits: { steps: 2 } }), [asks(['look']), says('42')]);
+    const { state } = await run(config({ limits: { steps: 2 } }), [
+      callReply(['look']),
+      textReply('42'),
+    ]);
     expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 2 });
   });
 });
@@ -143,8 +146,8 @@ describe('a step cap', () => {
 describe('the cap of tool calls', () => {
   test('executes what it allows, refuses the rest by name, and closes', async () => {
     const { state, executed } = await run(config({ limits: { toolCalls: 2 } }), [
-      asks(['look', 1], ['look', 2], ['look', 3]),
-      says('two of three'),
+      callReply(['look', 1], ['look', 2], ['look', 3]),
+      textReply('two of three'),
     ]);
     expect(executed).toHaveLength(2);
     expect(texts(state)[4]).toContain('limit of tool calls');
@@ -156,21 +159,24 @@ describe('the cap of tool calls', () => {
   });
 
   test('does not stop a run that needs no more calls', async () => {
-    const { state } = await run(config({ limits: { toolCalls: 1 } }), [asks(['look']), says('42')]);
+    const { state } = await run(config({ limits: { toolCalls: 1 } }), [
+      callReply(['look']),
+      textReply('42'),
+    ]);
     expect(outcomeOf(state)?.status).toBe('completed');
   });
 });
 
-describe('budgets', () => {
+describe('token and cost budgets', () => {
   const price = { input: 1_000, cachedInput: 100, output: 1_000 };
 
-  test('of tokens are reserved before a call and cap its output', async () => {
+  test('on tokens are reserved before a call and cap its output', async () => {
     const caps: (number | null)[] = [];
     const world: World = {
       observe: (_state, action) => {
         if (action.type === 'call-model') caps.push(action.maxOutputTokens);
       },
-      callModel: async () => ({ type: 'replied', reply: says('hi') }),
+      callModel: async () => ({ type: 'replied', reply: textReply('hi') }),
     };
     await runTurn(begun(config({ limits: { tokens: 1_000 }, tools: [] })), world);
     expect(caps).toHaveLength(1);
@@ -178,71 +184,74 @@ describe('budgets', () => {
     expect(caps[0]).toBeLessThan(1_000);
   });
 
-  test('that allow no further call end in a composed answer', async () => {
+  test('that allow no further call end with a composed answer', async () => {
     const { state, closings } = await run(
       config({ limits: { tokens: 430 } }),
-      [asks(['look'])],
+      [callReply(['look'])],
       () => 'long '.repeat(200),
     );
     expect(closings).toBe(0);
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'tokens' });
   });
 
-  test('cap the closing call too, or leave it out', async () => {
+  test('cap the closing call too, or omit it', async () => {
     for (let tokens = 60; tokens < 500; tokens += 5) {
       const caps: (number | null)[] = [];
       await runTurn(begun(config({ limits: { tokens, steps: 1 }, tools: [] })), {
         observe: (_state, action) => {
           if (action.type === 'call-model' && action.closing) caps.push(action.maxOutputTokens);
         },
-        callModel: async () => ({ type: 'replied', reply: asks(['nothing']) }),
+        callModel: async () => ({ type: 'replied', reply: callReply(['nothing']) }),
       });
       expect(caps).not.toContain(null);
     }
   });
 
-  test('in money need a price', async () => {
+  test('on cost need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
     expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
   });
 
-  test('in money count what was spent', async () => {
-    const { state } = await run(config({ price, limits: { costUsd: 5 } }), [says('hi')]);
+  test('on cost count what was spent', async () => {
+    const { state } = await run(config({ price, limits: { costUsd: 5 } }), [textReply('hi')]);
     expect(outcomeOf(state)?.usage.costUsd).toBeCloseTo(0.015, 6);
   });
 });
 
-describe('repeats', () => {
-  test('answers an identical once call from the transcript, with a note', async () => {
+describe('repeated calls', () => {
+  test('get the recorded result for an identical once call, with a note', async () => {
     const { state, executed } = await run(config(), [
-      asks(['pay', 7]),
-      asks(['pay', 7]),
-      says('paid'),
+      callReply(['pay', 7]),
+      callReply(['pay', 7]),
+      textReply('paid'),
     ]);
     expect(executed).toEqual(['pay']);
     expect(texts(state)[4]).toMatch(/already done.*call_1_1_0.*pay 1/s);
   });
 
-  test('executes a failed once call again', async () => {
+  test('execute a failed once call again', async () => {
     const { executed } = await run(
       config(),
-      [asks(['pay', 7]), asks(['pay', 7]), says('paid')],
+      [callReply(['pay', 7]), callReply(['pay', 7]), textReply('paid')],
       (_, nth) => (nth === 1 ? '{"error":{}}' : 'ok'),
     );
     expect(executed).toEqual(['pay', 'pay']);
   });
 
-  test('executes two identical once calls of one message once', async () => {
-    const { state, executed } = await run(config(), [asks(['pay', 7], ['pay', 7]), says('paid')]);
+  test('execute two identical once calls of one message once', async () => {
+    const { state, executed } = await run(config(), [
+      callReply(['pay', 7], ['pay', 7]),
+      textReply('paid'),
+    ]);
     expect(executed).toEqual(['pay']);
     expect(texts(state)[3]).toContain('identical to call_1_1_0');
   });
 
-  test('ends a turn after three identical reads with identical results', async () => {
-    const read = asks(['look', 1]);
+  test('end a turn after three identical reads with identical results', async () => {
+    const read = callReply(['look', 1]);
     const { state, executed } = await run(
       config(),
-      [read, read, read, says('stuck')],
+      [read, read, read, textReply('stuck')],
       () => 'same',
     );
     expect(executed).toHaveLength(3);
@@ -253,36 +262,40 @@ describe('repeats', () => {
     });
   });
 
-  test('counts an identical read once in a message', async () => {
-    const read = asks(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
-    const { state } = await run(config(), [read, says('fine')], () => 'same');
+  test('count an identical read once in a message', async () => {
+    const read = callReply(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
+    const { state } = await run(config(), [read, textReply('fine')], () => 'same');
     expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
   });
 
-  test('allows a read to poll while its result changes', async () => {
-    const read = asks(['look', 1]);
-    const { state } = await run(config(), [read, read, read, read, says('ready')]);
+  test('allow a read to poll while its result changes', async () => {
+    const read = callReply(['look', 1]);
+    const { state } = await run(config(), [read, read, read, read, textReply('ready')]);
     expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 5 });
   });
 
-  test('executes a repeated call of a tool that allows it', async () => {
-    const read = asks(['poll', 1]);
-    const { state } = await run(config(), [read, read, read, read, says('ready')], () => 'same');
+  test('execute a repeated call of a tool that allows it', async () => {
+    const read = callReply(['poll', 1]);
+    const { state } = await run(
+      config(),
+      [read, read, read, read, textReply('ready')],
+      () => 'same',
+    );
     expect(outcomeOf(state)?.status).toBe('completed');
   });
 });
 
-describe('a mistake of the model', () => {
+describe('an error of the model', () => {
   test('is reported to it: an unknown tool', async () => {
-    const { state, executed } = await run(config(), [asks(['nothing']), says('sorry')]);
+    const { state, executed } = await run(config(), [callReply(['nothing']), textReply('sorry')]);
     expect(executed).toEqual([]);
     expect(texts(state)[2]).toContain('unknown_tool');
     expect(outcomeOf(state)?.status).toBe('completed');
   });
 
   test('ends in no_progress if every step fails', async () => {
-    const replies = Array.from({ length: 10 }, (_, n) => asks(['nothing', n]));
-    const { state } = await run(config(), [...replies, says('I give up')]);
+    const replies = Array.from({ length: 10 }, (_, n) => callReply(['nothing', n]));
+    const { state } = await run(config(), [...replies, textReply('I give up')]);
     expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
@@ -292,8 +305,8 @@ describe('a mistake of the model', () => {
 
   test('is not executed if the reply was cut off', async () => {
     const { state, executed } = await run(config(), [
-      { ...asks(['pay']), finish: 'length' },
-      says('shorter'),
+      { ...callReply(['pay']), finish: 'length' },
+      textReply('shorter'),
     ]);
     expect(executed).toEqual([]);
     expect(texts(state)[2]).toContain('truncated');
@@ -306,16 +319,16 @@ describe('ends other than an answer', () => {
     ['refused', 'refused', 'half'],
     ['filtered', 'filtered', 'half'],
   ] as const)(
-    'a reply that ends by %s fails as %s with the text at hand',
+    'a reply that ends by %s fails as %s with the partial text',
     async (finish, reason, answer) => {
-      const { state } = await run(config(), [says('half', finish)]);
+      const { state } = await run(config(), [textReply('half', finish)]);
       expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason, answer });
     },
   );
 
   test('a canceled turn keeps its messages and answers every open call', async () => {
     const { state } = await run(config(), [
-      { ...asks(['look']), text: 'looking' },
+      { ...callReply(['look']), text: 'looking' },
       { type: 'interrupted', by: 'cancel' },
     ]);
     expect(outcomeOf(state)).toMatchObject({ status: 'cancelled', answer: 'looking' });
@@ -324,7 +337,7 @@ describe('ends other than an answer', () => {
   test('a deadline leads to the closing call', async () => {
     const { state } = await run(config(), [
       { type: 'interrupted', by: 'wallMs' },
-      says('in short'),
+      textReply('in short'),
     ]);
     expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',

@@ -106,7 +106,7 @@ describe('foreign text in the summaries of the UI', () => {
     );
   });
 
-  test('stays readable if it is plain: names, paths, globs, addresses', () => {
+  test('is readable if it is plain: names, paths, globs, addresses', () => {
     for (const line of [
       'read_file src/a_b/[id].ts 7',
       'grep x < y && a || b **/*.ts',
@@ -117,7 +117,7 @@ describe('foreign text in the summaries of the UI', () => {
     }
   });
 
-  test('fits the limit of Temporal, in any language', () => {
+  test("fits into Temporal's limit, in any language", () => {
     for (const text of ['漢'.repeat(500), '😀'.repeat(500), '"\\'.repeat(300), '`<a'.repeat(300)]) {
       for (const summary of [workflowSummary(text), eventSummary(text)]) {
         expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(400);

@@ -73,8 +73,8 @@ function turnOf(state: RunState, ask: Ask): RunState {
   return reduce(reduce(state, event), { type: 'turn-begun', at: 1 });
 }
 
-describe('what a turn uses', () => {
-  test('is what its prompt says, and what the agent says where the prompt is silent', () => {
+describe('the options of a turn', () => {
+  test('come from its prompt, and from the agent if the prompt does not set them', () => {
     const plan = definitionFor(definition, { prompt: 'plan' });
     expect(plan.tools.map(({ name }) => name)).toEqual(['built_in', 'list']);
     expect(plan).toMatchObject({ attempts: 2, settings: { temperature: 0, seed: 3 } });
@@ -87,7 +87,7 @@ describe('what a turn uses', () => {
     expect(definitionFor(definition, {})).toEqual(definition);
   });
 
-  test('lasts for the turn, until another message of the turn names another prompt', () => {
+  test('last for the turn, until another message of the turn names another prompt', () => {
     const first = turnOf(loaded(), { prompt: 'plan', args: { who: 'Ann', city: 'Rome' } });
     expect(first.transcript.messages.at(-1)?.text).toBe('Ann goes to Rome for 2 days.');
     expect(stateShape(first, 'state')).toBeNull();
@@ -104,7 +104,7 @@ describe('what a turn uses', () => {
   });
 });
 
-test('a turn without tools may answer in text, even if text of the agent is a failure otherwise', () => {
+test('a turn without tools may answer in text, even if plain text is a failure for the agent', () => {
   const strict = { ...definition, onPlainText: 'fail' } as const;
   const ended = (ask: Ask) => {
     const { output: _, ...noOutput } = strict;
@@ -149,7 +149,7 @@ test('a prompt that cannot be filled in leaves a line in the conversation, not i
   expect(texts({ prompt: 'q' })).toEqual(line);
 });
 
-test('prompts that wait count with their text toward the limit of what is pinned', () => {
+test('the texts of waiting prompts count toward the limit of what is pinned', () => {
   const text = 'x'.repeat(15_000);
   const state = initialState(
     { ...unloadedConfig('a'), definition: definitionWith({ p: { text } }) },
@@ -164,7 +164,7 @@ test('prompts that wait count with their text toward the limit of what is pinned
     accepted += 1;
   }
   expect(accepted).toBe(9);
-  // Before the agent is loaded, nobody knows how long its prompts are.
+  // Before the agent is loaded, the length of its prompts is unknown.
   const early = initialState(unloadedConfig('a'), { open: true });
   const long = definitionWith({ p: { text: 'x'.repeat(20_000) } });
   const { event } = acceptMessage(early, ask, 'm');
@@ -177,7 +177,7 @@ test('prompts that wait count with their text toward the limit of what is pinned
   expect(begun.transcript.messages[0]).not.toHaveProperty('pinned');
 });
 
-test('the message has the name and the arguments only; the text is in the pinned definition', () => {
+test('a message has only the name and the arguments; the text is in the pinned definition', () => {
   const { event } = acceptMessage(loaded(), { prompt: 'again', id: 'm' }, 'm');
   expect(event).toEqual({
     type: 'message-received',
@@ -214,7 +214,7 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     [{ prompt: '__proto__' }, 'got "__proto__"'],
   ])('%j', (ask, problem) => {
     expect(askRefusal(loaded(), ask, 'm')).toContain(problem);
-    // The run may get the message before it has an agent: then its turn ends with the same words.
+    // The run may get the message before it has an agent: then its turn ends with the same error.
     const early = acceptMessage(initialState(unloadedConfig('a'), { open: true }), ask, 'm').event;
     const state = early === null ? loaded() : reduce(loaded(), early);
     const outcome = outcomeOf(reduce(state, { type: 'turn-begun', at: 1 }));
@@ -291,7 +291,7 @@ describe('a definition with a prompt that cannot work is refused', () => {
     expect(() => definitionWith({ p: prompt })).toThrow(problem);
   });
 
-  test('also one that a calling agent or a graph misspells', () => {
+  test('if a calling agent or a graph misspells it', () => {
     const callee = defineAgent({
       name: 'b',
       description: 'b',

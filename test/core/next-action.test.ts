@@ -6,7 +6,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, CANCEL, replied, update } from '../support/facts.js';
-import { asks, begun, config, says, SHORT } from '../support/scripts.js';
+import { callReply, begun, config, textReply, SHORT } from '../support/scripts.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const typeOf = (state: RunState, segment = SHORT, now = 0): string =>
@@ -58,7 +58,7 @@ describe('within a turn', () => {
     expect(nextAction(after(off, CANCEL))).toEqual({ type: 'interrupt', by: 'cancel' });
   });
 
-  test('a pause comes before the messages that wait, and they before the next call', () => {
+  test('a pause precedes the waiting messages, and they precede the next call', () => {
     const steered = after(start, update('ask', { message: 'x', mode: 'steer' }));
     expect(typeOf(steered)).toBe('join-messages');
     const paused = after(steered, update('pause'));
@@ -79,7 +79,7 @@ describe('within a turn', () => {
     expect(typeOf(after(start, update('pause')), FULL)).toBe('continue-as-new');
   });
 
-  test('work that is under way goes on', () => {
+  test('work in flight continues', () => {
     expect(nextAction(withWork(start, waiting('model')))).toMatchObject({
       type: 'call-model',
       closing: false,
@@ -100,7 +100,7 @@ describe('within a turn', () => {
     expect(typeOf(withWork(after(start, update('pause')), waiting('model')))).toBe('call-model');
   });
 
-  test('a closing call is left out if nothing is left for it', () => {
+  test('a closing call is omitted if nothing is left for it', () => {
     const closing = (tokens: number): RunState => {
       const state = begun(config({ limits: { tokens } }));
       return { ...state, turn: { ...state.turn, phase: { type: 'closing', reason: 'steps' } } };
@@ -111,7 +111,7 @@ describe('within a turn', () => {
 
   test('a limit closes the turn, or ends it if it cannot be closed', () => {
     const at = (rest: Parameters<typeof config>[0]) =>
-      nextAction(replied(begun(config(rest)), asks(['nothing'])));
+      nextAction(replied(begun(config(rest)), callReply(['nothing'])));
     expect(at({ limits: { steps: 1 } })).toEqual({ type: 'begin-closing', reason: 'steps' });
     expect(at({ limits: { steps: 1 }, onLimit: 'compose' })).toEqual({
       type: 'end-at-limit',
@@ -144,7 +144,7 @@ describe('within a turn', () => {
 });
 
 describe('between turns', () => {
-  const ended = replied(begun({ ...config() }), says('hi'));
+  const ended = replied(begun({ ...config() }), textReply('hi'));
   const recorded = (state: RunState): RunState => reduce(state, { type: 'turn-recorded', at: 0 });
   const idle = recorded({ ...ended, open: true });
 
@@ -178,7 +178,7 @@ describe('between turns', () => {
     expect(typeOf(asked, FULL)).toBe('continue-as-new');
   });
 
-  test('a canceled task run takes its message first, so that the transcript has it', () => {
+  test('a canceled task run processes its message first, so that the transcript has it', () => {
     const task = reduce(initialState(config()), {
       type: 'message-received',
       message: { id: '', text: 'go', turn: 1 },
@@ -218,7 +218,7 @@ describe('between turns', () => {
   });
 });
 
-test('actions that take no time are told from those that do, and shown to the workflow', async () => {
+test('actions that take no time are distinguished from others, and shown to the workflow', async () => {
   const request = { kind: 'limit', why: 'x', raisedAt: 0 } as const;
   const atOnce: readonly Action[] = [
     { type: 'join-messages' },

@@ -5,7 +5,7 @@ import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
-import { asks, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
 import { outcomeOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
@@ -17,8 +17,8 @@ const flying = (name: string): Work => ({ name, phase: 'in-flight', as: 'attempt
 
 describe('a prompt that is too long', () => {
   const answered = replied(
-    replied(replied(begun(config()), asks(['nothing'])), asks(['nothing', 1])),
-    asks(['nothing', 2]),
+    replied(replied(begun(config()), callReply(['nothing'])), callReply(['nothing', 1])),
+    callReply(['nothing', 2]),
   );
   const long = { ...answered, compaction: { ...answered.compaction, wanted: true } };
 
@@ -58,19 +58,22 @@ describe('a prompt that is too long', () => {
 describe('within a batch', () => {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
   const start = begun(config({ tools }));
-  const two = replied(start, asks(['look'], ['put']));
-  const nap = replied(start, asks(['nap', { seconds: 5 }], ['look']));
+  const two = replied(start, callReply(['look'], ['put']));
+  const nap = replied(start, callReply(['nap', { seconds: 5 }], ['look']));
 
   test('all calls are executed at once, or one after the other', () => {
     expect(nextAction(two)).toMatchObject({
       type: 'run-calls',
       calls: [{ name: 'look' }, { name: 'put' }],
     });
-    const sequential = replied(begun(config({ toolCalls: 'sequential' })), asks(['look'], ['put']));
+    const sequential = replied(
+      begun(config({ toolCalls: 'sequential' })),
+      callReply(['look'], ['put']),
+    );
     expect(nextAction(sequential)).toMatchObject({ calls: [{ name: 'look' }] });
   });
 
-  test('a paused run waits once nothing is under way, in a new segment if this one is full', () => {
+  test('a paused run waits once nothing is in flight, in a new segment if this one is full', () => {
     const paused = after(two, update('pause'));
     expect(typeOf(paused)).toBe('await-resume');
     const busy = withWork(paused, waiting('call_1_1_0'));
@@ -82,7 +85,7 @@ describe('within a batch', () => {
     expect(typeOf(after(nap, update('pause')), FULL)).toBe('continue-as-new');
   });
 
-  test('waits are left when all other calls have their results', () => {
+  test('waits are the last, when all other calls have their results', () => {
     const task = toolTask(nap, 1);
     const alone = after(nap, scheduled(task), {
       type: 'completed',
@@ -103,10 +106,10 @@ describe('within a batch', () => {
     expect(typeOf(large, FULL)).toBe('await-time');
   });
 
-  test('a call that a person has to check is asked about alone', () => {
-    const [look, put] = asks(['look'], ['put']).calls ?? [];
+  test('a call that a person has to check is the only request', () => {
+    const [look, put] = callReply(['look'], ['put']).calls ?? [];
     const checked = put && { ...put, safety: [{ id: 'c' }] };
-    const state = replied(start, { ...asks(), calls: look && checked ? [look, checked] : [] });
+    const state = replied(start, { ...callReply(), calls: look && checked ? [look, checked] : [] });
     const action = nextAction(state);
     expect(action).toMatchObject({
       type: 'raise-requests',
@@ -130,10 +133,10 @@ describe('within a batch', () => {
     expect(typeOf(after(state, update('pause')))).toBe('await-resume');
   });
 
-  test('a run that is paused while a call asks begins no other call, and waits', () => {
-    const [pay, look] = asks(['pay'], ['look']).calls ?? [];
+  test('a run that is paused while a call waits for approval begins no other call, and waits', () => {
+    const [pay, look] = callReply(['pay'], ['look']).calls ?? [];
     const guarded = pay && { ...pay, verdict: { then: 'ask', why: 'a rule' } as const };
-    const state = replied(start, { ...asks(), calls: guarded && look ? [guarded, look] : [] });
+    const state = replied(start, { ...callReply(), calls: guarded && look ? [guarded, look] : [] });
     const action = nextAction(state);
     if (action.type !== 'raise-requests') throw new Error(action.type);
     const asking = eventsOf(action, 0).reduce(reduce, state);

@@ -3,7 +3,14 @@ import type { CallResult } from '../../src/core/calls/call-result.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asks, begun, config, SHORT, toolDefinition, withResults } from '../support/scripts.js';
+import {
+  callReply,
+  begun,
+  config,
+  SHORT,
+  toolDefinition,
+  withResults,
+} from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
@@ -13,14 +20,14 @@ const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, exec
 function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}): RunState {
   const asked = reduce(begun(config(rest)), {
     type: 'model-replied',
-    reply: asks(['look', 1], ['put', 2], ['look', 3]),
+    reply: callReply(['look', 1], ['put', 2], ['look', 3]),
     at: 0,
   });
   return reduce(asked, { type: 'call-finished', result: ok('call_1_1_1', text), at: 0 });
 }
 
 describe('a half-finished batch', () => {
-  test('holds and counts each result as it arrives, and adds none to the transcript yet', () => {
+  test('stores and counts each result as it arrives, and adds none to the transcript yet', () => {
     const state = halfFinished();
     expect(batchOf(state)?.results.map((result) => result?.text)).toEqual([
       undefined,
@@ -93,7 +100,7 @@ describe('a call that ends the turn', () => {
   ): RunState =>
     reduce(begun(config({ tools, ...rest })), {
       type: 'model-replied',
-      reply: asks(...calls),
+      reply: callReply(...calls),
       at: 0,
     });
   const due = (state: RunState): unknown => {
@@ -101,12 +108,12 @@ describe('a call that ends the turn', () => {
     return action.type === 'run-calls' ? action.calls.map(({ id }) => id) : action.type;
   };
 
-  test('is executed alone, wherever it stands in the message', () => {
+  test('is executed alone, wherever it is in the message', () => {
     expect(due(asked({}, ['put', 1], ['done', 2], ['put', 3]))).toEqual(['call_1_1_1']);
     expect(due(asked({}, ['done', 1], ['put', 2], ['done', 3]))).toEqual(['call_1_1_0']);
   });
 
-  test('that fails leaves the others to the next message', () => {
+  test('leaves the others to the next message if it fails', () => {
     const failed = withResults(asked({}, ['put', 1], ['done', 2]), [
       { id: 'call_1_1_1', ok: false, text: 'error: no', executed: true },
     ]);
@@ -117,8 +124,8 @@ describe('a call that ends the turn', () => {
     ]);
   });
 
-  test('with arguments that cannot be read stops no other call', () => {
-    const bad = asks(['put', 1], ['done', 2]);
+  test('prevents no other call if its arguments are unreadable', () => {
+    const bad = callReply(['put', 1], ['done', 2]);
     const problem = { type: 'invalid_arguments', message: 'no JSON' } as const;
     const calls = (bad.calls ?? []).map((call) =>
       call.name === 'done' ? { ...call, problem } : call,
@@ -131,7 +138,7 @@ describe('a call that ends the turn', () => {
     expect(due(state)).toEqual(['call_1_1_0']);
   });
 
-  test('comes after the calls before it where calls are executed one by one', () => {
+  test('comes after the calls before it if calls are executed one by one', () => {
     const state = asked({ toolCalls: 'sequential' }, ['put', 1], ['done', 2], ['put', 3]);
     expect(due(state)).toEqual(['call_1_1_0']);
   });

@@ -20,7 +20,7 @@ describe('the fault of a plan', () => {
     ['no tool', { actions: [action('a1', { tool: undefined })] }, 'no tool nothing'],
     ['an id that is a word', { actions: [action('wait')] }, '.id: expected "a" and a number'],
     ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected "a"'],
-    ['an id twice', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
+    ['a duplicate id', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
     ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" needs itself'],
     ['a later action', { actions: [action('a1', needs('a2')), action('a2')] }, 'no earlier action'],
     ['an unknown action', { actions: [action('a1', { after: ['a9'] })] }, '"a9"'],
@@ -67,7 +67,7 @@ describe('a reference', () => {
     expect(resolve(value, results)).toEqual({ ok: true, value: expected });
   });
 
-  test('to a place that does not exist names it and what there is', () => {
+  test('to a place that does not exist is an error that names it and the existing ones', () => {
     const resolved = resolve({ id: { $ref: 'a1', path: 'data.ID' } }, results);
     expect(resolved).toEqual({
       ok: false,
@@ -110,7 +110,7 @@ describe('the answer to a plan', () => {
   ])('"%s" names actions', (text, chosen) =>
     expect(readPlanAnswer(text, three)).toEqual({ as: 'some', ids: chosen }),
   );
-  test.each(['nothing', 'None', 'stop'])('"%s" is nothing', (text) =>
+  test.each(['nothing', 'None', 'stop'])('"%s" is no answer', (text) =>
     expect(readPlanAnswer(text, three)).toEqual({ as: 'nothing' }),
   );
   test.each([
@@ -125,19 +125,19 @@ describe('the answer to a plan', () => {
     (text) => expect(readPlanAnswer(text, three)).toBeNull(),
   );
 
-  test('names all that an action needs, or is unclear', () => {
+  test('includes all that an action depends on, or is unclear', () => {
     const chain = [action('a1'), action('a2', needs('a1'))];
     expect(readPlanAnswer('some a2', chain)).toBeNull();
     expect(readPlanAnswer('a1 a2', chain)).toEqual({ as: 'some', ids: ['a1', 'a2'] });
   });
 
-  test('no to a plan in which nothing needs a yes is a no to all of it', () => {
+  test('no to a plan in which nothing needs approval is a no to all of it', () => {
     const plan = { ...EMPTY_PLAN, actions: [action('a1')] };
     expect(planAfter(plan, { as: 'no' })?.actions).toEqual([]);
     expect(showPlan(plan)).toContain('no       does nothing');
   });
 
-  test('leaves what does not need what was left out', () => {
+  test('keeps the actions that do not depend on excluded ones', () => {
     const plan: Plan = {
       ...EMPTY_PLAN,
       asks: true,
@@ -161,7 +161,7 @@ describe('the answer to a plan', () => {
   });
 });
 
-test('a plan is shown with hidden characters as escapes, and cuts are stated', () => {
+test('a plan is shown with hidden characters as escapes, and truncation is stated', () => {
   const shown = showPlan({
     ...EMPTY_PLAN,
     actions: [
@@ -176,11 +176,11 @@ test('a plan is shown with hidden characters as escapes, and cuts are stated', (
 describe('the report to the model', () => {
   const plan = { ...EMPTY_PLAN, actions: [action('a1'), action('a2')], dropped: ['a3'] };
 
-  test('is missing when nothing was planned or done', () => {
+  test('is missing if nothing was planned or done', () => {
     expect(reportText({ values: {}, plan: 'plan', results: 'results' })).toBeNull();
   });
 
-  test('says what nobody answered in time', () => {
+  test('names what was not answered in time', () => {
     const actions = [action('a1'), action('a2')];
     const values = { plan: planValue({ ...EMPTY_PLAN, actions }) };
     const { exit, patch } = planEnd(values, 'plan', { text: 'yes', expired: true });
@@ -190,7 +190,7 @@ describe('the report to the model', () => {
     );
   });
 
-  test('names results, failures, what was left out, and what was not done', () => {
+  test('names results, failures, what was excluded, and what was not done', () => {
     const text = reportText({
       values: {
         plan: planValue(plan),
@@ -211,10 +211,10 @@ describe('the report to the model', () => {
 
 describe('the result of an action', () => {
   const call = { id: 'c1', executed: true, ok: true, text: 'a list', artifactName: 'rows' };
-  test('stands for the artifact that the tool has made', () => {
+  test('represents the artifact that the tool has made', () => {
     expect(actionResult(call)).toEqual({ ok: true, value: 'a list', artifact: 'rows' });
   });
-  test('stands for itself if the tool could end a turn with it, though it is an artifact, too', () => {
+  test('is the value itself if the tool could end a turn with it, even if it is also an artifact', () => {
     expect(actionResult({ ...call, output: { total: 3 } })).toEqual({
       ok: true,
       value: { total: 3 },

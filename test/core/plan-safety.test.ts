@@ -11,7 +11,7 @@ import { answeredBy } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
-import { asks, config, toolDefinition } from '../support/scripts.js';
+import { callReply, config, toolDefinition } from '../support/scripts.js';
 
 const action = (id: string, rest: object = {}): PlannedAction => ({
   id,
@@ -84,7 +84,7 @@ const answered = (state: RunState, text: string): RunState => {
 };
 
 describe('a confirmed plan', () => {
-  test('covers a call that anybody may approve, and none whose deciders the rules name', () => {
+  test('covers a call that anybody may approve, and none with deciders named by the rules', () => {
     const plan = planOf(
       action('a1', { asks: ASKS }),
       action('a2', { asks: { ...ASKS, deciders: [['boss']] } }),
@@ -93,12 +93,12 @@ describe('a confirmed plan', () => {
     expect(callOf(state, 'a1')).toMatchObject({ confirmed: true });
     expect(callOf(state, 'a2')).not.toHaveProperty('confirmed');
     expect(callOf(state, 'a2')).toMatchObject({ verdict: { deciders: [['boss']] } });
-    const said = at([confirm, execute()], plan);
-    const shown = JSON.parse(batchOf(said)?.calls[0]?.arguments ?? '{}') as { question: string };
+    const waiting = at([confirm, execute()], plan);
+    const shown = JSON.parse(batchOf(waiting)?.calls[0]?.arguments ?? '{}') as { question: string };
     expect(shown.question).toContain('needs a yes of its own, from those whom the rules name');
   });
 
-  test('loses its yes with any change of its actions', () => {
+  test('loses its approval with any change of its actions', () => {
     const state = answered(at([confirm, execute()], planOf(action('a1', { asks: ASKS }))), 'yes');
     const { graph } = state;
     const forged = planOf(action('a1', { asks: ASKS, arguments: { all: true } }));
@@ -112,13 +112,13 @@ describe('a confirmed plan', () => {
     expect(callOf(begun, 'a1')).not.toHaveProperty('confirmed');
   });
 
-  test('is no answer by message to anything but its question', () => {
+  test('can only be answered by a message to its own question', () => {
     const state = at([execute()], planOf(action('a1', { asks: ASKS })));
     expect(answeredBy(state, 'yes')).toBeUndefined();
   });
 });
 
-test('a no to a plan in which nothing asks executes nothing', () => {
+test('a no to a plan in which nothing needs approval executes nothing', () => {
   const plan = planOf(action('a1'), action('a2'));
   const denied = at([confirm, execute()], plan);
   const call = batchOf(denied)?.calls[0]?.id ?? '';
@@ -130,7 +130,7 @@ test('a no to a plan in which nothing asks executes nothing', () => {
   });
 });
 
-test('whatever needs a yes is shown, however long the plan is', () => {
+test('everything that needs approval is shown, however long the plan is', () => {
   const many = Array.from({ length: 60 }, (_, index) =>
     action(`a${index}`, { arguments: { text: 'x'.repeat(700) } }),
   );
@@ -143,7 +143,7 @@ test('whatever needs a yes is shown, however long the plan is', () => {
 describe('an interruption in the middle of a plan', () => {
   const plan = planOf(action('a1', { tool: 'pay' }), action('a2', { after: ['a1'] }));
 
-  test('keeps what has happened, so that nothing happens twice', () => {
+  test('preserves what has happened, so that nothing happens twice', () => {
     const begun = finished(at([execute()], plan, { onLimit: 'ask' }), 'a1', { paid: 1 });
     const stopped = reduce(begun, { type: 'interrupted', by: 'wallMs', at: 2 });
     expect(stopped.graph?.values['results']).toEqual({ a1: { ok: true, value: { paid: 1 } } });
@@ -155,7 +155,7 @@ describe('an interruption in the middle of a plan', () => {
     expect(callOf(again, 'a2')).not.toHaveProperty('after');
   });
 
-  test('tells the next turn what was done', () => {
+  test('is reported to the next turn, with what was done', () => {
     const begun = finished(at([execute()], plan), 'a1', { paid: 1 });
     const stopped = reduce(begun, { type: 'interrupted', by: 'cancelTurn', at: 2 });
     expect(outcomeOf(stopped)).toMatchObject({ status: 'cancelled' });
@@ -164,7 +164,7 @@ describe('an interruption in the middle of a plan', () => {
     expect(texts.at(-1)).toContain('Not done: a2 put.');
   });
 
-  test('keeps the results of a list, too', () => {
+  test('preserves the results of a list, too', () => {
     const each = node(
       'each',
       {
@@ -189,7 +189,7 @@ describe('an interruption in the middle of a plan', () => {
   });
 });
 
-test('results that are too large for the state are cut, and none is lost', () => {
+test('results that are too large for the state are truncated, and none is lost', () => {
   const actions = Array.from({ length: 20 }, (_, index) => action(`a${index}`));
   let state = at([execute()], planOf(...actions));
   for (const { id } of actions) state = finished(state, id, { text: 'x'.repeat(60_000) });
@@ -199,8 +199,8 @@ test('results that are too large for the state are cut, and none is lost', () =>
   expect(JSON.stringify(results[0])).toContain('[cut: 60011 characters]');
 });
 
-describe('behind a failure', () => {
-  test('with "fail", what only waits for a yes does not begin any more', () => {
+describe('after a failure', () => {
+  test('with "fail", an action that still waits for approval does not begin', () => {
     const plan = planOf(action('a1'), action('a2', { asks: ASKS }));
     const begun = at([execute({ onFailedDependency: 'fail' })], plan);
     const call = callOf(begun, 'a2')?.id ?? '';
@@ -212,7 +212,7 @@ describe('behind a failure', () => {
     expect(state.graph?.values['results']).toMatchObject({ a2: { ok: false } });
   });
 
-  test('with "null", what needs a yes is not done, also if its arguments came late', () => {
+  test('with "null", an action that needs approval is not executed, even if its arguments arrived late', () => {
     const plan = planOf(
       action('a1'),
       action('a2'),
@@ -236,9 +236,9 @@ describe('planning by catalog', () => {
     at([planner], planOf(), { toolExposure: 'catalog', ...options });
 
   const reply = (state: RunState, ...calls: [string, object][]): RunState =>
-    reduce(state, { type: 'model-replied', reply: asks(...calls), at: 1 });
+    reduce(state, { type: 'model-replied', reply: callReply(...calls), at: 1 });
 
-  test('does not count what is only noted against the limit of calls', () => {
+  test('does not count noted calls against the limit of calls', () => {
     const state = reply(
       planning({ limits: { toolCalls: 1 } }),
       ['put', { n: 1 }],
@@ -249,7 +249,7 @@ describe('planning by catalog', () => {
     expect(state.turn).toMatchObject({ limit: null, spent: { toolCalls: 0 } });
   });
 
-  test('notes all calls of a message, also beside one of a tool that ends the turns of agents', () => {
+  test('notes all calls of a message, even next to one of a tool that ends the turns of agents', () => {
     const tools = [...TOOLS, toolDefinition('send', 'once', { value: true, ends: true })];
     const state = reply(planning({ tools }), ['put', { n: 1 }], ['send', {}], ['put', { n: 2 }]);
     expect(planIn(state.graph?.values ?? {}, 'plan').actions.map(({ tool }) => tool)).toEqual([
@@ -270,17 +270,19 @@ describe('planning by catalog', () => {
     ]);
   });
 
-  test('does not note a wait, which would hold the whole plan', () => {
+  test('does not note a wait, which would delay the whole plan', () => {
     const tools = [...TOOLS, toolDefinition('wait', 'read', { kind: 'wait' })];
     const state = reply(planning({ tools }), ['wait', { seconds: 9 }], ['put', {}]);
     expect(planIn(state.graph?.values ?? {}, 'plan').actions.map(({ tool }) => tool)).toEqual([
       'put',
     ]);
-    const told = state.transcript.messages.flatMap((one) => (one.role === 'tool' ? one.text : []));
-    expect(told[0]).toContain('a plan cannot wait');
+    const toolTexts = state.transcript.messages.flatMap((one) =>
+      one.role === 'tool' ? one.text : [],
+    );
+    expect(toolTexts[0]).toContain('a plan cannot wait');
   });
 
-  test('keeps at most 50 reads, each cut to size, and fills in names of artifacts', () => {
+  test('keeps at most 50 reads, each truncated, and fills in names of artifacts', () => {
     const looked = (state: RunState, n: number): RunState => {
       const read = reply(state, ['look', { n }]);
       const id = batchOf(read)?.calls[0]?.id ?? '';
@@ -299,8 +301,8 @@ describe('planning by catalog', () => {
   });
 });
 
-describe('what the rules have judged before the arguments were complete', () => {
-  test('is judged again, whatever a person has said to the plan', () => {
+describe('a verdict of the rules on incomplete arguments', () => {
+  test('is made again, whatever a person has answered to the plan', () => {
     const plan = planOf(
       action('a1', { asks: ASKS, late: true, arguments: { euros: 5_000 } }),
       action('a2', { asks: ASKS }),
@@ -327,7 +329,7 @@ test('an input can fill neither a plan nor its results', () => {
   expect(inputProblem(definition, {})).toBeNull();
 });
 
-test('nothing of an interrupted visit stays when its turn is over', () => {
+test('nothing of an interrupted visit remains after its turn', () => {
   const each = node(
     'each',
     {

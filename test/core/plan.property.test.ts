@@ -56,13 +56,13 @@ function planOf(list: readonly Action[]): JsonObject {
   });
 }
 
-/** What becomes of an action. A value of null: it has failed, or was not executed. */
+/** The result of an action. A value of null: it has failed, or was not executed. */
 interface End {
   readonly runs: boolean;
   readonly value: string | null;
 }
 
-/** What has to become of each action: executed one after another, in the order of the plan. */
+/** The expected result of each action: executed one after another, in the order of the plan. */
 function reference(list: readonly Action[], policy: Policy): ReadonlyMap<string, End> {
   const values: (string | null)[] = [];
   return new Map(
@@ -84,7 +84,7 @@ test.each<{ policy: Policy; isCut: boolean }>([
   { policy: 'skip', isCut: true },
   { policy: 'null', isCut: false },
 ])(
-  'any plan brings what its order says: $policy, a new segment after each call: $isCut',
+  'any plan has the results that its order implies: $policy, a new segment after each call: $isCut',
   async ({ policy, isCut }) => {
     await fc.assert(
       fc.asyncProperty(actions, fc.infiniteStream(fc.nat(1_000)), async (list, random) => {

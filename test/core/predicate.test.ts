@@ -46,7 +46,7 @@ describe('holds', () => {
     expect(holds({ op: 'exists', path }, order)).toBe(false);
   });
 
-  test('finds own fields with the names of a prototype', () => {
+  test('finds own fields with the names of prototype fields', () => {
     const value: unknown = JSON.parse('{"__proto__": {"constructor": 1}}');
     expect(holds({ op: 'eq', path: '__proto__.constructor', value: 1 }, value)).toBe(true);
   });
@@ -100,7 +100,7 @@ describe('matchesGlob', () => {
     );
   });
 
-  test('takes time in proportion to a hostile text', () => {
+  test('takes time proportional to the length of a hostile text', () => {
     const begin = performance.now();
     expect(matchesGlob('a'.repeat(50_000), `${'*a'.repeat(99)}*b`)).toBe(false);
     expect(performance.now() - begin).toBeLessThan(5_000);
@@ -138,7 +138,7 @@ describe('predicateProblem', () => {
     expect(predicateProblem(nested, 'p')).toBe('p: expected conditions at most 20 levels deep');
   });
 
-  test('is null for what is fine, and the text reads well', () => {
+  test('is null for a valid predicate, and the text reads well', () => {
     const fine: Predicate = {
       any: [over, { not: { op: 'matches', path: 'account', value: 'EU-*' } }],
     };

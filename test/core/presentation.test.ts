@@ -7,13 +7,13 @@ import type { RunState } from '../../src/core/state.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/text/summaries.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
-import { asks, begun, config, withResults } from '../support/scripts.js';
+import { callReply, begun, config, withResults } from '../support/scripts.js';
 
 /** A run that has made one call with these arguments and this result. */
 function called(value: unknown, result: string): RunState {
   const asked = reduce(begun(config()), {
     type: 'model-replied',
-    reply: asks(['look', value]),
+    reply: callReply(['look', value]),
     at: 0,
   });
   return withResults(asked, [{ id: 'call_1_1_0', ok: true, text: result, executed: true }], 0);
@@ -54,7 +54,7 @@ describe('summaries', () => {
     expect(visible('a\u001b]0;title\u0007b\u202ec\nd')).toBe('a\\u001b]0;title\\u0007b\\u202ec d');
   });
 
-  test('fit the limit of Temporal, whatever the arguments are', () => {
+  test("fit into Temporal's limit, whatever the arguments are", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const [, message] = called({ value }, 'r').transcript.messages;
@@ -118,7 +118,7 @@ describe('parseRunInput', () => {
 });
 
 describe('a page of the transcript', () => {
-  test('is never too large for a query, never empty while there is more, and all pages join to the whole', () => {
+  test('is never too large for a query, never empty if there is more, and all pages join to the whole', () => {
     fc.assert(
       fc.property(
         fc.array(

@@ -10,7 +10,7 @@ import type { Activities } from '../../src/core/contract.js';
 import { fitsActivity, isReply } from '../../src/core/guards/recorded.js';
 import { isObject } from '../../src/core/json.js';
 import { reduce } from '../../src/core/reduce.js';
-import { asks, begun, config } from '../support/scripts.js';
+import { callReply, begun, config } from '../support/scripts.js';
 
 const FOLDER = new URL('../histories/', import.meta.url);
 const NAMES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));
@@ -21,7 +21,7 @@ const HISTORIES = await Promise.all(
   }),
 );
 
-/** The value with one of its parts, however deep, replaced. */
+/** The value with one of its parts replaced, however deep. */
 function damaged(value: unknown, path: readonly number[], by: unknown): unknown {
   const [first, ...rest] = path;
   if (first === undefined || typeof value !== 'object' || value === null) return by;
@@ -66,14 +66,14 @@ function harmed(
 
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
 /**
- * By activity, of which none may be missing: nearly a result, but for one field deep inside. What
- * `checkBlob`, `notifyRequest`, and `rememberTurn` bring is not looked at.
+ * By activity, which must all be listed: almost a result, except for one field deep inside. The
+ * results of `checkBlob`, `notifyRequest`, and `rememberTurn` are not read.
  */
 const WRONG: Readonly<
   Record<Exclude<keyof Activities, 'checkBlob' | 'notifyRequest' | 'rememberTurn'>, unknown>
 > = {
   loadAgent: { ...config(), limits: { turn: { steps: 'x' }, run: {} } },
-  callModel: { ...asks(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
+  callModel: { ...callReply(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
   runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },
   runFunction: { happened: true, result: { ok: true } },
   retrieveDocuments: { documents: [{ text: 'x', source: 1 }] },
@@ -121,7 +121,7 @@ describe('a history with a result that was recorded by hand', () => {
   });
 
   test('has only replies that the reducer can apply', () => {
-    const reply = asks(['look', 1], ['nothing'], ['pay', { a: 1 }]);
+    const reply = callReply(['look', 1], ['nothing'], ['pay', { a: 1 }]);
     const parts = { path: fc.array(fc.nat(8), { minLength: 1, maxLength: 5 }), by: fc.jsonValue() };
     fc.assert(
       fc.property(fc.record(parts), ({ path, by }) => {

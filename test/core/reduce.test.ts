@@ -14,14 +14,14 @@ import {
   scheduled,
   update,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const open: RunState = { ...start, open: true };
-/** Ends the turn under way with this answer, and begins the next one. */
+/** Ends the current turn with this answer, and begins the next one. */
 function answered(state: RunState, text: string): RunState {
-  const over = reduce(replied(state, says(text)), { type: 'turn-recorded', at: 0 });
+  const over = reduce(replied(state, textReply(text)), { type: 'turn-recorded', at: 0 });
   const asked = after(over, update('ask', { message: 'next' }, `ask ${state.turn.number}`));
   return reduce(asked, { type: 'turn-begun', at: 5 });
 }
@@ -35,20 +35,20 @@ describe('the turns that a run remembers', () => {
     expect(state.turn).toMatchObject({ number: 13, startedAt: 5, phase: { type: 'deciding' } });
   });
 
-  test('have 64 KiB together at most, and the newest may be left out', () => {
+  test('have 64 KiB together at most, and the newest may be omitted', () => {
     const long = 'x'.repeat(RECENT_CHARACTERS / 2);
     const two = answered(answered(open, long), 'short');
     expect(two.recent.map(({ turn }) => turn)).toEqual([1, 2]);
     const three = answered(answered(two, 'short'), long);
     expect(three.recent.map(({ turn }) => turn)).toEqual([2, 3, 4]);
     expect(answered(open, long + long).recent).toEqual([]);
-    const outcome = JSON.stringify(outcomeOf(replied(open, says('')))).length;
+    const outcome = JSON.stringify(outcomeOf(replied(open, textReply('')))).length;
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome)).recent).toHaveLength(1);
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome + 1)).recent).toEqual([]);
   });
 
-  test('have nothing of the work and the interruption of the turn', () => {
-    const state = after(start, scheduled(model()), CANCEL, completed(model(), says('late')));
+  test('contain no work and no interruption', () => {
+    const state = after(start, scheduled(model()), CANCEL, completed(model(), textReply('late')));
     const stopped = { ...state, turn: { ...state.turn, interruption: 'wallMs' as const } };
     const over = reduce(
       { ...stopped, work: [{ name: 'x', phase: 'waiting' }] },
@@ -58,8 +58,8 @@ describe('the turns that a run remembers', () => {
     expect(over.turn).not.toHaveProperty('interruption');
   });
 
-  test('take the messages that came too late for a call of their own', () => {
-    const steered = after(replied(open, says('hi')), update('ask', { message: 'next' }));
+  test('include the messages that arrived too late for a call of their own', () => {
+    const steered = after(replied(open, textReply('hi')), update('ask', { message: 'next' }));
     const late = {
       ...steered,
       inbox: { ...steered.inbox, waiting: [{ id: 'm', text: 'late', turn: 1 }] },
@@ -80,7 +80,7 @@ describe('the turns that a run remembers', () => {
 });
 
 describe('messages that join a turn', () => {
-  test('keep all that their sender gave', () => {
+  test('have all fields that their sender set', () => {
     const attachments = [{ type: 'image', url: 'https://x.test/a.png' }] as const;
     const ask = { message: 'x', mode: 'steer', pin: true, by: 'ann', id: 'm', attachments };
     const state = reduce(after(start, update('ask', ask)), { type: 'messages-joined', at: 9 });
@@ -125,8 +125,8 @@ describe('a failed model call', () => {
   const fail = (state: RunState, reason: string): RunState =>
     after(state, scheduled(model()), failed(model(), 'x', { type: 'failed', reason }));
 
-  test('for a prompt that is too long asks for a summary, if there is anything to summarize', () => {
-    const steps = [0, 1, 2].reduce((state, n) => replied(state, asks(['nothing', n])), start);
+  test('for a prompt that is too long requests a summary, if there is anything to summarize', () => {
+    const steps = [0, 1, 2].reduce((state, n) => replied(state, callReply(['nothing', n])), start);
     const long = fail(steps, 'context_too_long');
     expect([long.compaction.wanted, outcomeOf(long)]).toEqual([true, null]);
     expect(nextAction(long).type).toBe('compact');
@@ -136,7 +136,7 @@ describe('a failed model call', () => {
     expect(outcomeOf(fail(steps, 'error'))).toMatchObject({ reason: 'error' });
   });
 
-  test('begins a repair again that is longer than the window', () => {
+  test('restarts a repair that is longer than the window', () => {
     const branch = { messages: 1, head: start.transcript.head, tokens: 5, promptTokens: 6 };
     const repairing = {
       ...start,
@@ -153,7 +153,7 @@ describe('the end of a turn at a limit', () => {
   const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
     outcomeOf(reduce(begun(config({ onLimit })), { type: 'limit-ended', reason: 'tokens' }));
 
-  test('is composed, or fails and says which limit it was', () => {
+  test('is composed, or fails and names the limit', () => {
     expect(end('answer')).toMatchObject({ status: 'stopped', reason: 'tokens' });
     expect(end('answer')?.answer).toContain('the limit "tokens" was reached');
     expect(end('fail')).toMatchObject({
@@ -182,7 +182,7 @@ describe('the end of a turn at a limit', () => {
 });
 
 describe('a run in memory', () => {
-  test('tells of each event that was applied, with the state before it', () => {
+  test('emits each applied event, with the state before it', () => {
     const seen: (readonly [string, boolean])[] = [];
     const run: Run = {
       state: start,

@@ -7,7 +7,7 @@ import { openCallById } from '../../src/core/turn.js';
 import { findWork } from '../../src/core/work/work.js';
 import { checkRuns } from '../support/sim/check.js';
 
-/** Watches the requests of one run, and notes what must not happen. */
+/** Watches the requests of one run, and records violations. */
 function watchRequests() {
   const faults: string[] = [];
   const raised = new Map<string, number>();
@@ -48,8 +48,8 @@ function watchRequests() {
   return { faults, look };
 }
 
-describe('the requests of a run in a world of chance', () => {
-  test('let no call begin that nobody approved, are numbered, and are decided once and in time', async () => {
+describe('the requests of a simulated run', () => {
+  test('let no call begin without approval, are numbered, and are decided once and in time', async () => {
     let watch = watchRequests();
     await checkRuns(
       () => {

@@ -37,14 +37,14 @@ const rule: fc.Arbitrary<Rule> = fc
 const strictness = (verdict: Verdict | null): number =>
   STRICTNESS.indexOf(verdict?.then ?? 'allow');
 
-/** What of a verdict may not depend on the order of the rules. */
+/** The parts of a verdict that must not depend on the order of the rules. */
 function essence(verdict: Verdict | null): unknown {
   const deciders = (verdict?.deciders ?? []).map((each) => JSON.stringify(each)).toSorted();
   return { then: verdict?.then, expires: verdict?.expires, deciders };
 }
 
 describe('rules', () => {
-  test('are without a problem if they are made as the type says', () => {
+  test('have no problem if they match their type', () => {
     fc.assert(
       fc.property(fc.array(rule), (rules) => {
         expect(rulesProblem(rules)).toBeNull();
@@ -52,7 +52,7 @@ describe('rules', () => {
     );
   });
 
-  test('say the same in any order', () => {
+  test('have the same verdict in any order', () => {
     fc.assert(
       fc.property(fc.array(rule), fc.integer(), (rules, seed) => {
         const order = rules.map((each, index) => ({ each, at: (index * 7 + seed) % 11 }));
@@ -78,7 +78,7 @@ describe('rules', () => {
         const both = strictest([above, ruleVerdict(lower, call)]);
         expect(strictness(both)).toBeGreaterThanOrEqual(strictness(above));
         if (both?.then !== 'ask' || above === null) return;
-        // Whoever could not decide above cannot decide now, and there is no more time.
+        // Nobody gains the right to decide, and there is no more time.
         expect(both.deciders ?? []).toEqual(expect.arrayContaining([...(above.deciders ?? [])]));
         expect(both.expires ?? Infinity).toBeLessThanOrEqual(above.expires ?? Infinity);
         expect(asksNoMore(above, both.deciders ?? [])).toBe(true);
@@ -86,7 +86,7 @@ describe('rules', () => {
     );
   });
 
-  test('in one list say what they say level by level', () => {
+  test('in one list have the same verdict as level by level', () => {
     fc.assert(
       fc.property(fc.array(rule), fc.array(rule), (upper, lower) => {
         const both = strictest([ruleVerdict(upper, call), ruleVerdict(lower, call)]);

@@ -18,7 +18,7 @@ import {
   promptLength,
   toPromptMessage,
 } from '../../src/core/transcript/transcript.js';
-import { asks, config, says, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
+import { callReply, config, textReply, TOOLS, toolDefinition, SHORT } from '../support/scripts.js';
 import { effectsOf } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
 
@@ -54,16 +54,18 @@ const replies: fc.Arbitrary<ModelEnd> = fc.oneof(
       .array(fc.constantFrom('look', 'put', 'pay', 'nap', 'done'), { minLength: 1, maxLength: 3 })
       .map((names): ModelEnd => ({
         type: 'replied',
-        reply: asks(...names.map((name) => [name, name === 'nap' ? { seconds: 5 } : {}] as const)),
+        reply: callReply(
+          ...names.map((name) => [name, name === 'nap' ? { seconds: 5 } : {}] as const),
+        ),
       })),
   },
-  { weight: 3, arbitrary: fc.constant<ModelEnd>({ type: 'replied', reply: says('answer') }) },
+  { weight: 3, arbitrary: fc.constant<ModelEnd>({ type: 'replied', reply: textReply('answer') }) },
   {
     weight: 1,
     arbitrary: fc.constantFrom<ModelEnd>(
       { type: 'failed', reason: 'error', message: 'x' },
       { type: 'failed', reason: 'context_too_long', message: 'too long' },
-      { type: 'replied', reply: says('', 'refused') },
+      { type: 'replied', reply: textReply('', 'refused') },
     ),
   },
 );
@@ -77,7 +79,7 @@ const scenario = fc.record({
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
-interface Told {
+interface Played {
   readonly run: Run;
   readonly outcome: Outcome;
   readonly accepted: ReadonlyMap<string, number>;
@@ -87,7 +89,7 @@ interface Told {
 }
 
 /** Plays a whole open run. Each new segment gets its state as JSON, and older messages go to a store. */
-async function play(given: Scenario): Promise<Told> {
+async function play(given: Scenario): Promise<Played> {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
   const definition = { tools, toolCalls: given.toolCalls, limits: { steps: 6 } };
   const runConfig = {
@@ -158,8 +160,8 @@ async function play(given: Scenario): Promise<Told> {
       disturb();
       const by = interruption();
       if (by !== null) return { type: 'interrupted', by };
-      if (cut !== undefined) return { type: 'replied', reply: says('so far') };
-      return script.shift() ?? { type: 'replied', reply: says('answer') };
+      if (cut !== undefined) return { type: 'replied', reply: textReply('so far') };
+      return script.shift() ?? { type: 'replied', reply: textReply('answer') };
     },
     runCalls: async (_state, calls, finished) => {
       for (const { id } of calls) {
@@ -229,7 +231,7 @@ const byText = (one: string, other: string): number => one.localeCompare(other);
 const whole = { numRuns: 400 };
 
 describe('an open run, whatever people do, and wherever its segments end', () => {
-  test('takes each message once, in its turn, and gives each turn one outcome', async () => {
+  test('accepts each message once, in its turn, and gives each turn one outcome', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { accepted, messages, turns, outcome } = await play(given);

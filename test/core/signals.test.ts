@@ -50,7 +50,7 @@ describe('a message by signal', () => {
     ],
     [{ message: 'x', id: 'm', by: '' }, 'm', 'by: expected a string of 1–200 characters, got ""'],
     [{ message: 'x', id: 'm', forged: 1 }, 'm', 'ask.forged: expected one of message, id'],
-  ])('that holds %j is refused with the reason', (value, id, reason) => {
+  ])('that contains %j is refused with the reason', (value, id, reason) => {
     const { inbox } = signaled(open(), value);
     expect(inbox.refused).toEqual([{ id, at: 7, reason: expect.stringContaining(reason) }]);
     expect(inbox.waiting).toEqual([]);

@@ -10,7 +10,7 @@ import { checkRuns } from '../support/sim/check.js';
 import { batchOf } from '../../src/core/turn.js';
 import { anyInFlight, isUndo } from '../../src/core/work/work.js';
 
-/** What a fact costs, by the rules of the provider: cached tokens are a part of the input. */
+/** The cost of a fact, by the provider's rules: cached tokens are part of the input. */
 function costOf(fact: Fact): Pick<Usage, 'inputTokens' | 'cachedTokens' | 'costUsd'> | null {
   if (fact.type === 'child-ended') return fact.outcome?.usage ?? null;
   if (fact.type !== 'completed') return null;
@@ -36,7 +36,7 @@ function expectWhole(messages: readonly Message[]): void {
   expect(open).toEqual([]);
 }
 
-describe('a run in a world of chance', () => {
+describe('a simulated run', () => {
   test('pays for each reply and each called agent once, and for cached tokens less', async () => {
     await checkRuns(({ last, log }) => {
       const costs = log.flat().flatMap(({ fact }) => costOf(fact) ?? []);
@@ -78,7 +78,7 @@ describe('a run in a world of chance', () => {
     });
   });
 
-  test('takes each message that it accepts into the turn that the sender was told, once', async () => {
+  test('puts each accepted message once into the turn that its receipt names', async () => {
     const seen = new Map<number, Message>();
     await checkRuns(
       ({ last }) => {
@@ -149,7 +149,9 @@ describe('a run in a world of chance', () => {
   });
 });
 
-/** Follows which `once` calls may have taken effect. Returns one that begins again all the same, or null. */
+/**
+ * Tracks which `once` calls may have taken effect. Returns one that still begins again, or null.
+ */
 function inDoubt(
   fact: Fact,
   doubtful: Set<string>,

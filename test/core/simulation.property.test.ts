@@ -14,7 +14,7 @@ interface Read {
   readonly states: readonly RunState[];
 }
 
-/** Reads a run from its facts alone: it takes the actions that need no time after each fact. */
+/** Reads a run from its facts alone: it applies the actions that need no time after each fact. */
 function readRun({ first, log }: Played): Read {
   const run: Run = { state: first };
   const carried: RunState[] = [];
@@ -38,8 +38,8 @@ function readRun({ first, log }: Played): Read {
   return { last: run.state, carried, states };
 }
 
-describe('a run in a world of chance', () => {
-  test('is read from its facts alone, in each segment', async () => {
+describe('a simulated run', () => {
+  test('can be read from its facts alone, in each segment', async () => {
     await checkChoices(async (given) => {
       const played = await play(given);
       const { last, carried } = readRun(played);
@@ -48,7 +48,7 @@ describe('a run in a world of chance', () => {
     });
   });
 
-  test('is read from its facts alone at every moment', async () => {
+  test('can be read from its facts alone at every moment', async () => {
     await checkChoices(async (given) => {
       const states: RunState[] = [];
       const played = await play(given, { noted: ({ run }) => states.push(run.state) });
@@ -59,7 +59,7 @@ describe('a run in a world of chance', () => {
     });
   });
 
-  test('comes to the same end if its state passes through JSON after each fact', async () => {
+  test('has the same end if its state passes through JSON after each fact', async () => {
     await checkChoices(async (given) => {
       const plain = await play(given);
       const saved = await play(given, { isSaved: true });

@@ -49,7 +49,7 @@ test('a message that joins a turn extends its context, and is refused if that is
   expect(askRefusal(full, more, 'four')).toMatch(/^context: expected at most 16000 characters/);
   expect(askRefusal(full, { ...more, contextMode: 'replace' }, 'four')).toBeNull();
   expect(askRefusal(full, asked({}), 'four')).toBeNull();
-  // A message for a turn of its own has a context of its own, and so has one that comes between turns.
+  // A message for its own turn has its own context, and so has one that arrives between turns.
   const open = { ...full, open: true };
   expect(askRefusal(open, { ...more, mode: 'queue' }, 'four')).toBeNull();
   const over = { ...open, turn: { ...open.turn, phase: { type: 'idle', outcome: null } as const } };

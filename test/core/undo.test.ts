@@ -5,7 +5,7 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import { undoableCalls, undoProblem } from '../../src/core/requests/undo.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { asked, decision, ID, requestOf } from '../support/asking.js';
+import { runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   canceled,
@@ -21,9 +21,9 @@ const NAME = `undo:${ID}`;
 const tools = [toolDefinition('book', 'keyed', { undoMs: 1_000 }), ...TOOLS];
 const start = begun(config({ tools }));
 
-/** A run that has booked at the time 10. */
+/** A run that booked at the time 10. */
 function booked(from = start, blob?: object): RunState {
-  const state = asked('book', {}, from);
+  const state = runWithCall('book', {}, from);
   const task = toolTask(state, 0);
   const result = { ok: true, text: 'booking 7', ...(blob && { blob }) };
   return after(state, scheduled(task, 10), completed(task, result, 10));
@@ -43,7 +43,7 @@ const asking = (rest: object = {}): RunState =>
   ended({ happened: 'undecided', verdict: { ...ASK, ...rest } });
 
 describe('a call that can be undone', () => {
-  test('is kept with all that its undo needs', () => {
+  test('is recorded with everything that its undo needs', () => {
     const blob = { sha256: 'a'.repeat(64), bytes: 9 };
     expect(booked(start, blob).kept).toMatchObject([
       { call: { id: ID }, turn: 1, step: 1, key: 'key 0', text: 'booking 7', blob, until: 1_010 },
@@ -51,12 +51,12 @@ describe('a call that can be undone', () => {
     expect(booked().kept?.[0]).not.toHaveProperty('blob');
   });
 
-  test('is not kept if it failed, or if its tool has no undo', () => {
-    const state = asked('book', {}, start);
+  test('is not recorded if it failed, or if its tool has no undo', () => {
+    const state = runWithCall('book', {}, start);
     const task = toolTask(state, 0);
     const bad = after(state, scheduled(task), completed(task, { ok: false, text: 'full' }));
     expect(bad.kept).toBeUndefined();
-    const look = asked('look', {}, start);
+    const look = runWithCall('look', {}, start);
     const seen = completed(toolTask(look, 0), { ok: true, text: 'seen' });
     expect(after(look, scheduled(toolTask(look, 0)), seen).kept).toBeUndefined();
   });
@@ -78,7 +78,7 @@ describe('the update `undo`', () => {
 
   test.each([
     ['names another call', { call: 'call_9_9_9' }, 20],
-    ['names none when the time for the last one is over', {}, 1_010],
+    ['names none after the time for the last one is over', {}, 1_010],
   ])('changes no work if it %s', (_, input, at) => {
     const state = after(booked(), update('undo', input, 'u', at));
     expect(state.work).toEqual([]);
@@ -86,14 +86,14 @@ describe('the update `undo`', () => {
     expect(state.decisions).toMatchObject([{ what: 'undo', call: '' }]);
   });
 
-  test('of a call that is not named by a text means the last one', () => {
+  test("without a text as the call's id refers to the last call", () => {
     const state = after(booked(), update('undo', { call: 7 }, 'u', 20));
     expect(undoableCalls(state)).toMatchObject([{ call: ID, state: 'undoing' }]);
   });
 });
 
 describe('an undo', () => {
-  test('that has happened is over, and the model learns of it with the next message', () => {
+  test('that has happened is over, and the model is informed with the next message', () => {
     const state = ended({ happened: true, result: { ok: true, text: 'gone' } });
     expect(state.work).toEqual([]);
     expect(undoableCalls(state)).toMatchObject([{ state: 'undone' }]);
@@ -104,7 +104,7 @@ describe('an undo', () => {
   test.each<[string, RunFunctionResult, string]>([
     ['did not happen', { happened: false }, 'it was not undone'],
     ['may have happened', { happened: 'unknown', message: 'no reply' }, 'no reply'],
-  ])('that %s has failed, and says why', (_, result, message) => {
+  ])('that %s has failed, with the reason', (_, result, message) => {
     const state = ended(result);
     expect(state.work).toEqual([]);
     expect(undoableCalls(state)).toMatchObject([{ state: 'failed', message }]);
@@ -123,7 +123,7 @@ describe('an undo', () => {
     for (const state of [lost, off, odd]) expect(state.work).toEqual([]);
   });
 
-  test('that nobody has asked for changes nothing', () => {
+  test('that was not requested changes nothing', () => {
     const state = booked();
     const done = completed(TASK, { happened: true, result: { ok: true, text: '' } });
     for (const fact of [done, failed(TASK, 'x'), canceled(TASK)]) {
@@ -132,8 +132,8 @@ describe('an undo', () => {
   });
 });
 
-describe('an undo about which a rule asks', () => {
-  test('waits for those whom the rule names, as long as it says', () => {
+describe('an undo that needs approval by a rule', () => {
+  test('waits for the people that the rule names, as long as it says', () => {
     const state = asking({ deciders: [['ann']], expires: 100 });
     expect(requestOf(state, NAME)).toMatchObject({
       id: 'r1',
@@ -149,7 +149,7 @@ describe('an undo about which a rule asks', () => {
     expect(asking().work).toMatchObject([{ phase: 'asking', key: 'key 0' }]);
   });
 
-  test('is done after a yes', () => {
+  test('is done after an approval', () => {
     const state = asking();
     const yes = after(state, decision(state, 'approve', {}, { name: NAME, at: 40 }));
     expect(yes.work).toEqual([{ name: NAME, key: 'key 0', approved: true, phase: 'waiting' }]);
@@ -157,7 +157,7 @@ describe('an undo about which a rule asks', () => {
     expect(yes.decisions?.at(-1)).toMatchObject({ as: 'approve', request: 'r1', call: NAME });
   });
 
-  test('is given up after a no, with the reason', () => {
+  test('is given up after a denial, with the reason', () => {
     const state = asking();
     const no = after(state, decision(state, 'deny', { note: 'keep it' }, { name: NAME }));
     expect(no.work).toEqual([]);
@@ -166,7 +166,7 @@ describe('an undo about which a rule asks', () => {
     ]);
   });
 
-  test('is denied if nobody decides in time', () => {
+  test('is denied if it is not decided in time', () => {
     const state = after(asking({ expires: 100_000 }), { type: 'clock', at: 100_030 });
     expect(state.work).toEqual([]);
     expect(undoableCalls(state)).toMatchObject([
@@ -190,7 +190,7 @@ describe('an undo about which a rule asks', () => {
     ]);
   });
 
-  test('of a call that the run has forgotten meanwhile is over with the decision', () => {
+  test('of a call that the run has forgotten meanwhile ends with the decision', () => {
     const state = { ...asking(), kept: [] };
     const over = after(state, decision(state, 'approve', {}, { name: NAME }));
     expect(over.work).toEqual([]);
@@ -206,7 +206,7 @@ test('the undo of a call whose tool can no longer undo is refused', () => {
   expect(undoProblem(refreshed, ID, 20)).toContain('the tool "book" can no longer undo');
 });
 
-describe('the undo of a call whose tool a newer form of the agent lacks', () => {
+describe('the undo of a call whose tool a newer version of the agent lacks', () => {
   const without = (state: RunState): RunState =>
     reduce(state, { type: 'agent-refreshed', config: config() });
   const fault = 'the agent has no tool "book" any more';
@@ -219,7 +219,7 @@ describe('the undo of a call whose tool a newer form of the agent lacks', () => 
   test.each([
     ['approve', 'failed', fault],
     ['deny', 'denied', 'a person denied it'],
-  ])('ends with the decision of a person: %s', (as, outcome, message) => {
+  ])('ends with a person’s decision: %s', (as, outcome, message) => {
     const state = without(asking());
     const over = after(state, decision(state, as, {}, { name: NAME }));
     expect(over.work).toEqual([]);

@@ -79,7 +79,7 @@ describe('waitUntil', () => {
     );
   });
 
-  test('refuses a date or a time without an offset, and says how to write it', () => {
+  test('refuses a date or a time without an offset, and shows how to write it', () => {
     expect(problemOf({ until: '2027-03-28T09:00' })).toBe(
       'until 2027-03-28T09:00 has no offset from UTC, so it may mean many moments; ' +
         'write 2027-03-28T09:00Z, or the offset that is meant, such as 2027-03-28T09:00+02:00',
@@ -140,14 +140,14 @@ describe('waitUntil', () => {
 });
 
 describe('waitedText', () => {
-  test('says how long or until when, in the words of the model', () => {
+  test("states how long or until when, in the model's words", () => {
     expect(waitedText('{"seconds":3600}', false)).toBe('waited 3600 s');
     expect(waitedText('{"until":"2027-03-01T10:00:00+01:00"}', false)).toBe(
       'waited until 2027-03-01T10:00:00+01:00',
     );
   });
 
-  test('says when a message ended it early', () => {
+  test('states that a message ended it early', () => {
     expect(waitedText('{"seconds":0.5}', true)).toBe(
       'woken early by a message; the wait was to take 0.5 s',
     );

@@ -3,12 +3,12 @@ import { finishedWaits, openWaits } from '../../src/core/calls/batch.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { after, replied, results, update } from '../support/facts.js';
-import { asks, begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
 const start = begun(config({ tools }));
-const napping = replied(start, asks(['nap', { seconds: 5 }], ['nap', { seconds: 9 }]));
+const napping = replied(start, callReply(['nap', { seconds: 5 }], ['nap', { seconds: 9 }]));
 
 describe('waits', () => {
   test('end one by one, and the batch with the last', () => {
@@ -31,13 +31,13 @@ describe('waits', () => {
     expect(finishedWaits(both, 9_000)).toEqual([]);
   });
 
-  test('begin when the model asked for them', () => {
-    const later = replied(start, asks(['nap', { seconds: 5 }]), 100);
+  test('begin when the model requested them', () => {
+    const later = replied(start, callReply(['nap', { seconds: 5 }]), 100);
     expect(nextAction(later, undefined, 200)).toEqual({ type: 'await-time', until: 5_100 });
   });
 
   test('with invalid arguments are refused', () => {
-    expect(results(replied(start, asks(['nap', { seconds: -1 }])))[0]).toContain(
+    expect(results(replied(start, callReply(['nap', { seconds: -1 }])))[0]).toContain(
       'invalid_arguments',
     );
   });
@@ -48,18 +48,18 @@ describe('waits', () => {
     const over = reduce(woken, { type: 'time-passed', at: 1_000 });
     expect(results(over)[0]).toBe('woken early by a message; the wait was to take 5 s');
     expect(over.turn.wokenBy).toBe(2);
-    const again = replied({ ...over, open: true }, asks(['nap', { seconds: 5 }]));
+    const again = replied({ ...over, open: true }, callReply(['nap', { seconds: 5 }]));
     expect(nextAction(again, undefined, 0).type).toBe('await-time');
     const second = after(again, update('ask', { message: 'more' }, 'u2'));
     expect(nextAction(second)).toEqual({ type: 'pass-time' });
     expect(reduce(napping, { type: 'time-passed', at: 9_000 }).turn).not.toHaveProperty('wokenBy');
   });
 
-  test('run beside calls, which are executed first', () => {
-    const mixed = replied(start, asks(['nap', { seconds: 5 }], ['look']));
+  test('run in parallel with calls, which are executed first', () => {
+    const mixed = replied(start, callReply(['nap', { seconds: 5 }], ['look']));
     expect(nextAction(mixed)).toMatchObject({ type: 'run-calls', calls: [{ name: 'look' }] });
     const one = begun(config({ tools, toolCalls: 'sequential' }));
-    const sequential = replied(one, asks(['nap', { seconds: 5 }], ['look']));
+    const sequential = replied(one, callReply(['nap', { seconds: 5 }], ['look']));
     expect(nextAction(sequential)).toEqual({ type: 'await-time', until: 5_000 });
   });
 });

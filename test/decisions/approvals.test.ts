@@ -46,8 +46,8 @@ beforeAll(async () => {
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
 
-describe('a call that a tool wants approved', () => {
-  test('waits, is shown as it will be executed, and runs after a yes', async () => {
+describe('a call of a tool that requires approval', () => {
+  test('waits, is shown as it will be executed, and runs after an approval', async () => {
     desk.script([{ refund: { order: '17', euros: 60 } }, 'Refunded.']);
     const { handle, requests } = await desk.asked({
       agent: 'clerk',
@@ -81,7 +81,7 @@ describe('a call that a tool wants approved', () => {
     expect(desk.done).toEqual(['refund 17 60']);
   });
 
-  test('costs at most five events beside the update', async () => {
+  test('costs at most five events in addition to the update', async () => {
     desk.script([{ refund: { order: '1', euros: 10 } }, 'Done.']);
     const free = await desk.run({ agent: 'clerk', message: 'a' });
     desk.script([{ refund: { order: '1', euros: 60 } }, 'Done.']);
@@ -96,11 +96,11 @@ describe('a call that a tool wants approved', () => {
           workflowTaskCompletedEventAttributes: c,
         }) => !a && !b && !c,
       ).length;
-    // Accepted and completed are the update's own.
+    // Accepted and completed are the update's own events.
     expect(count(asked.history) - count(free.history) - 2).toBeLessThanOrEqual(5);
   });
 
-  test('is not made after a no, and the model reads the note', async () => {
+  test('is not executed after a denial, and the model reads the note', async () => {
     desk.script([{ refund: { order: '17', euros: 60 } }, 'Not refunded.']);
     const { handle } = await desk.asked({ agent: 'clerk', message: 'refund 17' });
     await desk.decide(handle, { as: 'deny', note: 'the order is too old' });
@@ -112,7 +112,7 @@ describe('a call that a tool wants approved', () => {
     ]);
   });
 
-  test('is made with the arguments that a person has changed', async () => {
+  test('is executed with the arguments that a person has changed', async () => {
     desk.script([{ refund: { order: '17', euros: 60 } }, 'Refunded less.']);
     const { handle } = await desk.asked({ agent: 'clerk', message: 'refund 17' });
     await desk.decide(handle, { as: 'edit', arguments: { order: '17', euros: 55 }, by: 'bob' });
@@ -152,7 +152,7 @@ describe('a call that a tool wants approved', () => {
 });
 
 describe('a message with several calls', () => {
-  test('runs the free ones at once; each asked one waits alone, and results keep their order', async () => {
+  test('runs those without a request at once; each of the others waits alone, and results keep their order', async () => {
     desk.script([
       [
         { refund: { order: '1', euros: 60 } },
@@ -183,7 +183,7 @@ describe('a message with several calls', () => {
   });
 });
 
-test('a call that a person makes the same as another of its message is executed as well', async () => {
+test('a call that an edit makes identical to another of its message is executed as well', async () => {
   desk.script([
     [{ refund: { order: '1', euros: 60 } }, { refund: { order: '2', euros: 70 } }],
     'Refunded twice.',
@@ -198,7 +198,7 @@ test('a call that a person makes the same as another of its message is executed 
 });
 
 describe('denials', () => {
-  test('three in a row end the turn with an answer; the same call is not asked for again', async () => {
+  test('end the turn with an answer after three in a row; the same call is not requested again', async () => {
     desk.script([
       { refund: { order: '1', euros: 60 } },
       { refund: { order: '1', euros: 60 } },
@@ -218,14 +218,14 @@ describe('denials', () => {
     expect(desk.done).toEqual([]);
   });
 
-  test('a rule denies without asking anybody', async () => {
+  test('by a rule need no person', async () => {
     desk.script([{ refund: { order: '1', euros: 2_000 } }, 'Too much.']);
     const { outcome } = await desk.run({ agent: 'clerk', message: 'go' });
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Too much.' });
     expect(desk.lastResults()).toEqual([expect.stringContaining('rule: deny refund')]);
   });
 
-  test('nobody is asked in an unattended run', async () => {
+  test('replace requests in an unattended run', async () => {
     desk.script([{ refund: { order: '1', euros: 60 } }, 'Nobody there.']);
     const { outcome } = await desk.run({ agent: 'clerk', message: 'go', unattended: 'deny' });
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Nobody there.' });

@@ -64,7 +64,7 @@ beforeEach(async () => {
 afterAll(async () => await desk.close());
 
 describe('a request', () => {
-  test('outlives its worker, and is decided when another one is there', async () => {
+  test('outlives its worker, and is decided when another one is available', async () => {
     await desk.work(agents);
     desk.script([{ pay: { euros: 7 } }, 'Paid.']);
     const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
@@ -73,7 +73,7 @@ describe('a request', () => {
     expect(description.searchAttributes).toMatchObject({ AgentStatus: ['waiting_decision'] });
     const [{ id, digest, fix } = { id: '', digest: '', fix: '' }] = requests;
     expect(description.memo?.['requests']).toMatchObject([{ id, digest, kind: 'approval', fix }]);
-    // Nothing is held by a worker: no activity, no workflow task.
+    // No worker holds anything: no activity, no workflow task.
     expect(description.raw.pendingActivities).toEqual([]);
     await desk.work(agents);
     await desk.decide(handle, { as: 'approve' });
@@ -81,7 +81,7 @@ describe('a request', () => {
     expect(desk.done).toEqual(['pay 7']);
   });
 
-  test('goes with its run into a new segment, under the same id and digest', async () => {
+  test('moves with its run into a new segment, under the same id and digest', async () => {
     await desk.work(agents, { segment: { steps: 1, bytes: 1_000_000 } });
     desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.']);
     const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
@@ -95,7 +95,7 @@ describe('a request', () => {
     expect(desk.done).toEqual(['pay 1', 'pay 3']);
   });
 
-  test.each([0, 1, 2, 3, 4])('decided by two at once is decided by one (%i)', async (seed) => {
+  test.each([0, 1, 2, 3, 4])('has one decision if two people decide at once (%i)', async (seed) => {
     await desk.work(agents);
     desk.script([{ pay: { euros: 7 } }, 'Over.']);
     const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
@@ -111,7 +111,7 @@ describe('a request', () => {
   });
 
   test.each([650, 690, 700, 710, 750])(
-    'approved %i ms after it was raised, and with 700 ms to live, is approved or expired, never both',
+    'approved %i ms after it was raised, 700 ms before it expires, is approved or expired, never both',
     async (delayMs) => {
       await desk.work(agents);
       desk.script([{ pay: { euros: 7 } }, 'Over.']);
@@ -130,22 +130,25 @@ describe('a request', () => {
     },
   );
 
-  test.each([0, 1, 2])('approved while its run is canceled is made at most once (%i)', async () => {
-    await desk.work(agents);
-    desk.script([{ pay: { euros: 7 } }, 'Over.']);
-    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
-    const [{ id, digest } = { id: '', digest: '' }] = requests;
-    const [approved] = await Promise.allSettled([
-      desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]),
-      handle.cancel(),
-    ]);
-    const { outcome } = await desk.end(handle);
-    expect(outcome.status).toBe('cancelled');
-    if (approved.status === 'rejected') expect(desk.done).toEqual([]);
-    expect(desk.done.length).toBeLessThanOrEqual(1);
-  });
+  test.each([0, 1, 2])(
+    'approved while its run is canceled leads to at most one execution (%i)',
+    async () => {
+      await desk.work(agents);
+      desk.script([{ pay: { euros: 7 } }, 'Over.']);
+      const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
+      const [{ id, digest } = { id: '', digest: '' }] = requests;
+      const [approved] = await Promise.allSettled([
+        desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]),
+        handle.cancel(),
+      ]);
+      const { outcome } = await desk.end(handle);
+      expect(outcome.status).toBe('cancelled');
+      if (approved.status === 'rejected') expect(desk.done).toEqual([]);
+      expect(desk.done.length).toBeLessThanOrEqual(1);
+    },
+  );
 
-  test('about arguments that are then raised over what one person may approve asks again', async () => {
+  test('is raised again if an edit exceeds what one person may approve', async () => {
     await desk.work(agents);
     desk.script([{ pay: { euros: 50 } }, 'Paid.']);
     const { handle } = await desk.asked({ agent: 'tiered', message: 'pay' });
@@ -164,7 +167,7 @@ describe('a request', () => {
     expect(desk.done).toEqual(['pay 500']);
   });
 
-  test('with arguments of 2 MB names them by their blob', async () => {
+  test('with arguments of 2 MB refers to them by their blob', async () => {
     await desk.work(agents);
     desk.script([{ pay: { euros: 7, text: 'x'.repeat(2_000_000) } }, 'Paid.']);
     const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
@@ -202,7 +205,7 @@ test('a request of a called agent is listed under its root, and decided on its o
   await client.disconnect();
 });
 
-test('a grant that is revoked ends before the calls that still wait for their turn', async () => {
+test('a revoked grant no longer covers calls that are still waiting', async () => {
   const held = gate();
   const slow = defineTool({
     name: 'pay',
@@ -236,10 +239,10 @@ test('a grant that is revoked ends before the calls that still wait for their tu
   expect(desk.done.toSorted()).toEqual([0, 1, 2, 3, 4, 5].map((euros) => `pay ${euros}`));
 });
 
-describe('the worker', () => {
+describe('a worker', () => {
   const decided = (as: Decision['as'], by: string) => ({ as, by });
 
-  test('has the last word on who may decide', async () => {
+  test('makes the final check of who may decide', async () => {
     await desk.work(agents, { mayDecide: (_, { by }) => by === 'ann' });
     desk.script([{ pay: { euros: 7 } }, 'Paid.']);
     const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
@@ -255,7 +258,7 @@ describe('the worker', () => {
     expect(desk.done).toEqual(['pay 7']);
   });
 
-  test('tells a webhook about each request, signed, again after a failure', async () => {
+  test('notifies a webhook of each request, signed, and again after a failure', async () => {
     const secret = Buffer.from('0123456789abcdef0123456789abcdef');
     const posts: { headers: IncomingHttpHeaders; body: string }[] = [];
     const server = createServer((request, response) => {
@@ -295,7 +298,7 @@ describe('the worker', () => {
   });
 });
 
-test('the configuration of a worker may have rules, too', async () => {
+test('takes rules from its configuration, too', async () => {
   expect(() => defineConfig({ agents, rules: [{ tool: '', then: 'ask' }] })).toThrow(
     'rules[0].tool',
   );

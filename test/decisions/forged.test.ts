@@ -50,7 +50,7 @@ const good = (): Record<string, unknown> => ({
   by: 'ann',
 });
 
-/** Forms that a forger, a replay, or a mistake may have, with the reason that refuses each. */
+/** Forms that a forgery, a replay, or an error may have, with the reason that refuses each. */
 const FORGED: readonly (readonly [string, () => unknown, string])[] = [
   ['no decision', () => null, 'malformed'],
   ['a text', () => 'approve', 'malformed'],
@@ -86,12 +86,12 @@ const FORGED: readonly (readonly [string, () => unknown, string])[] = [
   ],
   ['a decision that is not offered', () => ({ ...good(), as: 'happened' }), 'not_offered'],
   ['a decision of another kind', () => ({ ...good(), as: 'accept' }), 'not_offered'],
-  ['a word that is no decision', () => ({ ...good(), as: 'yes' }), 'malformed'],
-  ['nobody who decides', () => ({ ...good(), by: undefined }), 'not_a_decider'],
-  ['somebody who may not decide', () => ({ ...good(), by: 'eve' }), 'not_a_decider'],
+  ['a word that is not a decision', () => ({ ...good(), as: 'yes' }), 'malformed'],
+  ['no decider', () => ({ ...good(), by: undefined }), 'not_a_decider'],
+  ['a person who may not decide', () => ({ ...good(), by: 'eve' }), 'not_a_decider'],
   ['a name that only looks the same', () => ({ ...good(), by: 'ann\u200b' }), 'not_a_decider'],
   ['a prototype name as the decider', () => ({ ...good(), by: 'constructor' }), 'not_a_decider'],
-  ['arguments with a yes', () => ({ ...good(), arguments: { euros: 1_000 } }), 'malformed'],
+  ['arguments with an approval', () => ({ ...good(), arguments: { euros: 1_000 } }), 'malformed'],
   ['a result with a yes', () => ({ ...good(), result: 'paid' }), 'malformed'],
   [
     'a grant with an edit',
@@ -110,11 +110,7 @@ const FORGED: readonly (readonly [string, () => unknown, string])[] = [
     () => ({ ...good(), as: 'answer', result: 'x'.repeat(40_000) }),
     'too_large',
   ],
-  [
-    'a list of which one is forged',
-    () => [good(), { ...good(), request: 'r9' }],
-    'unknown_request',
-  ],
+  ['a list with one forgery', () => [good(), { ...good(), request: 'r9' }], 'unknown_request'],
   ['the same request twice', () => [good(), { ...good(), as: 'deny' }], 'malformed'],
 ];
 
@@ -128,7 +124,7 @@ describe('a forged decision', () => {
     },
   );
 
-  test('the run still asks, its history has no update, and a decision counts once', async () => {
+  test('leaves the request open, adds no update to the history, and a real decision counts once', async () => {
     const { events } = await handle.fetchHistory();
     const updates = (events ?? []).filter(
       (event) => event.workflowExecutionUpdateAcceptedEventAttributes,

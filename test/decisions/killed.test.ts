@@ -31,7 +31,7 @@ test.concurrent.each([
   ['pay', 'once', 'before', { amount: 7 }],
   ['pay', 'once', 'after', { amount: 7 }],
 ] as const)(
-  'an approved call of %s (%s) whose worker is killed %s its effect is approved once',
+  'an approved call of %s (%s) is approved once, even if its worker is killed %s its effect',
   { timeout: 120_000 },
   async (name, effect, when, args) => {
     const ledger = await startLedger();
@@ -67,7 +67,7 @@ test.concurrent.each([
     held.release();
     const second = await workerHere(env);
     if (effect === 'once') {
-      // The approval was for one execution: whether it took effect is a question of its own.
+      // The approval was for one execution; whether it took effect is a separate request.
       const { pending } = await desk.statusWhere(handle, ({ pending: [one] }) => one?.id === 'r2');
       expect(pending).toMatchObject([{ kind: 'outcome_unknown', tool: name }]);
       await desk.decide(handle, { as: 'happened', result: 'paid' });

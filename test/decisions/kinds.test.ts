@@ -98,7 +98,7 @@ test('a question is answered by a person, and the model reads the answer', async
   expect(desk.lastResults()).toEqual(['B']);
 });
 
-test('a request that nobody answers in time is denied, and the model is told', async () => {
+test('a request that is not answered in time is denied, and the model gets the reason', async () => {
   desk.script([{ ask_person: { question: 'Now?' } }, 'Nobody answered.']);
   const { outcome, handle } = await desk.run({ agent: 'hasty', message: 'go' });
   expect(outcome).toMatchObject({ answer: 'Nobody answered.' });
@@ -108,7 +108,7 @@ test('a request that nobody answers in time is denied, and the model is told', a
   ]);
 });
 
-test('a tool of the caller gets its result from there, checked by its schema', async () => {
+test('a tool of the caller gets its result from the caller, checked by its schema', async () => {
   desk.script([{ locate: {} }, 'You are in Rome.']);
   const { handle } = await desk.asked({ agent: 'clerk', message: 'where am I?' });
   await desk.decide(handle, { as: 'answer', result: { town: 'Rome' } });
@@ -127,7 +127,7 @@ describe('a limit', () => {
     'Done.',
   ];
 
-  test('can be raised by a person, and the turn goes on', async () => {
+  test('can be raised by a person, and the turn continues', async () => {
     desk.script(lines);
     const { handle, requests } = await desk.asked({ agent: 'capped', message: 'go' });
     expect(requests).toMatchObject([
@@ -155,7 +155,7 @@ describe('a limit', () => {
 });
 
 describe('a grant', () => {
-  test('covers later calls that fit its pattern, is listed, and can be revoked', async () => {
+  test('covers later calls that match its pattern, is listed, and can be revoked', async () => {
     const to = (name: string, text: string) => ({ write: { to: name, text } });
     desk.script([to('ann', 'a'), to('ann', 'b'), to('bob', 'c'), to('ann', 'd'), 'Sent.']);
     const { handle } = await desk.asked({ agent: 'clerk', message: 'write' });
@@ -176,7 +176,7 @@ describe('a grant', () => {
   });
 });
 
-test('whoever asked for a turn cannot approve its calls where the rules say so', async () => {
+test('the requester of a turn cannot approve its calls if the rules forbid it', async () => {
   desk.script([{ book: { room: '1' } }, 'Booked.']);
   const { handle, requests } = await desk.asked({ agent: 'four-eyes', message: 'go', by: 'ann' });
   expect(requests).toMatchObject([{ requester: 'ann', deciders: ['not_requester'] }]);
@@ -188,7 +188,7 @@ test('whoever asked for a turn cannot approve its calls where the rules say so',
 });
 
 describe('undo', () => {
-  test('reverts the last call, once, with what it returned; the model learns of it', async () => {
+  test('reverts the last call, once, with what it returned, and informs the model', async () => {
     desk.script([{ book: { room: '1' } }, 'Booked.', 'I see.']);
     const handle = await desk.rig.start({ agent: 'clerk', message: 'book', open: true });
     const idle = await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
@@ -212,7 +212,7 @@ describe('undo', () => {
     expect(desk.done).toHaveLength(2);
   });
 
-  test('asks where the rules ask, and says what went wrong', async () => {
+  test('waits for approval if a rule requires it, and reports what went wrong', async () => {
     desk.script([{ write: { to: 'ann', text: 'hi' } }, { book: { room: 'gone' } }, 'Done.']);
     const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
     await desk.statusWhere(handle, ({ pending }) => pending.length === 1);

@@ -44,7 +44,7 @@ const book = defineTool({
     return { booking: `${room}-1` };
   },
 });
-/** The planner as it is deployed at first, and later with other words. */
+/** The planner as first deployed, and later with other words. */
 const planner = (instructions: string): Graph =>
   planAndExecute({
     name: 'planner',
@@ -66,7 +66,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Starts a run for which so many seconds pass as soon as it waits. */
+/** Starts a run for which this many seconds pass as soon as it waits. */
 async function startSkipping(input: RunInput, seconds: number): Promise<WorkflowHandle> {
   const { client, taskQueue } = desk.rig;
   const workflowId = `run-${randomUUID()}`;
@@ -106,7 +106,7 @@ test.each([
   expect(desk.done).toEqual(['pay 7']);
 });
 
-test('a request that waits for 90 days at most is denied then', async () => {
+test('a request that waits for 90 days at most is denied after that', async () => {
   desk.script([{ pay: { euros: 7 } }, 'Nobody came.']);
   const handle = await startSkipping({ agent: 'yearly', message: 'pay' }, 180 * DAY_SECONDS);
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Nobody came.' });

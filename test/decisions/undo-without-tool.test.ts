@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { undoUpdate } from '../../src/workflows/request-messages.js';
 import { createDesk } from '../support/requests.js';
 
-test('a call whose tool a newer form of the agent lacks is not undone, and the run goes on', async () => {
+test('a call whose tool a newer version of the agent lacks is not undone, and the run continues', async () => {
   const desk = await createDesk();
   const book = defineTool({
     name: 'book',

@@ -25,7 +25,7 @@ function result(
   };
 }
 
-const said = (text: string): Content => [{ type: 'text', text }];
+const textContent = (text: string): Content => [{ type: 'text', text }];
 
 async function ask(answer: LanguageModelV3GenerateResult | Error): Promise<ModelReply> {
   const doGenerate = async (): Promise<LanguageModelV3GenerateResult> => {
@@ -44,7 +44,7 @@ test('an agent works with a model of the AI SDK as with any model', async () => 
     const model = new MockLanguageModelV3({
       doGenerate: [
         result([{ type: 'tool-call', toolCallId: 'x', toolName: 'shelf', input }], 'tool-calls'),
-        result(said('Bolts and nuts.')),
+        result(textContent('Bolts and nuts.')),
       ],
     });
     await rig.worker(agents, { models: { mistral: aiSdkModel(model) } });
@@ -71,16 +71,16 @@ test('an agent works with a model of the AI SDK as with any model', async () => 
 });
 
 test.each<[LanguageModelV3GenerateResult, Partial<ModelReply>]>([
-  [result(said('Half'), 'length'), { text: 'Half', finish: 'length' }],
-  [result(said('Hm'), 'content-filter'), { text: 'Hm', calls: [], finish: 'filtered' }],
-  [result(said('Hi'), 'other'), { text: 'Hi', finish: 'stop' }],
+  [result(textContent('Half'), 'length'), { text: 'Half', finish: 'length' }],
+  [result(textContent('Hm'), 'content-filter'), { text: 'Hm', calls: [], finish: 'filtered' }],
+  [result(textContent('Hi'), 'other'), { text: 'Hi', finish: 'stop' }],
 ])('reads the reply %#', async (answer, expected) => {
   expect(await ask(answer)).toMatchObject(expected);
 });
 
 test.each<[LanguageModelV3GenerateResult | Error, object]>([
   [result([]), { kind: 'empty' }],
-  [result(said('x'), 'error'), { kind: 'retry' }],
+  [result(textContent('x'), 'error'), { kind: 'retry' }],
   [new TypeError('fetch failed'), { kind: 'retry' }],
   [
     Object.assign(new Error('no'), { statusCode: 401, isRetryable: false }),
@@ -92,9 +92,9 @@ test.each<[LanguageModelV3GenerateResult | Error, object]>([
   expect((await failureOf(ask(answer))).details).toMatchObject(details);
 });
 
-test('shows a whole reply, and a listener that throws does not cost it', async () => {
+test('emits a whole reply, and a listener that throws does not affect it', async () => {
   const call = { type: 'tool-call', toolCallId: 'x', toolName: 'shelf', input: '{}' } as const;
-  const content: Content = [...said('I look.'), call];
+  const content: Content = [...textContent('I look.'), call];
   const model = aiSdkModel(new MockLanguageModelV3({ doGenerate: result(content, 'tool-calls') }));
   const { signal } = new AbortController();
   const deltas: ModelDelta[] = [];
@@ -110,7 +110,7 @@ test('shows a whole reply, and a listener that throws does not cost it', async (
 });
 
 test('makes no request for a signal that has aborted', async () => {
-  const mock = new MockLanguageModelV3({ doGenerate: result(said('x')) });
+  const mock = new MockLanguageModelV3({ doGenerate: result(textContent('x')) });
   const reason = new Error('canceled before');
   const context = { signal: AbortSignal.abort(reason) };
   await expect(aiSdkModel(mock).call(request(), context)).rejects.toBe(reason);

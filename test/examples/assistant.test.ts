@@ -44,12 +44,12 @@ async function reached(handle: WorkflowHandle, name: RunStatus['status'], turn: 
   );
 }
 
-test('a conversation of five turns, with a partial yes, a question, and a correction', async () => {
+test('a conversation of five turns, with a partial approval, a question, and a correction', async () => {
   const { rig, stub } = assistant;
   const say = async (handle: WorkflowHandle, message: string) =>
     await handle.executeUpdate(askUpdate, { args: [{ message }] });
 
-  // The first turn needs no yes.
+  // The first turn needs no approval.
   stub.script(
     reply.calls([{ name: 'discover_tools', arguments: { categories: ['calendar'] } }]),
     reply.calls([add('dentist'), add('standup')]),
@@ -66,7 +66,7 @@ test('a conversation of five turns, with a partial yes, a question, and a correc
   );
   expect(await titles('events')).toEqual(['dentist', 'standup']);
 
-  // A mixed plan, of which the user wants only a part.
+  // A mixed plan, of which the user approves only a part.
   stub.script(
     reply.calls([invoke('list_calendar_events', {})]),
     reply.calls([add('lunch'), remove('e1'), remove('e2')]),
@@ -90,7 +90,7 @@ test('a conversation of five turns, with a partial yes, a question, and a correc
     'The dentist and lunch.',
   );
 
-  // A correction: the plan is made again, and shown again.
+  // A correction: the plan is revised, and shown again.
   stub.script(
     reply.calls([remove('e3')]),
     reply.text('Lunch goes.'),

@@ -9,12 +9,12 @@ beforeAll(async () => {
 });
 afterAll(async () => await example.close());
 
-/** A reply of one token, with its rivals. */
+/** A reply of one token, with its alternatives. */
 function token(text: string, top: Readonly<Record<string, number>>): Step {
   return reply.text(text, { finish: 'length', logprobs: [{ token: text, top }] });
 }
 
-test('the classifier tells how probable each class is, by the logprobs of one call', async () => {
+test('the classifier reports the probability of each class, from the logprobs of one call', async () => {
   const { rig, stub } = example;
   stub.script(token('B', { B: 0.6, A: 0.2, b: 0.1, The: 0.1, C: 0 }));
   const { outcome } = await rig.run({ agent: 'ticket', message: 'I was charged twice' });
@@ -31,7 +31,7 @@ test('the classifier tells how probable each class is, by the logprobs of one ca
   stub.assertConsumed();
 });
 
-test('the classifier asks again when the reply is no class', async () => {
+test('the classifier retries if the reply is not a class', async () => {
   const { rig, stub } = example;
   stub.script(token('Well', { Well: 0.99 }), token('D', { D: 0.97, A: 0.01 }));
   const { outcome, projection } = await rig.run({ agent: 'ticket', message: 'cheap watches' });
@@ -40,7 +40,7 @@ test('the classifier asks again when the reply is no class', async () => {
   stub.assertConsumed();
 });
 
-test('the classifier refuses a server that tells no probabilities, with the cure', async () => {
+test('the classifier refuses a server without probabilities, and names the fix', async () => {
   const { rig, stub } = example;
   stub.script(reply.text('A'));
   const { outcome } = await rig.run({ agent: 'ticket', message: 'it crashes' });

@@ -53,9 +53,9 @@ test('the loop as a graph has the transcript of the built-in loop', async () => 
   const graph = await graphs.rig.run({ agent: 'agent-bot', message: 'What day is it?' });
   graphs.stub.script(...script);
   const built = await other.run({ agent: 'loop', message: 'What day is it?' });
-  const said = ({ projection }: typeof graph) =>
+  const texts = ({ projection }: typeof graph) =>
     projection.messages.map(({ role, text, step }) => ({ role, text, step }));
-  expect(said(graph)).toEqual(said(built));
+  expect(texts(graph)).toEqual(texts(built));
   await other.close();
   expect(graph.outcome).toMatchObject({ answer: 'It is Sunday.', steps: 3, toolCalls: 1 });
 });
@@ -68,7 +68,7 @@ test('map and reduce: a summary of each document, then of all', async () => {
   graphs.stub.assertConsumed();
 });
 
-test('passages are found first; without any, no model is asked', async () => {
+test('passages are found first; without any, no model is called', async () => {
   graphs.stub.script(reply.text('Within five days.'));
   const found = await graphs.rig.run({ agent: 'lookup', message: 'When are refunds paid?' });
   expect(found.outcome).toMatchObject({ answer: 'Within five days.' });

@@ -32,7 +32,7 @@ test('the incident agent ends with its tool, whose result is the output', async 
   stub.assertConsumed();
 });
 
-test('the incident agent fails if a text comes instead of a call', async () => {
+test('the incident agent fails if the model answers with a text instead of a call', async () => {
   const { rig, stub } = example;
   stub.script(reply.text('It seems to be the database.'));
   const { outcome } = await rig.run({ agent: 'incident', message: 'it is slow again' });

@@ -9,7 +9,7 @@ import type { Outcome } from '../../src/core/outcome.js';
 import { reply } from '../../src/testing/steps.js';
 import { startExample } from '../support/example.js';
 
-/** The shortest memory that keeps the contract. */
+/** The shortest memory that fulfills the contract. */
 function listMemory(): Memory {
   const turns = new Map<string, { readonly of: string; readonly text: string }>();
   return {
@@ -28,7 +28,7 @@ function listMemory(): Memory {
 const folder = await mkdtemp(join(tmpdir(), 'perdure-memory-'));
 afterAll(async () => await rm(folder, { recursive: true }));
 
-const given = (person: string): Omit<RememberContext, 'idempotencyKey'> => ({
+const contextOf = (person: string): Omit<RememberContext, 'idempotencyKey'> => ({
   context: { person },
   signal: new AbortController().signal,
   run: { id: 'run', runId: 'run', turn: 1 },
@@ -49,7 +49,7 @@ const textOf = (found: FoundDocument): string => (typeof found === 'string' ? fo
 
 async function search(memory: Memory, person: string, limit = 5): Promise<readonly string[]> {
   const query = { query: 'stamps', messages: [], limit };
-  return (await memory.retrieve(query, given(person))).map(textOf);
+  return (await memory.retrieve(query, contextOf(person))).map(textOf);
 }
 
 describe.each<[string, () => Memory | Promise<Memory>]>([
@@ -57,14 +57,14 @@ describe.each<[string, () => Memory | Promise<Memory>]>([
   ['in SQLite', async () => await openMemory()],
   ['in a SQLite file', async () => await openMemory(join(folder, 'contract.sqlite'))],
 ])('a memory %s', (_, open) => {
-  test('finds what it was given, once under one key, and for nobody else', async () => {
+  test('finds what was stored, once per key, and for no other person', async () => {
     const memory = await open();
     const turn = ended('I collect stamps', 'Lovely.');
     for (const key of ['a', 'a', 'b']) {
-      await memory.remember(turn, { ...given('ann'), idempotencyKey: key });
+      await memory.remember(turn, { ...contextOf('ann'), idempotencyKey: key });
     }
     await memory.remember(ended('I sell stamps', 'I see.'), {
-      ...given('bob'),
+      ...contextOf('bob'),
       idempotencyKey: 'c',
     });
     const found = await search(memory, 'ann');
@@ -80,8 +80,11 @@ test('a SQLite file is read again by the next process', async () => {
   const turns = ['first stamps', 'second stamps', 'third stamps'];
   const memory = await openMemory(file);
   await Promise.all(
-    turns.map(async (said) => {
-      await memory.remember(ended(said, 'ok'), { ...given('ann'), idempotencyKey: said });
+    turns.map(async (question) => {
+      await memory.remember(ended(question, 'ok'), {
+        ...contextOf('ann'),
+        idempotencyKey: question,
+      });
     }),
   );
   expect(await search(await openMemory(file), 'ann')).toHaveLength(3);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await example.close());
 
-test('the bot remembers what it was told before its worker was restarted', async () => {
+test('the bot remembers the conversation after its worker was restarted', async () => {
   const { rig, stub } = example;
   stub.script(reply.text('Hello Ann!'), reply.text('Stamps.'));
   const handle = await rig.start({ agent: 'bot', message: 'I am Ann', open: true });

@@ -10,10 +10,10 @@ export interface OllamaWire extends Wire {
 
 type Reply = Extract<Scene, { type: 'reply' }>;
 
-/** The values of an answer: pieces and an end where a stream is wanted, else all in one. */
+/** The values of an answer: deltas and an end if a stream is requested, otherwise all in one. */
 function valuesOf({ text = '', calls = [], ...scene }: Reply, stream: boolean): readonly object[] {
   const { usage, finish, reasoning } = scene;
-  const asked = calls.map((call) => ({ function: call }));
+  const toolCalls = calls.map((call) => ({ function: call }));
   const end = {
     done: true,
     done_reason: finish ?? 'stop',
@@ -25,14 +25,14 @@ function valuesOf({ text = '', calls = [], ...scene }: Reply, stream: boolean): 
   const thought = reasoning === undefined ? {} : { thinking: reasoning };
   if (!stream) {
     return [
-      { message: { role: 'assistant', content: text, tool_calls: asked, ...thought }, ...end },
+      { message: { role: 'assistant', content: text, tool_calls: toolCalls, ...thought }, ...end },
     ];
   }
   const piece = (message: object) => ({ message: { content: '', ...message }, done: false });
   return [
     ...(reasoning === undefined ? [] : [piece(thought)]),
     ...Array.from(text, (content) => piece({ content })),
-    ...asked.map((call) => piece({ tool_calls: [call] })),
+    ...toolCalls.map((call) => piece({ tool_calls: [call] })),
     { ...piece({}), ...end },
   ];
 }
@@ -85,8 +85,8 @@ export async function startOllamaWire(): Promise<OllamaWire> {
           return await playReply(scene, response, { stream: body['stream'] === true, gate });
         case 'error': {
           const { status, headers = {}, error = {} } = scene;
-          const told = JSON.stringify({ error: error.message ?? 'no' });
-          return void response.writeHead(status, { ...json, ...headers }).end(told);
+          const errorBody = JSON.stringify({ error: error.message ?? 'no' });
+          return void response.writeHead(status, { ...json, ...headers }).end(errorBody);
         }
         case 'raw':
           return void response.writeHead(200, json).end(scene.body);

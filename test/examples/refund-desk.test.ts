@@ -26,7 +26,7 @@ async function requestOf(handle: WorkflowHandle): Promise<Request> {
   );
 }
 
-test('a small refund happens at once', async () => {
+test('a small refund is made at once', async () => {
   desk.stub.script(reply.calls([refund(40)]), reply.text('Refunded.'));
   const { projection } = await desk.rig.run({ agent: 'desk', message: 'refund 40' });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
@@ -34,7 +34,7 @@ test('a small refund happens at once', async () => {
   desk.stub.assertConsumed();
 });
 
-test('a larger one waits for somebody else than the requester', async () => {
+test('a larger one waits for someone other than the requester', async () => {
   desk.stub.script(reply.calls([refund(60)]), reply.text('Refunded.'));
   const { client } = desk.rig;
   const handle = await desk.rig.start({ agent: 'desk', message: 'refund 60', by: 'ann' });
@@ -53,7 +53,7 @@ test('a larger one waits for somebody else than the requester', async () => {
   desk.stub.assertConsumed();
 });
 
-test('a huge one is denied without asking', async () => {
+test('a huge one is denied without a request', async () => {
   desk.stub.script(reply.calls([refund(5_000)]), reply.text('That is not possible.'));
   const { projection } = await desk.rig.run({ agent: 'desk', message: 'refund 5000' });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];

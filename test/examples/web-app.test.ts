@@ -96,7 +96,7 @@ async function say(site: Site, path: string, text: string, id: string = randomUU
   return { status: response.status, body: await response.json() };
 }
 
-test('a conversation goes on where the reader was, though web server and worker restart in between', async () => {
+test('a reader resumes a conversation although web server and worker restart in between', async () => {
   const { stub } = example;
   stub.script(reply.text('Welcome.'), reply.text('At nine.'));
   const path = `/conversations/${randomUUID()}`;
@@ -116,13 +116,13 @@ test('a conversation goes on where the reader was, though web server and worker 
   const second = await open();
   expect(await say(second, path, 'When do you open?')).toMatchObject({ status: 200 });
   const after = await readUntil(second, `${path}/events`, 'At nine.', before.at(-1)?.id);
-  const said = (events: readonly Sent[]) =>
+  const textsOf = (events: readonly Sent[]) =>
     events
       .filter(({ event }) => event === 'message-said' || event === 'model-replied')
       .map(({ data }) => data);
-  expect(said(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
-  expect(said(after)).toHaveLength(2);
-  expect(said(after).join('\n')).toMatch(/When do you open.*\n.*At nine/);
+  expect(textsOf(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
+  expect(textsOf(after)).toHaveLength(2);
+  expect(textsOf(after).join('\n')).toMatch(/When do you open.*\n.*At nine/);
   expect(await say(second, path, '  ')).toEqual({
     status: 400,
     body: { error: 'message: expected text, got an empty string' },
@@ -131,7 +131,7 @@ test('a conversation goes on where the reader was, though web server and worker 
   stub.assertConsumed();
 });
 
-test('a page in a browser shows replies, and connects again after web server and worker have restarted', async (context) => {
+test('a page in a browser shows replies, and reconnects after web server and worker have restarted', async (context) => {
   const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
   if (executablePath === undefined) {
     return context.skip('no Chromium is installed: apt-get install chromium');

@@ -15,7 +15,9 @@ afterAll(async () => await expectKeptReplays());
 
 const WITHIN = { timeout: 20_000, interval: 50 };
 
-/** Counts its visits, one function after another, through every kind that needs no model. */
+/**
+ * Counts its visits, one function after another, through every kind of node that needs no model.
+ */
 const counting = graphAgent(
   {
     start: 'first',
@@ -60,7 +62,7 @@ test('a run continues as new at every node, with its place and its state', async
   expect(segments.length).toBeGreaterThan(3);
 });
 
-test('an open run makes one pass per message; what is per turn does not leak into the next', async () => {
+test('an open run makes one pass per message, and per-turn state does not leak into the next', async () => {
   await desk.work([counting, inner]);
   const handle = await desk.rig.start({ agent: 'mail', open: true, message: 'one' });
   await vi.waitFor(async () => {
@@ -80,7 +82,7 @@ test('an open run makes one pass per message; what is per turn does not leak int
   expect(outcome.output).toMatchObject({ n: 6, text: '', answer: { n: 12 } });
 });
 
-test('a worker without the function of a node blocks the run by its name, until one has it', async () => {
+test('a worker without the function of a node blocks the run under its name, until one has it', async () => {
   const work = { start: 'work', nodes: [node('work', RUN, { done: 'end' })] };
   const worker = await desk.work([graphAgent(work)]);
   const handle = await desk.rig.start({ agent: 'mail', input: {} });
@@ -120,7 +122,7 @@ test.each([
     'input.typo: the state of graph "mail" has no such field',
   ],
   ['no object', { input: ['x'] }, 'input: expected an object'],
-])('an input with %s is refused with its name', async (_, given, message) => {
+])('an input with %s is refused under its name', async (_, given, message) => {
   await desk.work([counting, inner]);
   const { outcome } = await desk.end(await desk.rig.start({ agent: 'mail', ...given }));
   expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });

@@ -78,7 +78,7 @@ test('functions change the state, a route and a case choose the way, and the sta
   expect(short.outcome).toMatchObject({ answer: '', output: { text: 'ab', n: 2 } });
 });
 
-test('a run node costs six events, and a choose none', async () => {
+test('a run node costs six events, and a choose node none', async () => {
   const nodes = ['a', 'b', 'c'].map((name, index) =>
     node(name, RUN, { done: ['b', 'c', 'end'][index] ?? 'end' }),
   );
@@ -96,7 +96,7 @@ test('a run node costs six events, and a choose none', async () => {
 describe('a node that fails', () => {
   const failing = { work: () => Promise.reject(new Error('no such order')) };
 
-  test('leaves by its exit for that, and its error is in the state', async () => {
+  test('leaves by its failure exit, and its error is in the state', async () => {
     await desk.work([
       graphAgent(
         {
@@ -119,7 +119,7 @@ describe('a node that fails', () => {
     });
   });
 
-  test('ends the run, which names the node, if it has none', async () => {
+  test('ends the run, which names the node, if it has no such exit', async () => {
     await desk.work([
       graphAgent({ start: 'work', nodes: [node('work', RUN, { done: 'end' })] }, failing),
     ]);
@@ -250,7 +250,7 @@ describe('a node that asks a person', () => {
   test.each([
     { says: 'yes', output: { text: 'it', answer: 'sent' } },
     { says: 'no', output: { text: 'it' } },
-  ])('goes on by the answer $says', async ({ says, output }) => {
+  ])('continues with the answer $says', async ({ says, output }) => {
     await desk.work([graphAgent({ start: 'ask', nodes }, functions)]);
     const { handle, requests } = await desk.asked({ agent: 'mail', input: { text: 'it' } });
     expect(requests[0]).toMatchObject({
@@ -279,7 +279,7 @@ describe('a rule about a tool', () => {
     { tools: [pay], rules: [{ tool: 'pay', then: 'ask' }] },
   );
 
-  test('holds for the call of a node: nothing happens before a person approves it', async () => {
+  test('applies to the call of a node: nothing happens before a person approves it', async () => {
     await desk.work([graph]);
     const { handle, requests } = await desk.asked({ agent: 'mail', input: { text: 'ann' } });
     expect(requests[0]).toMatchObject({ kind: 'approval', tool: 'pay', arguments: '{"to":"ann"}' });
@@ -290,7 +290,7 @@ describe('a rule about a tool', () => {
     expect(desk.done).toEqual(['pay ann']);
   });
 
-  test('takes the exit for failures if it is denied, and if nobody is there to decide', async () => {
+  test('takes the failure exit if the call is denied, or if nobody can decide', async () => {
     await desk.work([graph]);
     const { handle } = await desk.asked({ agent: 'mail', input: { text: 'ann' } });
     await desk.decide(handle, { as: 'deny' });

@@ -70,7 +70,7 @@ test.concurrent.each(PLACES)(
     });
     await second.stop();
     await ledger.close();
-    // Two items of the list are under way at the same time, so both may be attempted again.
+    // Two items of the list are in flight at the same time, so both may be attempted again.
     expect(ledger.effects.size).toBe(8);
     expect(ledger.attempts.length - ledger.effects.size).toBeLessThanOrEqual(2);
     const repeated = ledger.attempts.filter(
@@ -120,7 +120,7 @@ test.concurrent.each(['decide', 'agent'] as const)(
     const { outcome } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Paid.', toolCalls: 1 });
     await second.stop();
-    // The call that was under way is made again, and nothing else.
+    // The call that was in flight is repeated, and nothing else.
     stub.assertConsumed();
     await Promise.all([ledger.close(), stub.close()]);
     expect(ledger.attempts).toHaveLength(1);

@@ -43,7 +43,7 @@ test('an agent node costs its caller at most twelve events', async () => {
   expect(events(called) - events(plain)).toBeLessThanOrEqual(12);
 });
 
-test('an agent node with `continues` goes on with the conversation of its visit before', async () => {
+test('an agent node with `continues` resumes the conversation of its previous visit', async () => {
   const prompts: string[] = [];
   const graph = defineGraph({
     name: 'talk',
@@ -103,7 +103,7 @@ describe('a decide node with an output', () => {
       }),
     }).wire({ start: 'sort', edges: { sort: { done: 'end', failed: 'end' } } });
 
-  test('saves the reply that fits, after a repair', async () => {
+  test('saves the valid reply, after a repair', async () => {
     await desk.work([sort(3)]);
     desk.script(['{"urgent":"very"}', '{"urgent":true}']);
     const { outcome, projection } = await desk.run({ agent: 'sort', message: 'help!' });
@@ -111,7 +111,7 @@ describe('a decide node with an output', () => {
     expect(projection.messages.at(-1)?.text).toBe('{"urgent":true}');
   });
 
-  test('leaves by `failed` when no reply fits', async () => {
+  test('leaves by `failed` if no reply is valid', async () => {
     await desk.work([sort(2)]);
     desk.script(['no', 'never']);
     const { outcome } = await desk.run({ agent: 'sort', message: 'help!' });
@@ -122,7 +122,7 @@ describe('a decide node with an output', () => {
   });
 });
 
-test('a node gives a tool less time than the tool has', async () => {
+test('a node sets a shorter timeout for a tool than the tool itself', async () => {
   const wait = defineTool({
     name: 'wait_long',
     description: 'x',
@@ -147,7 +147,7 @@ test('a node gives a tool less time than the tool has', async () => {
   expect(outcome.output).toMatchObject({ error: { node: 'wait', type: 'timeout' } });
 });
 
-test('a confirm node in an unattended run is a no, and nobody is asked', async () => {
+test('a confirm node in an unattended run is a no, without a request', async () => {
   const graph = defineGraph({
     name: 'careful',
     state: z.object({ sent: z.boolean().default(false) }),
@@ -161,7 +161,7 @@ test('a confirm node in an unattended run is a no, and nobody is asked', async (
   expect(outcome.output).toEqual({ sent: false });
 });
 
-test('an agent calls a graph that reads no message with its input', async () => {
+test('an agent passes its input to a graph that reads no message', async () => {
   const double = defineGraph({
     name: 'double',
     description: 'Doubles a number.',

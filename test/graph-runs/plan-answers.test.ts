@@ -27,7 +27,7 @@ describe('a plan that deletes', () => {
     ],
   });
 
-  test('is shown whole, and only the shown calls are made after a yes', async () => {
+  test('is shown as a whole, and only the shown calls are made after a yes', async () => {
     await desk.work([assistant()]);
     desk.script([plan, 'All done.']);
     const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'clean up' });
@@ -58,7 +58,7 @@ describe('a plan that deletes', () => {
     expect([...desk.done].toSorted()).toEqual(done);
   });
 
-  test('is planned again by a wish, and asked again', async () => {
+  test('is revised after a wish, and shown again', async () => {
     await desk.work([assistant()]);
     const other = JSON.stringify({
       actions: [{ id: 'a1', tool: 'delete_event', arguments: { id: 'e9' } }],
@@ -73,7 +73,7 @@ describe('a plan that deletes', () => {
     expect(desk.done).toEqual(['delete e9']);
   });
 
-  test('refuses an unclear answer, and stays open', async () => {
+  test('rejects an unclear answer, and stays open', async () => {
     await desk.work([assistant()]);
     desk.script([plan, 'Done.']);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
@@ -87,7 +87,7 @@ describe('a plan that deletes', () => {
     expect(desk.done).toEqual(['add new']);
   });
 
-  test('asks about a call whose arguments were not known when the plan was confirmed', async () => {
+  test('raises a request for a call whose arguments were unknown when the plan was confirmed', async () => {
     await desk.work([assistant()]);
     const late = JSON.stringify({
       actions: [
@@ -117,7 +117,7 @@ describe('a message', () => {
   const send = async (handle: WorkflowHandle, message: string) =>
     await handle.executeUpdate(askUpdate, { args: [{ message }] });
 
-  test('answers a plan, and is a part of the turn', async () => {
+  test('answers a plan, and is part of the turn', async () => {
     await desk.work([assistant()]);
     desk.script([plan, 'Done.', JSON.stringify({ actions: [], answer: 'Bye.' })]);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'go', open: true });
@@ -130,13 +130,13 @@ describe('a message', () => {
     expect(await send(handle, 'yes')).toEqual({ turn: 2 });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     const { projection } = await desk.end(handle);
-    const said = projection.messages.flatMap((one) =>
+    const lines = projection.messages.flatMap((one) =>
       one.role === 'user' && one.origin === undefined ? [`${one.turn}: ${one.text}`] : [],
     );
-    expect(said).toEqual(['1: go', '1:  Yes! ', '2: yes']);
+    expect(lines).toEqual(['1: go', '1:  Yes! ', '2: yes']);
   });
 
-  test('with a wish plans again', async () => {
+  test('with a wish revises the plan', async () => {
     await desk.work([assistant()]);
     const other = JSON.stringify({
       actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'only' } }],
@@ -149,7 +149,7 @@ describe('a message', () => {
   });
 });
 
-test('a yes covers no argument that was filled in after the rules had judged the call', async () => {
+test('a yes covers no argument that was filled in after the verdict of the rules', async () => {
   const balance = defineTool({
     name: 'balance',
     description: 'x',

@@ -7,7 +7,8 @@ import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
-// A result that a tool returns as an artifact is passed on by its name, so it never enters the state.
+// A result that a tool returns as an artifact is passed on by its name, so it never enters the
+// state.
 
 let desk: Desk;
 beforeEach(async () => {
@@ -57,7 +58,7 @@ const waitForGate = defineTool({
 const work = async () =>
   await desk.work([assistant({ tools: [exportRows, countRows, waitForGate] })]);
 
-test('a reference to an artifact is its name, also while an earlier action still runs', async () => {
+test('a reference to an artifact is its name, even while an earlier action still runs', async () => {
   await work();
   const actions = [
     { id: 'a0', tool: 'wait_for_gate', arguments: {} },

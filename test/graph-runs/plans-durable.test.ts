@@ -40,7 +40,7 @@ const plan = JSON.stringify({
 
 describe('a worker that is killed', () => {
   test.each(['planning', 'at the confirmation', 'executing'] as const)(
-    'while it is %s leaves a plan whose actions are done once each',
+    'while it is %s executes each action of the plan once',
     { timeout: 120_000 },
     async (when) => {
       const [ledger, stub] = [await startLedger(), await startStub()];
@@ -147,7 +147,7 @@ describe('a plan of 200 actions', () => {
   });
 });
 
-test('a plan that nobody answers expires, and nothing of it happens', async () => {
+test('a plan that is not answered expires, and none of it is executed', async () => {
   const wipe = defineTool({
     name: 'wipe',
     description: 'x',

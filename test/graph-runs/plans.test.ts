@@ -91,7 +91,7 @@ test('an executed action costs at most six events', async () => {
   expect((four - one) / 3).toBeLessThanOrEqual(6);
 });
 
-test('the events of a run show its plan, and each action that gets further', async () => {
+test('the events of a run show its plan, and the progress of each action', async () => {
   await desk.work([assistant()]);
   const actions = ['one', 'full'].map((title, index) => ({
     id: `a${index + 1}`,
@@ -143,7 +143,7 @@ describe('a failure in a plan', () => {
 });
 
 describe('planning by catalog', () => {
-  test('executes reads and notes all else', async () => {
+  test('executes reads and notes all other calls', async () => {
     await desk.work([assistant({ planning: 'catalog' })]);
     desk.script([
       { discover_tools: {} },
@@ -167,7 +167,7 @@ describe('planning by catalog', () => {
     expect(outcome.output).toMatchObject({ plan: { done: [{ id: 'r1', tool: 'list_events' }] } });
   });
 
-  test('takes the answer of a planner that has only read', async () => {
+  test('accepts the answer of a planner that has only read', async () => {
     await desk.work([assistant({ planning: 'catalog' })]);
     desk.script([{ invoke_tool: { tool: 'list_events', arguments: {} } }, 'You have one event.']);
     const { outcome } = await desk.run({ agent: 'assistant', message: 'what is on?' });
@@ -197,7 +197,7 @@ test('a plan from outside is refused', async () => {
   expect(outcome.error).toContain('only the node "plan"');
 });
 
-test('a hung action delays only what needs it', async () => {
+test('a hung action delays only the actions that depend on it', async () => {
   const hang = defineTool({
     name: 'hang',
     description: 'x',
@@ -254,7 +254,7 @@ test('an executed action can be undone', async () => {
   expect(desk.done).toEqual(['book blue', 'undo b-blue']);
 });
 
-test('what went wrong in a turn is not there in the next', async () => {
+test('errors of a turn do not carry over to the next', async () => {
   const prompts: string[] = [];
   let lines: string[] = [];
   await desk.work([assistant()], {

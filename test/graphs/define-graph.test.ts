@@ -11,7 +11,7 @@ const search = defineTool({
   execute: async () => 'found',
 });
 
-/** Defines a graph as JavaScript would: with values that the types refuse. */
+/** Defines a graph as JavaScript could: with values that the types refuse. */
 function define(options: object, wiring: object): unknown {
   const graph = defineGraph({ name: 'mail', state, ...options } as never);
   return graph.wire(wiring as never);
@@ -31,7 +31,7 @@ const mail = defineGraph({
   answerFrom: 'answer',
   perTurn: ['answer'],
   nodes: ({ run, route, agent, choose, confirm }) => ({
-    // The compiler takes every object to have a `constructor`, which is no text.
+    // The compiler assumes that every object has a `constructor`, which is not a text.
     load: run({ run: async (s) => ({ text: s.text.trim() }) as never }),
     sort: choose({
       on: (s) => cases({ urgent: s.urgent.is(true), toString: s.text.matches('*!') }),
@@ -199,7 +199,7 @@ describe('a function of a node', () => {
     await expect(call(() => returned, {})).rejects.toThrow(message);
   });
 
-  test('is told of a required field without a value', async () => {
+  test('gets an error for a required field without a value', async () => {
     await expect(call(async (s: { text: string }) => ({ text: s.text }), {})).rejects.toThrow(
       'graph "mail": node "load": field "text" has no value yet; fill it in a node before this one',
     );
@@ -318,7 +318,7 @@ describe('a definition is refused', () => {
   });
 
   const rubbish = [undefined, null, 7, 'x', [], {}, () => 1, Symbol('x'), 1n, Number.NaN];
-  test.each(rubbish)('with %s in any place, and never by a TypeError', (value) => {
+  test.each(rubbish)('with %s in any place, and never with a TypeError', (value) => {
     const one = nodes((k) => ({ a: k.run(idle) }));
     const good = { start: 'a', edges: { a: 'end' } };
     const attempts: (() => unknown)[] = [

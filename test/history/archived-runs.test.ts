@@ -32,7 +32,7 @@ interface Reading {
 }
 
 const id = `archived-${randomUUID()}`;
-/** A run without an archive of its end: it was terminated. */
+/** A run whose end is not in the archive: it was terminated. */
 const cut = `archived-${randomUUID()}`;
 const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 /** A graph without a model. */
@@ -129,7 +129,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-test('the archive has each segment, also of a run without messages', async () => {
+test('the archive has each segment, even of a run without messages', async () => {
   const run = `archived-${randomUUID()}`;
   await client.start('steps', { id: run, input: {}, archive: true });
   await client.result(run);
@@ -140,7 +140,7 @@ test('the archive has each segment, also of a run without messages', async () =>
   expect(new Set(kept.map(({ runId }) => runId))).toEqual(new Set(all.map(({ runId }) => runId)));
 });
 
-test('a damaged file of the archive is no history, and an earlier copy is used', async () => {
+test('a damaged file in the archive is ignored, and an earlier copy is used', async () => {
   const { archive } = openStores(rig.home);
   const where = { namespace: rig.client.options.namespace, id };
   const [entry] = (await archive.list(where)).filter(({ runId }) => runId === segments[0]?.runId);
@@ -176,7 +176,7 @@ test('a damaged file of the archive is no history, and an earlier copy is used',
   expect(found?.events).toHaveLength(entry.events);
 });
 
-test('a fork has the messages of the run that it names, though the id belongs to a newer one', async () => {
+test('a fork has the messages of the run that it names, though a newer run has the id', async () => {
   const source = `archived-${randomUUID()}`;
   const first = await client.start('clerk', { id: source, message: 'steps 1 of the first' });
   await client.result(source);
@@ -190,12 +190,12 @@ test('a fork has the messages of the run that it names, though the id belongs to
   });
   await forked.result();
   const { messages } = await client.transcript(forked.workflowId);
-  const said = messages.flatMap(({ role, text }) => (role === 'user' ? text : []));
-  expect(said).toEqual(['steps 1 of the first', 'steps 1 of the fork']);
+  const texts = messages.flatMap(({ role, text }) => (role === 'user' ? text : []));
+  expect(texts).toEqual(['steps 1 of the first', 'steps 1 of the fork']);
 });
 
 describe('a run that the server has deleted', () => {
-  test('reads from the archive as it did from its histories', async () => {
+  test('reads the same from the archive as from its histories', async () => {
     expect(segments.length).toBeGreaterThan(1);
     const after = await read();
     expect(after.transcript).toEqual(before.transcript);
@@ -237,9 +237,9 @@ describe('a run that the server has deleted', () => {
   });
 
   test('is shown by the command, with a note that the server has deleted it', async () => {
-    const told = await runInProcess(transcript, { id }, place());
-    expect(told.stdout).toContain('steps 1 second');
-    expect(told.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
+    const output = await runInProcess(transcript, { id }, place());
+    expect(output.stdout).toContain('steps 1 second');
+    expect(output.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
     const calls = await runInProcess(transcript, { id, calls: true }, place());
     expect(calls.stdout).toMatch(/turn 2 · step 1\n {2}→ note .*\n {2}noted steps 1 second/);
     const turns = await runInProcess(transcript, { id, turns: true }, place());
@@ -281,7 +281,7 @@ describe('a run that the server has deleted', () => {
     expect(forked.stderr).toContain('The server has deleted run');
   });
 
-  test('says that its end is unknown if the archive does not have it', async () => {
+  test('has an unknown end if the archive does not have it', async () => {
     const found = await client.status(cut);
     expect(found).toMatchObject({
       status: 'done',
@@ -292,7 +292,7 @@ describe('a run that the server has deleted', () => {
     });
     const lost = `the server has deleted run ${cut}, and the archive does not have the end of it`;
     await expect(client.result(cut)).rejects.toThrow(lost);
-    // It had begun; nobody knows how it went on.
+    // It had begun; its later course is unknown.
     await expect(client.result(cut, { turn: 3 })).rejects.toThrow('does not have turn 3 of it');
     expect(await client.result(cut, { turn: 1 })).toMatchObject({ status: 'completed' });
     const shown = await runInProcess(status, { id: cut }, place());

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Ask } from '../../src/core/inbox.js';
 import type { EventBody } from '../../src/history/decode-event.js';
 import { createProjector } from '../../src/history/projection.js';
-import { config, says, SHORT } from '../support/scripts.js';
+import { config, textReply, SHORT } from '../support/scripts.js';
 
 const input = { agent: 'test', message: 'go', open: true };
 const begin: readonly EventBody[] = [
@@ -19,7 +19,7 @@ const begin: readonly EventBody[] = [
   { type: 'local', activity: 'loadAgent', completedAt: 0, result: config() },
   { type: 'scheduled', activity: 'callModel', activityId: '3', input: { upTo: 1 }, summary: '' },
 ];
-const replied: EventBody = { type: 'completed', scheduled: 3, result: says('first') };
+const replied: EventBody = { type: 'completed', scheduled: 3, result: textReply('first') };
 const steered: EventBody = {
   type: 'update',
   name: 'ask',

@@ -55,7 +55,7 @@ async function longRun(by: PerdureClient): Promise<string> {
   await by.ask(id, { message: 'steps 3', id: 'a' }, { start });
   for (const message of ['two', 'steps 2', 'four', 'five']) await by.ask(id, message);
   await by.result(id, { turn: 5 });
-  // Otherwise a message may come so early that the run never waits for one.
+  // Otherwise a message may arrive so early that the run never waits for one.
   await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
   await by.pause(id);
   await by.ask(id, 'six');
@@ -69,7 +69,7 @@ async function longRun(by: PerdureClient): Promise<string> {
 
 describe('the events of a run', () => {
   test.each(['steps', 'bytes'])(
-    'tell each message, turn and call once, through all segments by %s',
+    'include each message, turn, and call once, through all segments, by %s',
     async (by) => {
       const reader = by === 'steps' ? client : byBytes.client;
       const id = await longRun(reader);
@@ -127,7 +127,7 @@ describe('the events of a run', () => {
     }
   });
 
-  test('arrive while the run goes on, also for a reader that reconnects', async () => {
+  test('arrive while the run continues, even for a reader that reconnects', async () => {
     const id = newId();
     await client.ask(id, 'steps 2', { start });
     const seen: DurableEvent[] = [];

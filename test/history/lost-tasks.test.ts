@@ -39,7 +39,7 @@ async function failTask(taskToken: Uint8Array): Promise<void> {
   await workflowService.respondWorkflowTaskFailed({ namespace: options.namespace, taskToken });
 }
 
-describe('a reader that sees a workflow task which the history never holds', () => {
+describe('a reader that sees a workflow task which never appears in the history', () => {
   test('reads the events that get the ids of the task', async () => {
     const id = `lost-${randomUUID()}`;
     const input = { agent: 'clerk', message: 'one', open: true };
@@ -108,7 +108,7 @@ describe('the beginning of a task', () => {
     root: 'r',
   };
 
-  test('moves no reader on before a later event confirms it', () => {
+  test('advances no reader before a later event confirms it', () => {
     const projector = createProjector();
     projector.push(started);
     projector.push({ id: 2, at, type: 'task-scheduled' });

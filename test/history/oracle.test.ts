@@ -20,7 +20,7 @@ async function recorded(name: string): Promise<History> {
   return historyFromJSON(JSON.parse(await readFile(new URL(name, FOLDER), 'utf8')));
 }
 
-/** Returns what a run would answer that agrees with this reader. */
+/** Returns the answer of a run that agrees with this reader. */
 function answerOf(reader: ReaderState): { status: RunStatus; page: TranscriptPage } {
   const { state } = reader.view;
   if (state === null) throw new Error('the reader has no state');
@@ -30,7 +30,7 @@ function answerOf(reader: ReaderState): { status: RunStatus; page: TranscriptPag
   };
 }
 
-/** Doctors what the reader has; the name is what the oracle has to complain about. */
+/** Falsifies the reader's data; the name is what the oracle has to report. */
 const DOCTORED: readonly (readonly [string, (view: Projection) => Partial<Projection>])[] = [
   ['messages.1.text', ({ messages }) => ({ messages: edit(messages, 1, { text: 'forged' }) })],
   ['messages.1.at', ({ messages }) => ({ messages: edit(messages, 1, { at: 1 }) })],
@@ -83,7 +83,7 @@ function edit(messages: Projection['messages'], n: number, patch: object): Proje
 }
 
 describe('the oracle', () => {
-  test.each(WANTED)('finds nothing where run and reader agree: %s', async (name) => {
+  test.each(WANTED)('finds nothing if run and reader agree: %s', async (name) => {
     const history = await recorded(name);
     const reader = readerAt(history, Number.MAX_SAFE_INTEGER);
     const { status, page } = answerOf(reader);
@@ -91,7 +91,7 @@ describe('the oracle', () => {
     expect(compare(status, page, reader)).toEqual([]);
   });
 
-  test.each(DOCTORED)('names a doctored %s', async (field, doctor) => {
+  test.each(DOCTORED)('names a falsified %s', async (field, doctor) => {
     const reader = readerAt(await recorded('parallel-calls-then-answer.json'), 1_000_000);
     const { status, page } = answerOf(reader);
     const view = { ...reader.view, ...doctor(reader.view) };
@@ -111,7 +111,7 @@ describe('the oracle', () => {
       'block of another kind',
       { phase: 'waiting', block: { reason: 'storage', message: 'the store is down', until: 0 } },
     ],
-  ] as const)('names a doctored %s', async (_, blocked) => {
+  ] as const)('names a falsified %s', async (_, blocked) => {
     const history = await recorded('unknown-outcome-resolved-by-result.json');
     const reader = readerAt(history, 20);
     const { status, page } = answerOf(reader);
@@ -121,7 +121,7 @@ describe('the oracle', () => {
     expect(found.join('\n')).toMatch(/^(?:status|reason|pending|message): /m);
   });
 
-  test('stops every recorded history after what each of its tasks made', async () => {
+  test('stops every recorded history after the events of each of its tasks', async () => {
     for (const name of (await readdir(FOLDER)).filter((file) => file.endsWith('.json'))) {
       const history = await recorded(name);
       const all = history.events ?? [];
@@ -149,7 +149,7 @@ describe('the history length of a status', () => {
   });
   afterAll(async () => await rig.close());
 
-  test('is the start of the newest task, also on another worker and after a refusal', async () => {
+  test('is the start of the newest task, even on another worker and after a refusal', async () => {
     const work = async () => await rig.worker([clerk()], { models: { m: obedientModel() } });
     await work();
     const { handle } = await startWith(rig, { agent: 'clerk', open: true }, 'steps 1');
@@ -176,14 +176,14 @@ describe('the history length of a status', () => {
     await work();
     expect(await statusOf(handle)).toEqual(first);
 
-    // An update may take the ids of the dropped task.
+    // An update may reuse the ids of the dropped task.
     await handle.executeUpdate(pauseUpdate, { args: [{}] });
     expect((await statusOf(handle)).historyLength).toBe(await lastTask());
     const { events } = readerAt(await handle.fetchHistory(), first.historyLength);
     expect(events.filter(({ type }) => type === 'update')).toHaveLength(2);
   });
 
-  test('is a moment at which a reader agrees with the run, whenever it is asked', async () => {
+  test('is a moment at which a reader agrees with the run, whenever it is queried', async () => {
     await rig.worker([clerk()], { models: { m: obedientModel() } });
     const { handle } = await startWith(rig, { agent: 'clerk', open: true }, 'steps 3');
     await expectReaderAgrees(handle);

@@ -19,7 +19,7 @@ let client: PerdureClient;
 beforeAll(async () => {
   rig = await createRig();
   client = await clientOf(rig);
-  // A request without tools asks for a summary.
+  // A request without tools is one for a summary.
   const model = {
     call: async (request: ModelRequest) => {
       const reply = request.tools.length === 0 ? replyText('a summary') : replyTo(request);
@@ -43,7 +43,7 @@ async function talk(turns: number, text: (turn: number) => string): Promise<stri
   }
   await client.result(id, { turn: turns });
   await client.close(id);
-  // The last turn ends before the run, and a history that still grows cannot be replayed.
+  // The last turn ends before the run, and a history that is still growing cannot be replayed.
   await rig.client.workflow.getHandle(id).result();
   return id;
 }
@@ -115,7 +115,7 @@ describe('a transcript', () => {
       `turn 1 of run ${id} is over, and the server no longer keeps that part`,
     );
     expect((await client.result(id)).answer).toContain('done: message 12');
-    // The events begin with the oldest segment that is kept.
+    // The events begin with the oldest segment that still exists.
     const types: string[] = [];
     for await (const event of client.events(id)) types.push(event.type);
     expect([types[0], types.at(-1)]).toEqual(['segment-begun', 'run-ended']);

@@ -84,7 +84,7 @@ describe('refused answers', () => {
     expect(refused?.type === 'answer-refused' && refused.problem).toContain('age');
   });
 
-  test('have costs: the costs of the steps add up to the cost of the turn', async () => {
+  test('have costs, and the costs of the steps add up to the cost of the turn', async () => {
     const events: DurableEvent[] = [];
     for await (const event of client.events(ended.handle.workflowId)) events.push(event);
     const paid = events.flatMap((event) => ('usage' in event && event.usage ? [event.usage] : []));

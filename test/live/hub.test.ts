@@ -14,7 +14,7 @@ function textOf(deltas: readonly Delta[]): string {
 }
 
 describe('a hub', () => {
-  test('wakes a watcher with the first delta, and not with each later one', async () => {
+  test('notifies a watcher of the first delta, and not of each later one', async () => {
     const hub = createLiveHub();
     let woken = 0;
     const watch = hub.watch('run', () => (woken += 1));
@@ -33,7 +33,7 @@ describe('a hub', () => {
     watch.close();
   });
 
-  test('gives a late watcher all replies in progress, and none that has ended', () => {
+  test('sends a late watcher all replies in progress, and none that has ended', () => {
     const hub = createLiveHub();
     hub.begin('run', { ...attempt, activity: '0' }).end();
     const writer = hub.begin('run', attempt);
@@ -45,7 +45,7 @@ describe('a hub', () => {
     watch.close();
   });
 
-  test('keeps the newest ended replies for a watcher that takes late', () => {
+  test('keeps the newest ended replies for a watcher that reads late', () => {
     const hub = createLiveHub();
     const watch = hub.watch('run', () => undefined);
     for (let activity = 0; activity < 20; activity += 1) {

@@ -41,7 +41,7 @@ async function open(url: string): Promise<{ socket: Socket; all: Promise<string>
   return { socket, all };
 }
 
-/** Sends exactly these bytes, and returns what the server answers until it closes the connection. */
+/** Sends exactly these bytes, and returns the server's answer until it closes the connection. */
 async function raw(url: string, bytes: string): Promise<string> {
   const { socket, all } = await open(url);
   socket.write(bytes);
@@ -152,7 +152,7 @@ describe('the live port', () => {
     expect([code, text]).toEqual([400, expect.stringContaining(why)]);
   });
 
-  test('disconnects a reader that takes nothing, and gives its place to another', async () => {
+  test('disconnects a reader that reads nothing, and gives its slot to another', async () => {
     const { url: other, hub } = await serve({ streams: 1, streamsPerClient: 1, stalledMs: 100 });
     const writer = hub.begin('r', attempt);
     const { socket } = await open(other);
@@ -164,7 +164,8 @@ describe('the live port', () => {
       return next.status;
     };
     while ((await code()) !== 503);
-    // This is more than the kernel buffers for a connection. A hub keeps only the newest part of a reply.
+    // This exceeds the kernel's buffers for a connection. A hub keeps only the newest part of a
+    // reply.
     while ((await code()) !== 200) writer.push({ kind: 'text', text: 'x'.repeat(512 * 1024) });
     expect(socket.bytesRead).toBeLessThan(64 * 1024 * 1024);
   });
@@ -184,7 +185,7 @@ describe('the live port', () => {
 describe('a run token', () => {
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  test('reads that run only; any other run looks like a missing one', async () => {
+  test('reads only that run; any other run looks like a missing one', async () => {
     const { url } = await serve({}, SECRET);
     const token = runToken({ run: 'run/of ü', token: SECRET });
     const mine = await request(

@@ -49,7 +49,7 @@ const anyMove: fc.Arbitrary<Move> = fc.oneof(
   },
 );
 
-/** Creates a run that moves as its history and its workers would show it. */
+/** Creates a run whose progress appears in its history and its workers. */
 function createRun(ringEntries: number) {
   const ring = createStreamRing({ entries: ringEntries, units: 1_000_000 });
   const history: DurableEvent[] = [];
@@ -142,13 +142,15 @@ function createRun(ringEntries: number) {
   };
 }
 
-/** Creates a reader that reads as `readStream` does, with a list of durable events as the history. */
+/**
+ * Creates a reader that reads as `readStream` does, with a list of durable events as the history.
+ */
 function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   const listener = createListener();
   let cursor = createStreamCursor(BEGINNING, merger.kept);
   let next = ring.after(null);
   const receive = (events: ReturnType<typeof cursor.advance>): void => {
-    for (const event of events) listener.hear(event);
+    for (const event of events) listener.receive(event);
   };
   const catchUp = (): number | null => {
     for (;;) {
@@ -184,7 +186,7 @@ function createReader({ ring, history, merger }: ReturnType<typeof createRun>) {
   };
 }
 
-test('a reader ends with the durable text, however slowly it reads and wherever it comes back', () => {
+test('a reader ends with the durable text, however slowly it reads and wherever it resumes', () => {
   const check = (moves: readonly Move[], ringEntries: number): void => {
     const run = createRun(ringEntries);
     const reader = createReader(run);
@@ -197,10 +199,10 @@ test('a reader ends with the durable text, however slowly it reads and wherever 
     reader.read(10_000);
     const { listener } = reader;
     expect(listener.replies).toEqual(run.replies);
-    expect(listener.spoken).toBe('');
+    expect(listener.partial).toBe('');
     // The deltas of a reply are a beginning of it unless there was a gap. A reader that both a retry and
     // the reply overtook may have received deltas of an earlier attempt only.
-    for (const [index, received] of listener.heard.entries()) {
+    for (const [index, received] of listener.streamed.entries()) {
       const isOfReply = listener.attempts[index] === run.attempts[index];
       if (isOfReply && !received.includes('[…]')) {
         expect(run.replies[index]?.startsWith(received)).toBe(true);

@@ -57,7 +57,7 @@ const TEXT = 'Grüße an 🦊 und 狐: '.repeat(40);
 const HALF = 60;
 
 test(
-  'readers of a worker that is killed in the middle of a reply end with the text of the transcript',
+  "readers end with the transcript's text if a worker is killed in the middle of a reply",
   { timeout: 120_000 },
   async () => {
     stub.answer((request) => {
@@ -69,17 +69,17 @@ test(
     const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
     await stub.barrier('first').reached;
     const second = await worker();
-    // One reads through the folder, one through a worker that does not run the call.
+    // One reads through the folder, one through a worker that does not execute the call.
     const [here, there] = [createListener(), createListener()];
     const reading = listen(client.stream(run), here);
     const sse = await openSse(`${second.url}/runs/${run.id}/events`);
     const listening = listen(sse.events, there);
     const bothHave = async (count: number): Promise<void> => {
-      const has = (): boolean => [here, there].every(({ spoken }) => spoken.length >= count);
+      const has = (): boolean => [here, there].every(({ partial }) => partial.length >= count);
       while (!has()) await pause(20);
     };
     await bothHave((HALF - 1) * 5);
-    expect(TEXT.startsWith(here.spoken)).toBe(true);
+    expect(TEXT.startsWith(here.partial)).toBe(true);
     await first.child.kill();
     await stub.barrier('second').reached;
     // The deltas of the first attempt are taken back, and the second attempt sends its own.
@@ -90,12 +90,12 @@ test(
     stub.barrier('second').release();
     await Promise.all([reading, listening]);
     const { messages } = await client.transcript(run);
-    for (const { heard, replies, events } of [here, there]) {
+    for (const { streamed, replies, events } of [here, there]) {
       expect(replies).toEqual([messages.at(-1)?.text]);
       expect(replies).toEqual([TEXT]);
       // The durable reply may overtake the last deltas from another process.
-      expect(TEXT.startsWith(heard[0] ?? '?')).toBe(true);
-      expect(heard[0]?.length).toBeGreaterThanOrEqual((HALF - 1) * 5);
+      expect(TEXT.startsWith(streamed[0] ?? '?')).toBe(true);
+      expect(streamed[0]?.length).toBeGreaterThanOrEqual((HALF - 1) * 5);
       expect(events.filter(({ type }) => type === 'superseded')).toMatchObject([
         { turn: 1, step: 1, attempt: 1 },
       ]);

@@ -7,12 +7,12 @@ import { gate } from '../support/gate.js';
 import { createListener, listen } from '../support/listener.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { openSse, request } from '../support/sse-reader.js';
-import { createTalker } from '../support/talker.js';
+import { createStreamingAgent } from '../support/streaming-agent.js';
 
 let rig: Rig;
 let client: PerdureClient;
 let url: string;
-const talker = createTalker();
+const talker = createStreamingAgent();
 
 beforeAll(async () => {
   rig = await createRig();
@@ -30,17 +30,17 @@ const eventsOf = (id: string): string => `${url}/runs/${encodeURIComponent(id)}/
 describe('GET /runs/:id/events', () => {
   test('has the same events as the client, and resumes where a connection broke', async () => {
     const [second, third] = [gate(), gate()];
-    talker.on('line breaks', async ({ say }) => {
-      say('first ');
+    talker.on('line breaks', async ({ emit }) => {
+      emit('first ');
       await second.wait();
-      say('second ');
+      emit('second ');
       await third.wait();
-      say('third');
+      emit('third');
       return 'first second third';
     });
     const run = await client.start('talker', { message: 'line breaks', id: 'run/of lines' });
     const listener = createListener();
-    const until = (text: string) => (): boolean => listener.spoken === text;
+    const until = (text: string) => (): boolean => listener.partial === text;
     const before = await openSse(eventsOf(run.id));
     await listen(before.events, listener, until('first '));
     before.close();
@@ -69,13 +69,13 @@ describe('GET /runs/:id/events', () => {
     const word = 'x'.repeat(64 * 1024);
     const [begin, more] = [gate(), gate()];
     const deltas = 400;
-    talker.on('slow', async ({ say }) => {
+    talker.on('slow', async ({ emit }) => {
       await begin.wait();
-      say('begins ');
+      emit('begins ');
       await more.wait();
       for (let count = 0; count < deltas; count += 1) {
-        say(word);
-        // The pause separates the deltas; those that come at once are merged.
+        emit(word);
+        // The pause separates the deltas; those that arrive at once are merged.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       return 'begins, and goes on';
@@ -86,8 +86,8 @@ describe('GET /runs/:id/events', () => {
     begin.release();
     const { events } = slow;
     for (let next = await events.next(); !next.done; next = await events.next()) {
-      listener.hear(next.value);
-      if (listener.spoken !== '') break;
+      listener.receive(next.value);
+      if (listener.partial !== '') break;
     }
     // From here on, the client does not read what the server sends.
     slow.response.pause();
@@ -95,23 +95,23 @@ describe('GET /runs/:id/events', () => {
     const outcome = await client.result(run);
     expect(outcome.answer).toBe('begins, and goes on');
     for (let next = await events.next(); !next.done; next = await events.next()) {
-      listener.hear(next.value);
+      listener.receive(next.value);
     }
     expect(listener.replies).toEqual(['begins, and goes on']);
     expect(listener.events.some(({ type }) => type === 'gap')).toBe(true);
-    expect(listener.spoken).toBe('');
-    const units = listener.heard[0]?.length ?? Infinity;
+    expect(listener.partial).toBe('');
+    const units = listener.streamed[0]?.length ?? Infinity;
     expect(units).toBeLessThan(deltas * word.length);
     expect(listener.events.at(-1)?.type).toBe('run-ended');
   });
 
   test('sends the same events to 200 readers', async () => {
     const [begin, rest] = [gate(), gate()];
-    talker.on('crowd', async ({ say }) => {
+    talker.on('crowd', async ({ emit }) => {
       await begin.wait();
-      for (let word = 0; word < 50; word += 1) say(`word ${word} `);
+      for (let word = 0; word < 50; word += 1) emit(`word ${word} `);
       await rest.wait();
-      say('end');
+      emit('end');
       return 'all of it';
     });
     const run = await client.start('talker', { message: 'crowd' });
@@ -130,7 +130,7 @@ describe('GET /runs/:id/events', () => {
     expect(first?.listener.replies).toEqual(['all of it']);
   });
 
-  test('answers 404 before the stream begins if there is no run or no such path', async () => {
+  test('answers 404 before the stream begins if the run or the path does not exist', async () => {
     const none = await request(eventsOf('no-such-run'));
     expect([none.statusCode, await textOf(none)]).toEqual([404, expect.stringContaining('no run')]);
     for (const path of ['/', '/runs/x', '/runs/x/toString', '/runs//events']) {
@@ -193,8 +193,8 @@ describe('GET /runs/:id/events', () => {
     const other = await createRig();
     const reader = await clientOf(other);
     const rest = gate();
-    talker.on('secret', async ({ say }) => {
-      say('secret');
+    talker.on('secret', async ({ emit }) => {
+      emit('secret');
       await rest.wait();
       return 'secret';
     });
@@ -215,7 +215,7 @@ describe('GET /runs/:id/events', () => {
     inQuery.resume();
     const sse = await openSse(path, { authorization: 'Bearer a-token' });
     const listener = createListener();
-    await listen(sse.events, listener, () => listener.spoken === 'secret');
+    await listen(sse.events, listener, () => listener.partial === 'secret');
     sse.close();
     rest.release();
     await reader.result(run);

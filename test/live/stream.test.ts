@@ -7,11 +7,11 @@ import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
 import { createListener, listen, type Listener } from '../support/listener.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { createTalker } from '../support/talker.js';
+import { createStreamingAgent } from '../support/streaming-agent.js';
 
 let rig: Rig;
 let client: PerdureClient;
-const talker = createTalker();
+const talker = createStreamingAgent();
 
 beforeAll(async () => {
   rig = await createRig();
@@ -25,27 +25,27 @@ afterAll(async () => {
 
 /** Returns whether the listener has received exactly this text of a reply. */
 function hasText(listener: Listener, text: string): () => boolean {
-  return () => listener.spoken === text;
+  return () => listener.partial === text;
 }
 
 describe('the stream of a run', () => {
   test('has the deltas of a reply before it is durable, in order with the durable events', async () => {
     const [rest, end] = [gate(), gate()];
-    talker.on('early', async ({ say, request }) => {
+    talker.on('early', async ({ emit, request }) => {
       if (request.messages.length > 1) return 'slept';
-      say('I ');
-      say('sleep');
+      emit('I ');
+      emit('sleep');
       await rest.wait();
-      say(' first');
+      emit(' first');
       await end.wait();
       return { ...replyCall('wait', { seconds: 1 }), text: 'I sleep first' };
     });
     const run = await client.start('talker', { message: 'early' });
     const listener = createListener();
     for await (const event of client.stream(run)) {
-      listener.hear(event);
-      if (listener.spoken === 'I sleep') rest.release();
-      if (listener.spoken === 'I sleep first') end.release();
+      listener.receive(event);
+      if (listener.partial === 'I sleep') rest.release();
+      if (listener.partial === 'I sleep first') end.release();
     }
     const types = listener.events.map(({ type }) => type);
     expect(types.filter((type, index) => type !== types[index - 1])).toEqual([
@@ -60,14 +60,14 @@ describe('the stream of a run', () => {
       'turn-ended',
       'run-ended',
     ]);
-    expect(listener.heard).toEqual(['I sleep first', '']);
+    expect(listener.streamed).toEqual(['I sleep first', '']);
     expect(listener.replies).toEqual(['I sleep first', 'slept']);
   });
 
-  test('gives a late reader the text of the reply so far', async () => {
+  test('sends a late reader the text of the reply so far', async () => {
     const rest = gate();
-    talker.on('late', async ({ say }) => {
-      for (const word of ['one ', 'two ', 'three']) say(word);
+    talker.on('late', async ({ emit }) => {
+      for (const word of ['one ', 'two ', 'three']) emit(word);
       await rest.wait();
       return 'one two three';
     });
@@ -85,12 +85,12 @@ describe('the stream of a run', () => {
 
   test('resumes after a position in the middle of a reply, without gaps or duplicates', async () => {
     const [second, third] = [gate(), gate()];
-    talker.on('resumed', async ({ say }) => {
-      say('first ');
+    talker.on('resumed', async ({ emit }) => {
+      emit('first ');
       await second.wait();
-      say('second ');
+      emit('second ');
       await third.wait();
-      say('third');
+      emit('third');
       return 'first second third';
     });
     const run = await client.start('talker', { message: 'resumed' });
@@ -116,10 +116,10 @@ describe('the stream of a run', () => {
     expect(none.events).toEqual([]);
   });
 
-  test('takes back the deltas of a failed attempt', async () => {
+  test('retracts the deltas of a failed attempt', async () => {
     const [first, second] = [gate(), gate()];
-    talker.on('twice', async ({ say, number }) => {
-      say(`attempt ${number}`);
+    talker.on('twice', async ({ emit, number }) => {
+      emit(`attempt ${number}`);
       await (number === 1 ? first : second).wait();
       if (number === 1) throw new ModelError('interrupted', { kind: 'retry', type: 'cut' });
       return 'attempt 2';
@@ -127,9 +127,9 @@ describe('the stream of a run', () => {
     const run = await client.start('talker', { message: 'twice' });
     const listener = createListener();
     for await (const event of client.stream(run)) {
-      listener.hear(event);
-      if (listener.spoken === 'attempt 1') first.release();
-      if (listener.spoken === 'attempt 2') second.release();
+      listener.receive(event);
+      if (listener.partial === 'attempt 1') first.release();
+      if (listener.partial === 'attempt 2') second.release();
     }
     const live = listener.events.filter(({ type }) => type === 'delta' || type === 'superseded');
     expect(live).toMatchObject([
@@ -137,25 +137,25 @@ describe('the stream of a run', () => {
       { type: 'superseded', turn: 1, step: 1, attempt: 1 },
       { type: 'delta', attempt: 2, text: 'attempt 2' },
     ]);
-    expect(listener.heard).toEqual(listener.replies);
+    expect(listener.streamed).toEqual(listener.replies);
   });
 
-  test('takes back the deltas of a call that failed', async () => {
+  test('retracts the deltas of a call that failed', async () => {
     const rest = gate();
-    talker.on('nothing', async ({ say }) => {
-      say('I refuse to');
+    talker.on('nothing', async ({ emit }) => {
+      emit('I refuse to');
       await rest.wait();
       throw new ModelError('no', { kind: 'request', type: 'no' });
     });
     const run = await client.start('talker', { message: 'nothing' });
     const listener = createListener();
     for await (const event of client.stream(run)) {
-      listener.hear(event);
-      if (listener.spoken !== '') rest.release();
+      listener.receive(event);
+      if (listener.partial !== '') rest.release();
     }
     const types = listener.events.map(({ type }) => type);
     expect(types.slice(-4)).toEqual(['delta', 'superseded', 'turn-ended', 'run-ended']);
-    expect(listener.spoken).toBe('');
+    expect(listener.partial).toBe('');
   });
 
   test('separates call arguments and reasoning from text', async () => {
@@ -182,7 +182,7 @@ describe('the stream of a run', () => {
     expect(deltas.find(({ name }) => name !== undefined)).toMatchObject({ name: 'wait', index: 0 });
   });
 
-  test('is followed once for all readers, and no longer when they have left', async () => {
+  test('is followed once for all readers, and no longer once they have left', async () => {
     const rest = gate();
     talker.on('many', async () => {
       await rest.wait();
@@ -219,10 +219,10 @@ describe('the stream of a run', () => {
     const over = new AbortController();
     const listener = createListener();
     for await (const event of reader.stream(run, { signal: over.signal })) {
-      listener.hear(event);
+      listener.receive(event);
       if (event.type === 'wait-begun') over.abort();
     }
-    // The model is not even asked for deltas.
+    // The model is not even asked to stream.
     expect(listener.replies).toEqual(['undefined']);
     expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
     await reader.close(run);
@@ -244,12 +244,12 @@ describe('the stream of a run', () => {
   });
 });
 
-describe('a run that is watched', () => {
+describe('a run with readers', () => {
   test('has the same history as a run without readers', async () => {
     const other = await createRig();
     await other.worker([talker.agent], { models: { talk: talker.model } });
-    talker.on('same', async ({ say, request }) => {
-      say('some words');
+    talker.on('same', async ({ emit, request }) => {
+      emit('some words');
       return request.messages.length > 1 ? 'done' : replyCall('wait', { seconds: 1 });
     });
     const [watched, alone] = await Promise.all(

@@ -148,20 +148,20 @@ describe('the token of a worker', () => {
       [{ url: 'http://team:1', host: 'team' }],
       /its worker is on team; name that machine in PERDURE_LIVE_HOSTS/,
     ],
-  ])('a reader is told once what to do if %s', async (_what, workers, words) => {
+  ])('is explained once to a reader if %s', async (_what, workers, words) => {
     for (const one of workers) await announce(home, worker(one));
     const over = new AbortController();
-    const said: string[] = [];
-    const told = new Promise<void>((resolve) => {
+    const notes: string[] = [];
+    const noted = new Promise<void>((resolve) => {
       const unreachable = (why: string): void => {
-        said.push(why);
+        notes.push(why);
         resolve();
       };
       const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
       liveWorkers(home, { unreachable })(run, { batch: () => undefined, signal: over.signal });
     });
-    await told;
+    await noted;
     over.abort();
-    expect(said).toEqual([expect.stringMatching(words)]);
+    expect(notes).toEqual([expect.stringMatching(words)]);
   });
 });

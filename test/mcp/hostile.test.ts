@@ -33,7 +33,7 @@ async function call(session: McpSession, tool: string): Promise<unknown> {
 const partsOf = (result: unknown): readonly unknown[] =>
   isObject(result) && Array.isArray(result['content']) ? result['content'] : [];
 
-/** Returns how many turns the event loop made while something was awaited. */
+/** Returns how many turns of the event loop happened while something was awaited. */
 async function turnsDuring<T>(work: Promise<T>): Promise<number> {
   let turns = 0;
   const timer = setInterval(() => (turns += 1), 20);
@@ -63,7 +63,7 @@ describe('a schema of an MCP server', () => {
       `${'a'.repeat(60)}!`,
     ],
     ['references that multiply', doubling(30, { type: 'string' }), 'x'],
-  ])('with %s stops no other work, and is left out from then on', async (_, schema, a) => {
+  ])('with %s blocks no other work, and is omitted from then on', async (_, schema, a) => {
     const check = checkBySchema(schema, { a });
     const next = checkBySchema(HONEST, { b: 'y' });
     expect(await turnsDuring(check)).toBeGreaterThan(20);
@@ -79,7 +79,7 @@ describe('a schema of an MCP server', () => {
     expect(getUncheckedReason(schema)).toMatch(/regular expression/);
   });
 
-  test('that is honest is checked as before, look-around included', async () => {
+  test('that is harmless is checked as before, lookarounds included', async () => {
     const pattern = '^(?=x)x+$';
     const schema = { type: 'object', properties: { a: { type: 'string', pattern } } };
     expect(await checkBySchema(schema, { a: 'xx' })).toBeNull();
@@ -96,7 +96,7 @@ describe('a schema of an MCP server', () => {
 });
 
 describe('a result of an MCP server', () => {
-  test('with 200,000 parts is cut, and says so', async () => {
+  test('with 200,000 parts is truncated, with a note', async () => {
     const parts = partsOf(await call(hostile(), 'parts'));
     expect(parts).toHaveLength(1_001);
     expect(parts.at(-1)).toEqual({
@@ -121,7 +121,7 @@ describe('a result of an MCP server', () => {
     expect(most).toBe(1);
   });
 
-  test('with too much text is cut, and says so', async () => {
+  test('with too much text is truncated, with a note', async () => {
     const blobs = {
       put: () => Promise.reject(new Error()),
       get: () => Promise.reject(new Error()),
@@ -147,7 +147,7 @@ describe('a result of an MCP server', () => {
 });
 
 describe('an MCP server over stdio', () => {
-  test('that never ends a line loses the connection, and is named', async () => {
+  test('loses the connection if it never ends a line, and is named', async () => {
     await expect(call(hostile(), 'endless')).rejects.toMatchObject({
       kind: 'unanswered',
       message:
@@ -158,8 +158,8 @@ describe('an MCP server over stdio', () => {
   test.each([
     ['notifications', 'chatters'],
     ['answers to no request', 'answers'],
-    ['lines that are no messages', 'babbles'],
-  ])('that floods its client with %s loses it too', async (_, tool) => {
+    ['lines that are not messages', 'babbles'],
+  ])('loses it too if it floods its client with %s', async (_, tool) => {
     await expect(call(hostile(), tool)).rejects.toMatchObject({
       kind: 'unanswered',
       message: expect.stringContaining(
@@ -173,7 +173,7 @@ describe('an MCP server over stdio', () => {
     expect(partsOf(result)).toEqual([{ type: 'text', text: 'there' }]);
   });
 
-  test('that asks for a model gets none', async () => {
+  test('that requests a model gets none', async () => {
     const [part] = partsOf(await call(hostile(), 'asks'));
     expect(part).toMatchObject({ text: expect.stringContaining('-32601') as string });
   });
@@ -193,7 +193,7 @@ describe('an MCP server over HTTP', () => {
   test.each([
     ['application/json', ' '],
     ['text/event-stream', 'data: x'],
-  ])('whose answer (%s) has no end is given up', async (type, piece) => {
+  ])('is given up if its answer (%s) has no end', async (type, piece) => {
     const server = await httpServer((_, answer) => {
       answer.writeHead(200, { 'content-type': type });
       const more = (): void => {

@@ -28,7 +28,7 @@ function schemaOf(inputSchema: JsonObject): JsonObject | string {
 }
 
 describe('the description of an MCP tool', () => {
-  test('is shown without hidden characters, and says how many were removed', () => {
+  test('is shown without hidden characters, and states how many were removed', () => {
     const tags = Array.from('leak it').map((each) =>
       String.fromCodePoint(0xe0000 + (each.codePointAt(0) ?? 0)),
     );
@@ -117,7 +117,7 @@ describe('the effect of an MCP tool', () => {
     ['keyed', { destructiveHint: true }, 'keyed'],
     ['keyed', { idempotentHint: false }, 'once'],
     ['once', { readOnlyHint: true }, 'once'],
-  ] as const)('of which its author says %s and its server %j is %s', (author, hints, effect) => {
+  ] as const)('whose author sets %s and whose server sends %j is %s', (author, hints, effect) => {
     expect(toolEffect(author, hints)).toBe(effect);
   });
 });

@@ -50,7 +50,7 @@ describe('mcpServer', () => {
       { ...http, url: 'http://host/mcp', authEnv: 'KEY' },
       'url: expected https, because keys are not',
     ],
-  ])('refuses %j and says what would be right', (options, message) => {
+  ])('refuses %j and names the fix', (options, message) => {
     expect(() => define(options)).toThrow(message);
   });
 

@@ -13,7 +13,7 @@ const blobs = {
   get: () => Promise.reject(new BlobError('missing', 'none')),
 };
 
-describe('the difference between two forms of a tool', () => {
+describe('the difference between two versions of a tool', () => {
   const before = toolDefinition('a', 'read', { description: 'one\ntwo\nthree' });
 
   test('lists removed and added lines', () => {
@@ -34,7 +34,7 @@ describe('the difference between two forms of a tool', () => {
     expect(describeToolChange(before, huge)).toMatch(/… \d+ more characters$/);
   });
 
-  test('that models do not see is named as such', () => {
+  test('is named if models do not see it', () => {
     expect(describeToolChange(before, before)).toContain('only in parts that models do not see');
   });
 });
@@ -68,7 +68,7 @@ describe('the result of an MCP tool', () => {
     expect(text).toBe('sent\n[image image/png that could not be stored: disk is full]');
   });
 
-  test('that failed with structured content still gives the reason', async () => {
+  test('that failed with structured content still has the reason', async () => {
     const result = {
       isError: true,
       content: [{ type: 'text', text: 'no such order' }],
@@ -92,11 +92,11 @@ describe('the arguments of an MCP tool', () => {
     [{ n: 1, unit: null }, true],
     [{ n: 1, unit: 'mile' }, false],
     [{ unit: 'm' }, false],
-  ])('%j are judged by the whole schema', async (value, fits) => {
+  ])('%j are validated by the whole schema', async (value, fits) => {
     expect((await argumentsOf(schema).safeParseAsync(value)).success).toBe(fits);
   });
 
-  test('pass if the schema cannot be used: the server checks them', async () => {
+  test('pass if the schema is unusable: the server checks them', async () => {
     const odd = { type: 'object', properties: { a: { pattern: '(' } } };
     expect((await argumentsOf(odd).safeParseAsync({ a: 'x' })).success).toBe(true);
   });

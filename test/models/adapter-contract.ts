@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { ModelDelta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
 import type { ModelErrorDetails } from '../../src/models/model-error.js';
-import { asked, failureOf, request } from './support.js';
+import { assistantCalls, failureOf, request } from './support.js';
 
 /** How a provider answers one request, in any wire format. */
 export type Scene =
@@ -12,7 +12,7 @@ export type Scene =
       /** A string is sent verbatim. */
       readonly calls?: readonly { readonly name: string; readonly arguments: object | string }[];
       readonly finish?: 'length' | 'filtered' | 'refused';
-      /** Null: the provider reports none. */
+      /** Null: the provider reports no usage. */
       readonly usage?: ModelUsage | null;
       readonly reasoning?: string;
       /** Waits at this barrier: before anything is sent, or after the headers. */
@@ -66,7 +66,7 @@ const tools = ['read_file', 'list_files'].map((name) => ({
 }));
 const earlier: readonly PromptMessage[] = [
   { role: 'user', text: 'hello' },
-  asked({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
+  assistantCalls({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
   { role: 'tool', callId: 'call_1_1_0', text: 'it says b' },
   { role: 'assistant', text: 'It says b.' },
   { role: 'user', text: 'and now?' },
@@ -141,7 +141,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
 
     test.each([
       ['calls alone', ''],
-      ['calls beside a text', SAID],
+      ['calls with a text', SAID],
     ])('reads %s, in their order', async (_what, text) => {
       const reply = await replyTo({ type: 'reply', text, calls: CALLS });
       expect(reply).toMatchObject({ text, finish: 'calls' });
@@ -150,7 +150,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       ).toEqual(CALLS);
     });
 
-    testOf('rubbish')('hands on arguments that are no JSON as they are', async () => {
+    testOf('rubbish')('passes on arguments that are not JSON unchanged', async () => {
       const rubbish = '{"path": "a", oops';
       const calls = [{ name: 'read_file', arguments: rubbish }];
       expect((await replyTo({ type: 'reply', calls })).calls).toEqual(calls);
@@ -161,20 +161,20 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect(reply.text).toBe(SAID);
     });
 
-    test('reports that the output limit cut the reply', async () => {
+    test('reports that the output limit truncated the reply', async () => {
       const reply = await replyTo({ type: 'reply', text: 'Half a', finish: 'length' });
       expect(reply).toMatchObject({ text: 'Half a', finish: 'length' });
     });
 
     testOf('filtered')(
-      'tells that the filter withheld the reply, and drops its calls',
+      'reports that the filter withheld the reply, and drops its calls',
       async () => {
         const reply = await replyTo({ type: 'reply', text: 'Hm', finish: 'filtered' });
         expect(reply).toMatchObject({ calls: [], finish: 'filtered' });
       },
     );
 
-    testOf('refused')('tells a refusal in the words of the model', async () => {
+    testOf('refused')('reports a refusal in the words of the model', async () => {
       const reply = await replyTo({ type: 'reply', text: 'Never.', finish: 'refused' });
       expect(reply).toMatchObject({ text: 'Never.', calls: [], finish: 'refused' });
     });
@@ -245,12 +245,12 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       expect(wire.requestCount).toBe(1);
     });
 
-    testOf('quota')('tells a quota that is used up from a rate limit', async () => {
+    testOf('quota')('distinguishes an exhausted quota from a rate limit', async () => {
       const { call } = await play([error(429, { error: { code: 'insufficient_quota' } })]);
       expect((await failureOf(call())).details.kind).toBe('quota');
     });
 
-    test('ends a call whose answer does not continue', async () => {
+    test('ends a call whose answer stalls', async () => {
       const held: Scene = { type: 'reply', text: 'late', holdAfterHeaders: 'never' };
       const { call } = await play([held], { timeoutMs: watched ? 20_000 : 150, idleMs: 30 });
       const { details } = await failureOf(call());

@@ -6,12 +6,12 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { NO_REPLAY } from '../../src/models/openai/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
-import { asked, modelOf, request, stubWith } from './support.js';
+import { assistantCalls, modelOf, request, stubWith } from './support.js';
 
 const user = (text: string): PromptMessage => ({ role: 'user', text });
 const assistant = (text: string): PromptMessage => ({ role: 'assistant', text });
 const result: PromptMessage = { role: 'tool', callId: 'c', text: '42' };
-const call = asked({ id: 'c', name: 'f', arguments: '{}' });
+const call = assistantCalls({ id: 'c', name: 'f', arguments: '{}' });
 
 function ordered(...messages: readonly PromptMessage[]): readonly (readonly [string, unknown])[] {
   const options = {
@@ -26,7 +26,7 @@ function ordered(...messages: readonly PromptMessage[]): readonly (readonly [str
 
 test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown])[]]>([
   [
-    'leaves what takes turns as it is',
+    'does not change messages that already alternate',
     [user('a'), call, result, result, assistant('b'), user('c')],
     [
       ['user', 'a'],
@@ -46,7 +46,7 @@ test.each<[string, readonly PromptMessage[], readonly (readonly [string, unknown
     ],
   ],
   [
-    'joins what the model says in a row, calls included',
+    'joins consecutive replies of the model, calls included',
     [user('a'), assistant('b'), { ...call, text: 'c' }, result],
     [
       ['user', 'a'],
@@ -83,7 +83,9 @@ test('joins parts with texts', () => {
   ]);
 });
 
-/** Counts roles as the templates of Mistral do: without calls and results, user and assistant alternate. */
+/**
+ * Counts roles as Mistral's templates do: without calls and results, user and assistant alternate.
+ */
 function template({ messages }: StubRequest): Step {
   const turns = messages.filter(
     (message) => message.role === 'user' || (message.role === 'assistant' && !message.tool_calls),
@@ -100,8 +102,8 @@ const calls: Partial<ModelRequest> = {
 };
 
 test.each<[string, Partial<ModelRequest>]>([
-  ['messages of people in a row', { messages: [user('a'), user('b')] }],
-  ['a message behind results', calls],
+  ['consecutive user messages', { messages: [user('a'), user('b')] }],
+  ['a message after results', calls],
 ])('is learned from a server that refuses %s, and kept', async (_name, prompt) => {
   const stub = await stubWith();
   stub.answer(template);
@@ -136,7 +138,7 @@ test('and instructions move into the first message if the template has no role f
   ]);
 });
 
-test('asks the Mistral API again, which names both roles', async () => {
+test('retries with the Mistral API, whose error names both roles', async () => {
   const stub = await stubWith(
     reply.error(400, { message: "Unexpected role 'user' after role 'tool'", code: '3230' }),
     reply.text('ok'),

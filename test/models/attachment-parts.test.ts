@@ -35,8 +35,8 @@ function asking(
   });
 }
 
-function ask(stub: Stub, asked: ModelRequest): Promise<ModelReply> {
-  return modelOf(stub).call(asked, { signal: new AbortController().signal });
+function ask(stub: Stub, modelRequest: ModelRequest): Promise<ModelReply> {
+  return modelOf(stub).call(modelRequest, { signal: new AbortController().signal });
 }
 
 test('sends images and files as parts after the text', async () => {
@@ -64,7 +64,7 @@ test('leaves out an empty text, and names a file without a name', async () => {
   ]);
 });
 
-test('reads each blob once, also when a parameter is refused on the way', async () => {
+test('reads each blob once, even if the server refuses a parameter', async () => {
   const files = vi.fn<NonNullable<ModelRequest['files']>>(({ sha256 }) =>
     Promise.resolve(kept.get(sha256) ?? ''),
   );
@@ -88,7 +88,7 @@ test('never treats a URL or a path in a text as an attachment', async () => {
   expect(stub.requests[0]?.messages[1]?.content).toBe(text);
 });
 
-test('comes after the instructions for a model without a system role', async () => {
+test('come after the instructions for a model without a system role', async () => {
   const stub = await stubWith(reply.text('ok'));
   await ask(stub, asking([png], { without: ['role:system'] }));
   expect(stub.requests[0]?.messages).toMatchObject([
@@ -135,8 +135,8 @@ test.each<[string, Attachment, string | undefined, RegExp]>([
   ['lies nowhere', { type: 'image', url: 'cat.png' }, undefined, /"cat\.png\\?"? is not an http/],
 ])('refuses an attachment that %s, and sends nothing', async (_name, attachment, data, message) => {
   const stub = await stubWith();
-  const asked = asking([attachment], { files: () => Promise.resolve(data ?? '') });
-  const error = await failureOf(ask(stub, asked));
+  const modelRequest = asking([attachment], { files: () => Promise.resolve(data ?? '') });
+  const error = await failureOf(ask(stub, modelRequest));
   expect(error.details).toEqual({ kind: 'request', type: 'bad_attachment' });
   expect(error.message).toMatch(message);
   expect(stub.requestCount).toBe(0);
@@ -163,14 +163,14 @@ test.each([
   [400, 'Invalid content type. image_url is only supported by certain models.'],
   [400, 'stub is not a multimodal model'],
   [404, 'No endpoints found that support image input'],
-])('ends at once when a server says %i: %s', async (status, message) => {
+])('ends at once if a server answers %i: %s', async (status, message) => {
   const stub = await stubWith(reply.error(status, { message, type: 'server_error' }));
   const error = await failureOf(ask(stub, asking([png])));
   expect(error.details).toMatchObject({ kind: 'request', type: 'no_images' });
   expect(error.message).toContain('the model "stub" takes no images; name one that does');
 });
 
-test('is a retryable error if it cannot be read now', async () => {
+test('an unreadable blob is a retryable error', async () => {
   const stub = await stubWith();
   const files = (): Promise<string> => Promise.reject(new Error('the disk sleeps'));
   const error = await failureOf(ask(stub, asking([png], { files })));
@@ -180,26 +180,26 @@ test('is a retryable error if it cannot be read now', async () => {
   );
 });
 
-test('cannot be read if the request has no `files`', async () => {
+test('attachments are unreadable if the request has no `files`', async () => {
   const stub = await stubWith();
   const { files: _files, ...without } = asking([pdf]);
   const error = await failureOf(ask(stub, without));
   expect(error.message).toContain('"a b.pdf" cannot be read: the request has no `files`');
 });
 
-test('counts in an estimate', () => {
+test('count in an estimate', () => {
   const bare = estimateUsage(asking([]), replyText('x')).inputTokens;
   expect(estimateUsage(asking([png, pdf]), replyText('x')).inputTokens - bare).toBe(3_000);
 });
 
-test('is recorded by the scripted model, without the function to read it', async () => {
+test('are recorded by the scripted model, without the function to read them', async () => {
   const model = scriptedModel([replyText('a cat')]);
   await model.call(asking([png]), { signal: new AbortController().signal });
   expect(model.requests[0]?.messages).toEqual(asking([png]).messages);
   expect(model.requests[0]).not.toHaveProperty('files');
 });
 
-test('leaves other errors of a server unchanged', async () => {
+test('other errors of a server are unchanged', async () => {
   const stub = await stubWith(reply.error(500, { message: 'image decoder crashed' }));
   const error = await failureOf(callOnce(modelOf(stub)));
   expect(error.details.kind).toBe('retry');

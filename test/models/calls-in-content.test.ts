@@ -35,8 +35,8 @@ test.each<[string, unknown]>([
 
 test('finds a call whose arguments contain a fence', () => {
   const text = 'Run:\n```sh\nls\n```\n';
-  const asked = JSON.stringify({ name: 'read_file', arguments: { path: text } });
-  expect(found(`\`\`\`json\n${asked}\n\`\`\``)).toEqual([
+  const modelRequest = JSON.stringify({ name: 'read_file', arguments: { path: text } });
+  expect(found(`\`\`\`json\n${modelRequest}\n\`\`\``)).toEqual([
     { name: 'read_file', arguments: JSON.stringify({ path: text }) },
   ]);
 });
@@ -59,13 +59,13 @@ test.each<[string, unknown]>([
   ['nothing', ''],
   ['a number', '7'],
   ['broken JSON', '{"name":"read_file","arguments":'],
-  ['arguments as deep as no call may have', deep(70)],
-  ['arguments deeper than can be written down again', deep(20_000)],
+  ['arguments that are deeper than allowed', deep(70)],
+  ['arguments too deep to serialize', deep(20_000)],
   ['a call in a call in a call', '{"function":'.repeat(20_000) + '7' + '}'.repeat(20_000)],
   ['an answer with a name', { name: 'Ada', born: 1815 }],
   ['an answer whose name is that of a tool', { name: 'read_file', description: 'reads' }],
   ['an answer whose name is that of a tool, with arguments', { ...call, note: 'like this' }],
-  ['a name alone, where arguments are wanted', { name: 'read_file' }],
+  ['only a name, although arguments are required', { name: 'read_file' }],
   ['an unknown tool', { name: 'rm', arguments: {} }],
   ['a name of every object', { name: 'constructor', arguments: {} }],
   ['arguments that are a list', { name: 'today', arguments: [1] }],

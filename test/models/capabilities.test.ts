@@ -19,8 +19,9 @@ describe('getCapabilities', () => {
     '',
     'o',
     'constructor',
-  ])('assumes the best of "%s"', (model) => {
-    // OpenAI's models without reasoning refuse reasoning items, and its older ones use no computer.
+  ])('assumes full support for "%s"', (model) => {
+    // OpenAI's models without reasoning refuse reasoning items, and its older ones cannot use
+    // computers.
     const reasoningItems = !model.startsWith('gpt-4');
     const computerUse = !model.startsWith('gpt-');
     expect(getCapabilities(model)).toEqual({ ...OPTIMISTIC, reasoningItems, computerUse });
@@ -45,7 +46,7 @@ describe('getCapabilities', () => {
     ['llama3.2:3b', { maxTokensParameter: 'max_tokens', responseFormat: 'json_schema' }],
     ['mistral-small-latest', { maxTokensParameter: 'max_tokens' }],
     ['Qwen/Qwen2.5-7B-Instruct', { maxTokensParameter: 'max_tokens' }],
-  ])('knows where %s falls short', (model, expected) => {
+  ])('knows the limits of %s', (model, expected) => {
     expect(getCapabilities(model)).toMatchObject(expected);
   });
 
@@ -100,7 +101,7 @@ describe('the capabilities of a resolved model', () => {
     return createModelCatalog(entries, { OPENAI_API_KEY: 'key' }).resolve(name).capabilities;
   }
 
-  test('are those of the name at the provider, unless the config overrides them', () => {
+  test("are those of the provider's name for it, unless the config overrides them", () => {
     // Only the Responses API has tools of the provider.
     const chat = { nativeTools: false, computerUse: false };
     expect(resolved({}, 'o3')).toEqual({ ...getCapabilities('o3'), ...chat });

@@ -68,10 +68,10 @@ async function sentBack(acknowledged: boolean): Promise<readonly JsonObject[]> {
   const stub = await stubWith(reply.computer(click, { checks }), reply.text('Done.'));
   const model = modelOf(stub, { api: 'responses' });
   const base64 = Buffer.from('89504e470d0a1a0a00', 'hex').toString('base64');
-  const asked = request({ tools, settings, files: async () => base64 });
-  const { provider, calls } = await model.call(asked, { signal });
+  const modelRequest = request({ tools, settings, files: async () => base64 });
+  const { provider, calls } = await model.call(modelRequest, { signal });
   const messages: readonly PromptMessage[] = [
-    ...asked.messages,
+    ...modelRequest.messages,
     {
       role: 'assistant',
       text: '',
@@ -91,7 +91,7 @@ async function sentBack(acknowledged: boolean): Promise<readonly JsonObject[]> {
       ...(acknowledged && { acknowledged: true }),
     },
   ];
-  await model.call({ ...asked, messages }, { signal });
+  await model.call({ ...modelRequest, messages }, { signal });
   return stub.requests[1]?.body['input'] as readonly JsonObject[];
 }
 
@@ -117,7 +117,7 @@ test.each<[string, readonly JsonObject[], string]>([
   ['an output without its call', [{ ...output, output: picture }], 'No tool call found'],
   ['an output without a screenshot', [item, { ...output, output: 'x' }], 'no screenshot'],
   [
-    'checks that nobody acknowledged',
+    'checks that were not acknowledged',
     [item, { ...output, output: picture }],
     'not been acknowledged',
   ],
@@ -131,10 +131,12 @@ test.each<[string, readonly JsonObject[], string]>([
   expect(await answer.text()).toContain(words);
 });
 
-test('is refused with a message if the model has none', async () => {
+test('a model without computer use is refused with a message', async () => {
   const stub = await stubWith();
-  const asked = request({ model: 'gpt-4o', tools, settings });
-  const failure = await failureOf(modelOf(stub, { api: 'responses' }).call(asked, { signal }));
+  const modelRequest = request({ model: 'gpt-4o', tools, settings });
+  const failure = await failureOf(
+    modelOf(stub, { api: 'responses' }).call(modelRequest, { signal }),
+  );
   expect(failure.details.kind).toBe('request');
   expect(failure.message).toContain('"gpt-4o" does not use a computer');
   expect(stub.requestCount).toBe(0);
@@ -150,11 +152,11 @@ test.each([
   ['o3', false],
   ['gpt-4.1', false],
   ['my-own', true],
-])('knows whether %s uses computers: %s', (model, uses) => {
+])('it is known whether %s uses computers: %s', (model, uses) => {
   expect(getCapabilities(model).computerUse).toBe(uses);
 });
 
-test('the handler may have one name twice; other agents stay unchanged', () => {
+test('the handler may share the name of a tool; other agents are unchanged', () => {
   const screen = defineTool({
     name: 'screen',
     description: 'Acts.',

@@ -78,13 +78,13 @@ async function ask(
   for (let step = 1; step <= maxSteps; step += 1) {
     const reply = await getReply(request(messages, { tools }));
     if (reply.calls.length === 0) return { answer: reply.text, calls, messages };
-    const asked = reply.calls.map((call, index) => ({
+    const modelRequest = reply.calls.map((call, index) => ({
       ...call,
       id: `call_1_${step}_${index}`,
       digest: '',
     }));
-    messages.push({ role: 'assistant', text: reply.text, calls: asked });
-    for (const call of asked) {
+    messages.push({ role: 'assistant', text: reply.text, calls: modelRequest });
+    for (const call of modelRequest) {
       calls.push(`${call.name} ${call.arguments}`);
       const text = await execute(toolNamed(tools, call.name), call.arguments);
       messages.push({ role: 'tool', text, callId: call.id });
@@ -118,7 +118,7 @@ describe('the tour of the demo model', () => {
     expect(answer).toContain(expected);
   });
 
-  it('reads nothing where there is no README', async () => {
+  it('reads nothing if there is no README', async () => {
     const { answer, calls } = await ask('hello', await projectTools({ 'a.txt': 'a' }));
     expect(calls).toHaveLength(1);
     expect(answer).toContain('There is no README here; name a file, and I read it.');
@@ -126,7 +126,7 @@ describe('the tour of the demo model', () => {
     expect(empty.answer).toContain('list_files returned ".: 0 folders, 0 files (1 level)".');
   });
 
-  it('answers at a limit from what was read until then', async () => {
+  it('answers at a limit from what it has read so far', async () => {
     const tools = await projectTools();
     const question = 'What is this project?';
     const whole = await ask(question, tools);
@@ -139,7 +139,7 @@ describe('the tour of the demo model', () => {
     for (const { answer } of [whole, listed, blind]) expect(answer).not.toContain('failed');
   });
 
-  it('says in each answer that it is not an LLM', async () => {
+  it('states in each answer that it is not an LLM', async () => {
     const tools = await projectTools();
     for (const question of ['hello', 'read nothing.md', 'call "list_files"', 'call "read_file"']) {
       const { answer } = await ask(question, tools);
@@ -155,7 +155,7 @@ describe('the tour of the demo model', () => {
     expect((await getReply(again)).text).toBe(answer);
   });
 
-  it('answers only the last question, and takes no document for one', async () => {
+  it('answers only the last question, and does not mistake a document for one', async () => {
     const tools = await projectTools();
     const { messages, answer } = await ask('What does src/lamp.ts do?', tools);
     const text = 'Read README.md first';
@@ -177,7 +177,7 @@ describe('the tour of the demo model', () => {
     expect(usage?.cachedTokens).toBe(0);
   });
 
-  it('ends its delay at cancellation', async () => {
+  it('ends its delay when it is canceled', async () => {
     const cancel = new AbortController();
     const waiting = demoModel({ delayMs: 2 ** 30 }).call(request([]), { signal: cancel.signal });
     cancel.abort();
@@ -226,7 +226,7 @@ describe('a tool that the question names in quotes', () => {
     expect(wrong.answer).toContain('refund_order failed: ');
   });
 
-  it('is called before any tour, also one of the file tools', async () => {
+  it('is called before any tour, even if it is a file tool', async () => {
     const { calls } = await ask('"read_file" of "src/lamp.ts"', await projectTools());
     expect(calls).toEqual(['read_file {"path":"src/lamp.ts"}']);
   });
@@ -243,7 +243,7 @@ describe('a tool that the question names in quotes', () => {
     expect(answer).toContain('break_it failed: it is closed');
   });
 
-  it('is asked for where the agent has no file tools', async () => {
+  it('is suggested if the agent has no file tools', async () => {
     const { answer, calls } = await ask('Please greet my order 17', [refund, greet]);
     expect(calls).toEqual([]);
     expect(answer).toContain('This agent has the tools refund_order, greet.');

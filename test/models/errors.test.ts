@@ -82,7 +82,7 @@ test.each([
   expect(message).toBe('418 from http://provider/v1: the request was refused. It said: words');
 });
 
-test('says that a key is required if none was sent', () => {
+test('reports that a key is required if none was sent', () => {
   const failure = { status: 401, headers: new Headers(), error: undefined };
   const without = providerError(failure, { ...place, hasKey: false });
   expect(without.message).toBe(

@@ -32,18 +32,18 @@ function delays(attempts: readonly number[], rest: Partial<FailedAttempt>): unkn
   });
 }
 
-test('waits twice as long each time, up to 30 s', () => {
+test('doubles the delay each time, up to 30 s', () => {
   expect(delays([1, 2, 3, 6, 7, 8, 60], { random: () => 1 })).toEqual([
     500, 1000, 2000, 16_000, 30_000, 30_000, 30_000,
   ]);
 });
 
-test('spreads the waits over the upper half', () => {
+test('spreads the delays over the upper half', () => {
   expect(delays([1, 3], { random: () => 0 })).toEqual([250, 1000]);
   expect(delays([1, 3], { random: () => 0.5 })).toEqual([375, 1500]);
 });
 
-test('uses the longer of its own wait and the requested one', () => {
+test('uses the longer of its own delay and the requested one', () => {
   expect(decide({ retryAfterMs: 3000 })).toEqual({ type: 'retry', delayMs: 3000 });
   expect(decide({ retryAfterMs: 3000 }, { attempt: 5 })).toEqual({ type: 'retry', delayMs: 8000 });
 });
@@ -55,7 +55,7 @@ test('blocks after two minutes of retryable errors, but not before the third att
   expect(decide({}, { attempt: 2, elapsedMs: 900_000 }).type).toBe('retry');
 });
 
-test('bounds the attempts of a run that does not wait for its model, and never blocks it', () => {
+test('limits the attempts of a run that does not wait for its model, and never blocks it', () => {
   const failed = { type: 'failed', reason: 'error' };
   expect(decide({}, { attempt: 2, left: 1 }).type).toBe('retry');
   expect(decide({}, { attempt: 3, left: 0 })).toEqual(failed);
@@ -66,7 +66,7 @@ test('bounds the attempts of a run that does not wait for its model, and never b
   expect(decide({ kind: 'context_too_long' }, { left: 0 })).toEqual(tooLong);
 });
 
-test('blocks at once for a wait of more than two minutes, and keeps the wait, capped', () => {
+test('blocks at once for a delay of more than two minutes, and keeps the delay, capped', () => {
   expect(decide({ retryAfterMs: 120_000 })).toEqual({ type: 'retry', delayMs: 120_000 });
   expect(decide({ retryAfterMs: 120_001 })).toEqual({
     type: 'blocked',

@@ -64,7 +64,7 @@ const many = (count: number, make: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => make(index)).join('');
 
 test.each<[string, OpenAiApi, string]>([
-  ['calls in pieces', chatApi, many(2_000, (index) => call(index, '{}', 'f')) + END],
+  ['calls in deltas', chatApi, many(2_000, (index) => call(index, '{}', 'f')) + END],
   ['text', chatApi, chunk({ content: 'x'.repeat(9 * 1024 * 1024) }, 'stop')],
   ['thoughts that are kept', chatApi, chunk({ reasoning_content: 'x'.repeat(9e6) }) + END],
   ['arguments', chatApi, call(0, `"${'x'.repeat(9e6)}"`, 'f') + END],
@@ -126,7 +126,7 @@ async function quickest(work: () => Promise<unknown>): Promise<number> {
 test.each<[string, OpenAiApi, (size: number) => string]>([
   ['one long event in small chunks', chatApi, (n) => chunk({ content: 'x'.repeat(n * 400) }) + END],
   [
-    'names repeated behind whole objects',
+    'names repeated after whole objects',
     chatApi,
     (n) =>
       chunk({ tool_calls: [{ function: { name: 'f', arguments: '{"a":[' } }] }) +
@@ -134,7 +134,7 @@ test.each<[string, OpenAiApi, (size: number) => string]>([
       END,
   ],
   [
-    'white space behind what is balanced and no JSON',
+    'white space after balanced text that is not JSON',
     chatApi,
     (n) =>
       chunk({
@@ -204,7 +204,7 @@ test('JSON with millions of values is refused; long texts are not', () => {
 });
 
 test.each([301, 302, 303, 307, 308])(
-  'a redirect (%i) is refused, and nothing goes there',
+  'a redirect (%i) is refused, and nothing is sent to its target',
   async (status) => {
     const other = await httpServer((_, answer) => void answer.end('{}'));
     onTestFinished(() => other.close());

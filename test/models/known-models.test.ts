@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { estimateUsage } from '../../src/models/usage-estimate.js';
 import { findPrice } from '../../src/models/known-models.js';
 import { replyCall, replyText } from '../../src/models/scripted.js';
-import { asked, request } from './support.js';
+import { assistantCalls, request } from './support.js';
 
 test('finds the price of a model and of its snapshots', () => {
   expect(findPrice('gpt-4.1-mini')).toEqual({ input: 0.4, cachedInput: 0.1, output: 1.6 });
@@ -21,7 +21,7 @@ test('estimates usage from the whole request and reply', () => {
   const tool = { name: 'f', description: 'x'.repeat(300), parameters: {} };
   const withTool = estimateUsage(request({ tools: [tool] }), replyText('hi'));
   expect(withTool.inputTokens - bare.inputTokens).toBeGreaterThan(75);
-  const long = asked({ id: 'c', name: 'f', arguments: JSON.stringify('x'.repeat(300)) });
+  const long = assistantCalls({ id: 'c', name: 'f', arguments: JSON.stringify('x'.repeat(300)) });
   const withCall = estimateUsage(request({ messages: [long] }), replyText('hi'));
   expect(withCall.inputTokens - bare.inputTokens).toBeGreaterThan(70);
   const calling = estimateUsage(request(), replyCall('f', { text: 'x'.repeat(300) }));

@@ -82,7 +82,7 @@ test('are read from an object of tokens, and from slightly wrong forms', () => {
   ]);
 });
 
-test('are bounded in number, alternatives and length', () => {
+test('are limited in number, alternatives, and length', () => {
   const top = Array.from({ length: 50 }, (_, index) => ({ token: `${index}`, logprob: -1 }));
   const long = Array.from({ length: 400 }, () => ({
     token: 'x'.repeat(1_000),

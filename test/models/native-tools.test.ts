@@ -24,13 +24,13 @@ const found: JsonObject = {
   action: { type: 'search', query: 'perdure' },
 };
 
-test("is sent after the agent's tools, with tokens of the environment, and its items go back", async () => {
+test("is sent after the agent's tools, with tokens of the environment, and its items are sent back", async () => {
   const stub = await stubWith(reply.text('Found.', { items: [found] }), reply.text('Yes.'));
   const entry = { api: 'responses', baseUrl: stub.baseUrl } as const;
   const { model } = createModelCatalog({ m: entry }, { DOCS_TOKEN: 'canary-docs-7' }).resolve('m');
   const settings = { nativeTools: [search, docs] };
-  const asked = request({ tools, settings });
-  const first = await model.call(asked, { signal });
+  const modelRequest = request({ tools, settings });
+  const first = await model.call(modelRequest, { signal });
   const { authorizationEnv: _, ...rest } = docs;
   expect(stub.requests[0]?.body['tools']).toEqual([
     { type: 'function', ...tools[0], strict: false },
@@ -46,7 +46,10 @@ test("is sent after the agent's tools, with tokens of the environment, and its i
     ...(first.provider && { provider: first.provider }),
   };
   const next: PromptMessage = { role: 'user', text: 'sure?' };
-  await model.call({ ...asked, messages: [...asked.messages, assistantMessage, next] }, { signal });
+  await model.call(
+    { ...modelRequest, messages: [...modelRequest.messages, assistantMessage, next] },
+    { signal },
+  );
   expect(stub.requests[1]?.body['input']).toMatchObject([
     { role: 'user', content: 'hello' },
     found,
@@ -75,8 +78,8 @@ test.each([
   ['a missing token', { api: 'responses' } as const, 'credentials', 'DOCS_TOKEN'],
 ])('is refused with a message with %s', async (_name, options, kind, words) => {
   const stub = await stubWith();
-  const asked = request({ settings: { nativeTools: [docs] } });
-  const failure = await failureOf(modelOf(stub, options).call(asked, { signal }));
+  const modelRequest = request({ settings: { nativeTools: [docs] } });
+  const failure = await failureOf(modelOf(stub, options).call(modelRequest, { signal }));
   expect(failure.details.kind).toBe(kind);
   expect(failure.message).toContain(words);
   expect(stub.requestCount).toBe(0);
@@ -130,7 +133,7 @@ test.each<[string, string, ModelEntry | undefined]>([
   expect(start).toThrow("api: 'responses'");
 });
 
-test('a worker takes an agent that searches the web with a model that can', async () => {
+test('a worker accepts an agent that searches the web with a capable model', async () => {
   const agents = [
     defineAgent({ name: 'a', instructions: 'x', model: 'm', settings: { nativeTools: [search] } }),
   ];

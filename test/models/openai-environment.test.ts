@@ -54,7 +54,7 @@ test('names the local server that answers, with the variable to set', async () =
   expect(stub.requestCount).toBe(0);
 });
 
-test('looks on the usual ports', () => {
+test('probes the usual ports', () => {
   expect(LOCAL_SERVERS.map(({ name, port }) => `${name} ${port}`)).toEqual([
     'Ollama 11434',
     'llama.cpp 8080',
@@ -63,7 +63,7 @@ test('looks on the usual ports', () => {
   ]);
 });
 
-test('finds nothing if nothing listens', async () => {
+test('finds nothing if no server listens', async () => {
   expect(await findLocalServer([])).toBeNull();
 });
 

@@ -22,7 +22,7 @@ function saying(options: CompletionOptions = {}): Step {
   return reply.calls(calls, { text: 'Grüße, I look.', ...options });
 }
 
-test('sends one request with the key, and no retry headers of its own making', async () => {
+test('sends one request with the key, and no retry headers of its own', async () => {
   const stub = await stubWith(reply.text('hi', { headers: { 'x-request-id': 'req_7' } }));
   const answer = await callOnce(modelOf(stub));
   expect(answer).toEqual({
@@ -44,7 +44,7 @@ test('sends one request with the key, and no retry headers of its own making', a
 
 test.each<[string, Step]>([
   ['in one piece', saying()],
-  ['in pieces', saying({ sse: { charactersPerEvent: 3 } })],
+  ['in deltas', saying({ sse: { charactersPerEvent: 3 } })],
   ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, everyMs: 0 } })],
   ['with CRLF, byte by byte', saying({ sse: { lineEnd: '\r\n' }, drip: { bytes: 1, everyMs: 0 } })],
   ['with comments between events', saying({ sse: { comments: true, charactersPerEvent: 2 } })],
@@ -98,9 +98,9 @@ test('reads a streamed answer although none was requested', async () => {
 test.each([
   ['there is text, then [DONE]', [{ content: 'hi' }], '[DONE]', 'hi'],
   ['the stream just ended', [{ content: 'hi' }], '', null],
-  ['[DONE] came behind nothing', [{}], '[DONE]', null],
+  ['[DONE] arrived after nothing', [{}], '[DONE]', null],
   ['the text contains [DONE]', [{ content: 'so:\ndata: [DONE]' }], '', null],
-])('without a finish reason, an answer is complete if %s', async (_name, deltas, end, text) => {
+])('an answer without a finish reason is complete if %s', async (_name, deltas, end, text) => {
   const events = deltas.map((delta) => JSON.stringify({ choices: [{ delta }] }));
   const body = [...events, end].filter(Boolean).map((data) => `data: ${data}\n\n`);
   const headers = { 'content-type': 'text/event-stream' };
@@ -111,7 +111,7 @@ test.each([
   else expect(await answer).toMatchObject({ text, finish: 'stop' });
 });
 
-test('accepts a slow steady stream within the total limit', async () => {
+test('accepts a slow but steady stream within the total limit', async () => {
   const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, everyMs: 25 } }));
   const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));
   expect(answer.text).toHaveLength(20);
@@ -144,7 +144,7 @@ test('rejects with the reason of the signal, and closes the connection', async (
   expect(ends).toEqual(['client', 'client', 'client']);
 });
 
-test('makes no request for a signal that has aborted already', async () => {
+test('makes no request for a signal that has already aborted', async () => {
   const stub = await stubWith();
   const reason = { any: 'value' };
   const answer = callOnce(modelOf(stub), AbortSignal.abort(reason));
@@ -152,7 +152,7 @@ test('makes no request for a signal that has aborted already', async () => {
   expect(stub.requestCount).toBe(0);
 });
 
-test('leaves no listener on a signal that lives on', async () => {
+test('leaves no listener on a signal that outlives the call', async () => {
   const stub = await stubWith();
   stub.fallback(() => reply.text('ok'));
   const { signal } = new AbortController();

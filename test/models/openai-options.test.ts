@@ -17,11 +17,11 @@ const strict = {
 };
 
 test('sends the minimal bytes without options', () => {
-  const asked = request({
+  const modelRequest = request({
     tools: [tool],
     settings: { temperature: 0.5, maxOutputTokens: 9, seed: 1 },
   });
-  expect(JSON.stringify(createChatRequest(asked, { stream: true }))).toBe(
+  expect(JSON.stringify(createChatRequest(modelRequest, { stream: true }))).toBe(
     '{"temperature":0.5,"seed":1,"max_completion_tokens":9,"model":"stub","messages":' +
       '[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],' +
       '"tools":[{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object"}}}],' +
@@ -49,12 +49,12 @@ test('sends the output limit under the name that the server knows', () => {
   });
 });
 
-test('asks for no stream if the model has none', () => {
+test('does not request a stream if the model has none', () => {
   const capabilities = { ...OPTIMISTIC, streaming: false };
   expect(createChatRequest(request(), { stream: true, capabilities })).not.toHaveProperty('stream');
 });
 
-test('gives instructions to a model without a system role, whatever comes first', () => {
+test('gives instructions to a model without a system role, whatever the first message is', () => {
   const options = { stream: false, capabilities: getCapabilities('o1-mini') };
   const assistant = { role: 'assistant' as const, text: 'hi' };
   expect(createChatRequest(request({ messages: [assistant] }), options).messages).toEqual([
@@ -66,7 +66,7 @@ test('gives instructions to a model without a system role, whatever comes first'
   ]);
 });
 
-test('asks for logprobs with at most 20 alternatives', () => {
+test('requests logprobs with at most 20 alternatives', () => {
   expect(wired({ logprobs: { top: 5 } })).toMatchObject({ logprobs: true, top_logprobs: 5 });
   expect(wired({ logprobs: { top: 99 } })).toMatchObject({ top_logprobs: 20 });
 });
@@ -96,9 +96,9 @@ test('describes the schema in words only if it is not sent', () => {
 });
 
 test.each<[string, object, boolean]>([
-  ['all required, nothing further', strict, true],
+  ['all required, no other properties', strict, true],
   ['an optional property', { ...strict, required: [] }, false],
-  ['further properties', { ...strict, additionalProperties: undefined }, false],
+  ['other properties', { ...strict, additionalProperties: undefined }, false],
   ['a text at the root', { type: 'string' }, false],
   ['oneOf inside', { ...strict, properties: { tags: { oneOf: [] } } }, false],
   ['an open object inside', { ...strict, $defs: { x: { type: 'object' } } }, false],

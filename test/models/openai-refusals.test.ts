@@ -26,13 +26,13 @@ const full = request({
 function refused(
   status: number,
   error: unknown,
-  asked: ModelRequest = full,
+  base: ModelRequest = full,
   role: 'system' | 'developer' = 'system',
 ): string | null {
   const capabilities = { ...OPTIMISTIC, systemRole: role };
-  const wire = createChatRequest(asked, { stream: true, capabilities });
+  const wire = createChatRequest(base, { stream: true, capabilities });
   const failure = { status, headers: new Headers(), error };
-  return findRefused(listChatParameters(asked, wire), failure);
+  return findRefused(listChatParameters(base, wire), failure);
 }
 
 function unsupported(param: string, message: string, code = 'unsupported_value'): object {
@@ -292,29 +292,29 @@ test('recognizes a refused developer role', () => {
 });
 
 test('drops strict mode before it drops the schema', () => {
-  const asked = { ...full, responseFormat: { name: 'a', schema: strict } };
+  const base = { ...full, responseFormat: { name: 'a', schema: strict } };
   const error = unsupported(
     'response_format',
     "Invalid schema for response_format 'a': 'oneOf' is not permitted.",
     '',
   );
-  expect(refused(400, error, asked)).toBe('response_format:strict');
-  const again: ModelRequest = { ...asked, without: ['response_format:strict'] };
+  expect(refused(400, error, base)).toBe('response_format:strict');
+  const again: ModelRequest = { ...base, without: ['response_format:strict'] };
   expect(refused(400, error, again)).toBe('response_format:json_schema');
   const whole = unsupported(
     'response_format',
     "'response_format' of type 'json_schema' is not supported.",
     '',
   );
-  expect(refused(400, whole, asked)).toBe('response_format:json_schema');
+  expect(refused(400, whole, base)).toBe('response_format:json_schema');
 });
 
 test.each([
   'response_format.type must be json_schema or text',
   "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
 ])('drops plain JSON at "%s"', (message) => {
-  const asked: ModelRequest = { ...full, without: ['response_format:json_schema'] };
-  expect(refused(400, { message, param: 'messages' }, asked)).toBe('response_format:json_object');
+  const base: ModelRequest = { ...full, without: ['response_format:json_schema'] };
+  expect(refused(400, { message, param: 'messages' }, base)).toBe('response_format:json_object');
 });
 
 test.each<[string, number, unknown]>([
@@ -378,7 +378,7 @@ test.each<[string, number, unknown]>([
   ],
   ['the key', 401, { message: "Unsupported parameter: 'temperature'" }],
   ['the rate', 429, { message: "'stream' is not available now" }],
-  ['a key that may not', 403, { message: "'stream' is not allowed for this key" }],
+  ['a key without permission', 403, { message: "'stream' is not allowed for this key" }],
   ['a server in trouble', 500, { message: 'Unexpected error in the stream of the model' }],
   ['a server that is down', 503, { message: "'stream' is not available" }],
   [

@@ -31,7 +31,7 @@ function parsed(message: object, rest: { finish?: unknown; usage?: unknown } = {
   return parseCompletion(completion(message, rest), source());
 }
 
-test('reads text, usage and the request id', () => {
+test('reads text, usage, and the request id', () => {
   const usage = {
     prompt_tokens: 20,
     completion_tokens: 4,
@@ -78,23 +78,23 @@ test.each([
 });
 
 test.each([
-  ['text that is no JSON, as it came', '{"a":', '{"a":'],
+  ['text that is not JSON, unchanged', '{"a":', '{"a":'],
   ['an object', { a: [1] }, '{"a":[1]}'],
   ['an array', [1], '[1]'],
   ['a number', 7, '7'],
   ['null', null, '{}'],
   ['nothing', undefined, '{}'],
   ['an empty text', '', '{}'],
-  ['deeper than can be written down', nested(20_000), '[nested too deeply]'],
+  ['too deep to serialize', nested(20_000), '[nested too deeply]'],
 ])('reads arguments that are %s', (_name, args, expected) => {
   const { calls } = parsed({ tool_calls: [wireCall('f', args)] });
   expect(calls).toEqual([{ name: 'f', arguments: expected }]);
 });
 
 test.each([
-  ['stop although calls are there', 'stop'],
+  ['stop although there are calls', 'stop'],
   ['null', null],
-  ['a word of its own', 'eos'],
+  ['a nonstandard word', 'eos'],
 ])('reads calls if the finish reason is %s', (_name, finish) => {
   expect(parsed({ tool_calls: [wireCall('f', '{}')] }, { finish }).finish).toBe('calls');
 });
@@ -102,7 +102,7 @@ test.each([
 test.each([
   ['null', null],
   ['tool_calls, but there are none', 'tool_calls'],
-  ['a word of its own', 'eos'],
+  ['a nonstandard word', 'eos'],
 ])('reads text as an answer if the finish reason is %s', (_name, finish) => {
   expect(parsed({ content: 'hi', tool_calls: null }, { finish }).finish).toBe('stop');
 });
@@ -127,7 +127,7 @@ test('treats a content filter as an outcome, and drops its calls', () => {
   });
 });
 
-test('reports that the output limit cut text or calls', () => {
+test('reports that the output limit truncated text or calls', () => {
   expect(parsed({ content: 'par' }, { finish: 'length' }).finish).toBe('length');
   expect(parsed({ content: null }, { finish: 'length' })).toMatchObject({ text: '' });
   const cut = parsed({ tool_calls: [wireCall('f', '{"a"')] }, { finish: 'length' });
@@ -149,7 +149,7 @@ test.each([
 test.each([
   ['no choices', {}, 'empty_choices'],
   ['empty choices', { choices: [] }, 'empty_choices'],
-  ['choices that are no list', { choices: { 0: {} } }, 'empty_choices'],
+  ['choices that are not a list', { choices: { 0: {} } }, 'empty_choices'],
   ['a choice without a message', { choices: [{ index: 0 }] }, 'no_message'],
   ['a null message', completion(null), 'no_message'],
   ['a call without a name', completion({ tool_calls: [wireCall(undefined, '{}')] }), 'bad_call'],
@@ -173,12 +173,12 @@ test.each([
   expect(message).toContain(text.slice(0, 20));
 });
 
-test('cuts the sample to 300 characters', () => {
+test('truncates the sample to 300 characters', () => {
   const { message } = thrownBy(() => parseAnswer(`<${'x'.repeat(5000)}`, source()));
   expect(message).toMatch(/: <x{298}…$/);
 });
 
-test('reads an error that comes with status 200', () => {
+test('reads an error that arrives with status 200', () => {
   const limited = thrownBy(() => parseAnswer('{"error":{"code":429,"message":"slow"}}', source()));
   expect(limited.details).toMatchObject({ kind: 'retry', type: 'rate_limit', status: 429 });
   const spent = thrownBy(() => parseAnswer('{"error":{"code":"insufficient_quota"}}', source()));

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
-import { asked, request } from './support.js';
+import { assistantCalls, request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };
 
@@ -11,7 +11,7 @@ test('writes instructions, messages, calls, and results in the wire format', () 
     request({
       messages: [
         { role: 'user', text: 'read a' },
-        asked({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
+        assistantCalls({ id: 'call_1_1_0', name: 'read_file', arguments: '{"path":"a"}' }),
         { role: 'tool', text: 'contents', callId: 'call_1_1_0' },
         { role: 'assistant', text: 'done' },
       ],
@@ -90,7 +90,7 @@ test('passes settings through, renames the output limit, and lets no setting rep
   expect(wire).not.toHaveProperty('maxOutputTokens');
 });
 
-test('asks for usage with a stream', () => {
+test('requests usage with a stream', () => {
   expect(createChatRequest(request(), { stream: true })).toMatchObject({
     stream: true,
     stream_options: { include_usage: true },

@@ -9,7 +9,7 @@ import { assembleResponse } from '../../src/models/openai/responses/stream.js';
 import { getMaker } from '../../src/models/openai/replayed-items.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import {
-  asked,
+  assistantCalls,
   failureOf,
   modelOf,
   place,
@@ -37,7 +37,7 @@ test('writes instructions, items, tools, limits, and formats in the form of the 
   const body = wire({
     messages: [
       { role: 'user', text: 'look', attachments: [image] },
-      asked({ id: 'call_1_1_0', name: 'f', arguments: '{"a":1}' }),
+      assistantCalls({ id: 'call_1_1_0', name: 'f', arguments: '{"a":1}' }),
       { role: 'tool', callId: 'call_1_1_0', text: 'ok' },
       { role: 'assistant', text: 'Done.' },
     ],
@@ -87,7 +87,7 @@ test('writes instructions, items, tools, limits, and formats in the form of the 
 });
 
 test.each(['previous_response_id', 'conversation', 'background', 'store'])(
-  'refuses the setting %s: the conversation is the run and nothing else',
+  'refuses the setting %s: the run itself is the conversation',
   (name) => {
     const failure = thrownBy(() => wire({ settings: { [name]: 'x' } }));
     expect(failure.details).toMatchObject({ kind: 'request', type: 'bad_setting' });
@@ -154,7 +154,7 @@ test('reads a call whose arguments are an object of any depth', () => {
   expect(calls).toEqual([{ name: 'f', arguments: '[nested too deeply]' }]);
 });
 
-test('replays nothing to another model, and stores nothing beside texts and calls', () => {
+test('replays nothing to another model, and stores nothing in addition to texts and calls', () => {
   const output = [reasoningItem, message('m1', 'Hm.'), call('f1', 'f', '{}')];
   const plain = [
     { type: 'message', role: 'assistant', content: 'Hm.' },
@@ -179,24 +179,21 @@ test.each<[string, JsonObject, object]>([
   ['a rate limit', { code: 'rate_limit_exceeded' }, { kind: 'retry', type: 'rate_limit' }],
   ['an invalid prompt', { code: 'invalid_prompt', message: 'no' }, { kind: 'request' }],
   ['a bad image', { code: 'image_too_large' }, { kind: 'request', type: 'image_too_large' }],
-])(
-  'takes a failed response, %s, for what it is, also in a stream',
-  async (_name, error, details) => {
-    const failed = { object: 'response', status: 'failed', error, output: [] };
-    expect(thrownBy(() => parseResponse(failed, source())).details).toMatchObject(details);
-    const stub = await stubWith(reply.completion(failed), reply.completion(failed));
-    for (const stream of [false, true]) {
-      // Sequential, since the script is a queue.
-      // oxlint-disable-next-line no-await-in-loop
-      const failure = await failureOf(
-        modelOf(stub, { api: 'responses', stream }).call(request(), {
-          signal: new AbortController().signal,
-        }),
-      );
-      expect(failure.details).toMatchObject(details);
-    }
-  },
-);
+])('reports a failed response, %s, as such, also in a stream', async (_name, error, details) => {
+  const failed = { object: 'response', status: 'failed', error, output: [] };
+  expect(thrownBy(() => parseResponse(failed, source())).details).toMatchObject(details);
+  const stub = await stubWith(reply.completion(failed), reply.completion(failed));
+  for (const stream of [false, true]) {
+    // Sequential, since the script is a queue.
+    // oxlint-disable-next-line no-await-in-loop
+    const failure = await failureOf(
+      modelOf(stub, { api: 'responses', stream }).call(request(), {
+        signal: new AbortController().signal,
+      }),
+    );
+    expect(failure.details).toMatchObject(details);
+  }
+});
 
 test('treats a policy stop as an outcome', () => {
   const failed = { status: 'failed', error: { code: 'bio_policy' }, output: [] };

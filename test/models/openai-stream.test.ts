@@ -146,7 +146,7 @@ test('separates two calls of one tool, with and without arguments', () => {
 });
 
 test.each([[''], ['null'], [null], [undefined]])(
-  'takes %j for the reason of an answer that goes on',
+  'treats %j as the reason of an answer that continues',
   (reason) => {
     const assembly = assembleCompletion();
     assembly.add({ choices: [{ delta: { content: 'a' }, finish_reason: reason }] });

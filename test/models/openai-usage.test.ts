@@ -42,9 +42,9 @@ test('adds what only the total includes, as by Gemini', () => {
 });
 
 test.each([
-  ['cached tokens counted apart', { total: 190, cached: 40 }],
+  ['cached tokens counted separately', { total: 190, cached: 40 }],
   ['a total that is too small', { total: 3 }],
-  ['a total that is no number', { total: 'many' }],
+  ['a total that is not a number', { total: 'many' }],
   ['no total', {}],
   ['more reasoning than the total has room for', { total: 160, reasoning: 30 }],
 ])('adds nothing for %s', (_name, counts) => {
@@ -63,7 +63,7 @@ test('never reports more reasoning than output', () => {
   expect(usage({ completion: 5, reasoning: 30 })?.reasoningTokens).toBe(5);
 });
 
-test('costs reasoning once, as output, and cached input at its own price', () => {
+test('counts reasoning once, as output, and cached input at its own price', () => {
   const price = { input: 1, cachedInput: 0.1, output: 10 };
   const used = usage({ total: 150, cached: 40, reasoning: 30 });
   expect(used && costOf(used, price)).toBeCloseTo((60 + 4 + 500) / 1e6, 12);

@@ -10,7 +10,7 @@ test.each<[string, Record<string, string>, number | undefined]>([
   ['seconds', { 'retry-after': '3' }, 3000],
   ['parts of a second', { 'retry-after': ' 0.5 ' }, 500],
   ['zero', { 'retry-after': '0' }, 0],
-  ['broken milliseconds beside seconds', { 'retry-after-ms': 'soon', 'retry-after': '2' }, 2000],
+  ['invalid milliseconds next to seconds', { 'retry-after-ms': 'soon', 'retry-after': '2' }, 2000],
   ['a date', { 'retry-after': 'Fri, 20 Nov 2026 10:00:30 GMT' }, 30_000],
   ['an ISO date', { 'retry-after': '2026-11-20T10:01:00Z' }, 60_000],
   [

@@ -14,10 +14,10 @@ function refusing(
 
 function ask(
   stub: Stub,
-  asked: ModelRequest,
+  modelRequest: ModelRequest,
   options: OpenAiModelOptions = {},
 ): Promise<ModelReply> {
-  return modelOf(stub, options).call(asked, { signal: new AbortController().signal });
+  return modelOf(stub, options).call(modelRequest, { signal: new AbortController().signal });
 }
 
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };
@@ -34,15 +34,21 @@ test('repeats the call without the refused parameter, and reports it', async () 
 
 test('leaves out what was refused before, and does not report it again', async () => {
   const stub = await stubWith(reply.text('hi'));
-  const asked = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
-  expect(await ask(stub, asked)).not.toHaveProperty('dropped');
+  const modelRequest = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
+  expect(await ask(stub, modelRequest)).not.toHaveProperty('dropped');
   expect(stub.requests[0]?.body).not.toHaveProperty('temperature');
 });
 
 test('drops one parameter after the other, each once', async () => {
   const stub = await stubWith(refusing('temperature'), refusing('seed'), reply.text('hi'));
-  const asked = request({ settings: { temperature: 0, seed: 1 }, without: ['settings.stop'] });
-  expect((await ask(stub, asked)).dropped).toEqual(['settings.temperature', 'settings.seed']);
+  const modelRequest = request({
+    settings: { temperature: 0, seed: 1 },
+    without: ['settings.stop'],
+  });
+  expect((await ask(stub, modelRequest)).dropped).toEqual([
+    'settings.temperature',
+    'settings.seed',
+  ]);
   expect(stub.requestCount).toBe(3);
 });
 
@@ -67,7 +73,7 @@ test('throws the later error if the repeated call fails otherwise', async () => 
   expect(error.details).toMatchObject({ kind: 'retry', type: 'http_503' });
 });
 
-test('asks for the answer in one piece where no stream is to be had', async () => {
+test('requests the answer in one piece if streaming is refused', async () => {
   const stub = await stubWith(
     refusing('stream', 'Your organization must be verified to stream this model.'),
     reply.text('hi'),
@@ -78,7 +84,7 @@ test('asks for the answer in one piece where no stream is to be had', async () =
   expect(stub.requests[1]?.body).not.toHaveProperty('stream_options');
 });
 
-test('streams without usage where usage is refused', async () => {
+test('streams without usage if usage is refused', async () => {
   const stub = await stubWith(refusing('stream_options'), reply.text('hi'));
   expect((await ask(stub, request(), { stream: true })).dropped).toEqual(['stream_options']);
   expect(stub.requests[1]?.body).toMatchObject({ stream: true });
@@ -91,7 +97,7 @@ test('keeps the output limit under its other name', async () => {
   expect(stub.requests[1]?.body).toMatchObject({ max_tokens: 9 });
 });
 
-test('puts the instructions before the first message where there is no system role', async () => {
+test('puts the instructions before the first message if there is no system role', async () => {
   const stub = await stubWith(
     reply.error(400, { message: 'System role not supported' }),
     reply.text('hi'),
@@ -100,7 +106,7 @@ test('puts the instructions before the first message where there is no system ro
   expect(stub.requests[1]?.messages).toEqual([{ role: 'user', content: 'Be brief.\n\nhello' }]);
 });
 
-test('tells of the schema in words as soon as the server takes none', async () => {
+test('describes the schema in words as soon as the server refuses schemas', async () => {
   const stub = await stubWith(
     reply.error(400, { message: 'This response_format type is unavailable now' }),
     refusing('response_format'),
@@ -124,7 +130,7 @@ test('tells of the schema in words as soon as the server takes none', async () =
 test.each([
   ['required', { tool_choice: 'auto' }],
   ['auto', {}],
-] as const)('goes on with tools where the choice "%s" is refused', async (toolChoice, sent) => {
+] as const)('continues with tools if the choice "%s" is refused', async (toolChoice, sent) => {
   const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
   const answer = await ask(stub, request({ tools: [tool], toolChoice }));
   expect(answer.dropped).toEqual([`tool_choice:${toolChoice}`]);
@@ -140,7 +146,7 @@ test('hides the tools if the server refuses `tool_choice: none`', async () => {
   expect(stub.requests[1]?.body).not.toHaveProperty('tools');
 });
 
-test('answers without logprobs where the server tells none', async () => {
+test('answers without logprobs if the server refuses them', async () => {
   const denied = { message: 'You are not allowed to request logprobs from this model' };
   const stub = await stubWith(reply.error(403, denied), reply.text('A'));
   const answer = await ask(stub, request({ logprobs: { top: 5 } }));

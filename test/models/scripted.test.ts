@@ -3,7 +3,7 @@ import { ModelError } from '../../src/models/model-error.js';
 import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { callOnce, failureOf, request } from './support.js';
 
-test('answers in order, by values, functions and errors', async () => {
+test('answers in order, with values, functions, and errors', async () => {
   const broken = new ModelError('down', { kind: 'retry', type: 'http_503' });
   const model = scriptedModel([
     replyCall('read_file', { path: 'a' }),

@@ -13,7 +13,9 @@ import { failureOf, request, stubWith } from './support.js';
 const KEY = 'canary-4f9a1c77-key';
 const PROMPT = 'canary-prompt-83b1';
 
-/** Everything that could leave the activity: message, stack, fields, and the failure for Temporal. */
+/**
+ * Everything that could leave the activity: message, stack, fields, and the failure for Temporal.
+ */
 function allOf(error: ModelError): string {
   const decision = decideFailure(error, { attempt: 1, elapsedMs: 0, random: () => 0 });
   const report = attemptReport(error, decision, { attempt: 1, at: 0 });
@@ -60,8 +62,10 @@ test.each(Object.entries(ROWS))(
   async (_name, { step, options }) => {
     const stub = await stubWith(step);
     const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl, ...options });
-    const asked = request({ messages: [{ role: 'user', text: PROMPT }] });
-    const error = await failureOf(model.call(asked, { signal: new AbortController().signal }));
+    const modelRequest = request({ messages: [{ role: 'user', text: PROMPT }] });
+    const error = await failureOf(
+      model.call(modelRequest, { signal: new AbortController().signal }),
+    );
     const text = allOf(error);
     expect(stub.requests[0]?.headers.authorization).toContain(KEY);
     expect(stub.requests[0]?.text).toContain(PROMPT);
@@ -72,7 +76,7 @@ test.each(Object.entries(ROWS))(
   },
 );
 
-test('a key is hidden even where the text is cut within it', async () => {
+test('a key is hidden even if the text is truncated within it', async () => {
   const stub = await stubWith(reply.error(400, { message: `${'x'.repeat(290)} ${KEY}` }));
   const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl });
   const error = await failureOf(model.call(request(), { signal: new AbortController().signal }));

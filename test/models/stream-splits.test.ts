@@ -20,7 +20,7 @@ const APIS = [
 ] as const;
 type Api = (typeof APIS)[number][1];
 
-/** Anthropic's API demands both. */
+/** Anthropic's API requires both. */
 const HEADERS = { 'x-api-key': 'canary-key-1234', 'anthropic-version': '2026-10-21' };
 
 const client = createClient('http://provider/v1', {
@@ -29,7 +29,7 @@ const client = createClient('http://provider/v1', {
   timeoutMs: 10_000,
 });
 
-/** What stands in a stream where the answer is complete. */
+/** What a stream contains at the point where the answer is complete. */
 const ENDS = new Map<Api, string>([
   [chatApi, '"finish_reason":"tool_calls"'],
   [responsesApi, 'event: response.completed'],
@@ -84,7 +84,7 @@ for (const [name, api, body] of APIS) {
     const bytes = await bytesOf(api, body, { lineEnd: '\r\n', comments: true });
     const whole = await read(api, [plain]);
     expect(whole.answer).toMatchObject({ text: 'Grüße 🙂', calls: CALLED, finish: 'calls' });
-    // The events are alike, so each kind of place is among these; below, every byte is alone.
+    // The events are alike, so each kind of place is among these; below, every byte is sent alone.
     for (let at = 1; at < bytes.length; at += 7) {
       // Thousands at once would only fill the memory.
       // oxlint-disable-next-line no-await-in-loop
@@ -107,7 +107,7 @@ for (const [name, api, body] of APIS) {
     expect(new Set(outcomes)).toEqual(new Set(['stream_cut']));
   });
 
-  test(`10 MB of small deltas of ${name} arrive whole`, async () => {
+  test(`10 MB of small deltas of ${name} arrive complete`, async () => {
     const size = 10 * 1024 * 1024;
     const text = 'äbcd '.repeat(60_000);
     const stub = await stubWith(reply.text(text, { sse: { charactersPerEvent: 3 } }));

@@ -20,7 +20,7 @@ export function request(rest: Partial<ModelRequest> = {}): ModelRequest {
 }
 
 /** Creates an assistant message with calls. */
-export function asked(
+export function assistantCalls(
   ...calls: readonly { id: string; name: string; arguments: string }[]
 ): PromptMessage {
   return { role: 'assistant', text: '', calls: calls.map((call) => ({ ...call, digest: '' })) };

@@ -14,12 +14,12 @@ describe('findWindow', () => {
     expect(findWindow('claude-haiku-4-5-20251001')).toBe(200_000);
   });
 
-  test('counts only what a prompt may have, where a part is kept for the answer', () => {
+  test('counts only what a prompt may have, if a part is reserved for the answer', () => {
     expect(findWindow('gpt-5')).toBe(400_000 - 128_000);
     expect(findWindow('gpt-5.4')).toBe(1_050_000 - 128_000);
   });
 
-  test('knows no window where it knows none', () => {
+  test('returns no window if it is unknown', () => {
     for (const model of ['llama3.2', 'gpt-4.1-mini-ft', 'gpt-5-2025-08', '', 'constructor']) {
       expect(findWindow(model)).toBeNull();
     }
@@ -33,7 +33,7 @@ describe('the window of a resolved model', () => {
     return createModelCatalog(entries, key).resolve(name).window;
   }
 
-  test('is that of the name at the provider', () => {
+  test("is that of the provider's name for the model", () => {
     expect(resolved({}, 'gpt-4o-mini')).toBe(128_000);
     expect(resolved({ cheap: { model: 'gpt-4o-mini' } }, 'cheap')).toBe(128_000);
     expect(resolved({ local: { baseUrl: 'http://127.0.0.1:1/v1' } }, 'local')).toBeNull();
@@ -44,13 +44,13 @@ describe('the window of a resolved model', () => {
     expect(window).toBe(128_000);
   });
 
-  test('is what the config says before all else', () => {
+  test('comes first of all from the config', () => {
     expect(resolved({ 'gpt-4o': { window: 9_000 } }, 'gpt-4o')).toBe(9_000);
     const local = { baseUrl: 'http://127.0.0.1:1/v1', window: 32_768 };
     expect(resolved({ local }, 'local')).toBe(32_768);
   });
 
-  test('is unknown for code that plays a model, unless it is given', () => {
+  test('is unknown for code that acts as a model, unless it is set', () => {
     const script = (): ReturnType<typeof scriptedModel> => scriptedModel([replyText('hi')]);
     expect(resolved({}, 'demo')).toBeNull();
     expect(resolved({ 'gpt-4o': script() }, 'gpt-4o')).toBeNull();
@@ -68,7 +68,7 @@ describe('the window of a resolved model', () => {
   );
 });
 
-test('a run pins the window of its model, and none where none is known', async () => {
+test('a run pins the window of its model, and none if it is unknown', async () => {
   const models = createModelCatalog(
     { small: { baseUrl: 'http://127.0.0.1:1/v1', window: 9_000 } },
     {},

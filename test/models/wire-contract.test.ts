@@ -38,8 +38,8 @@ function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: '
   };
   if (finish === 'refused') return reply.refusal(text, options);
   if (calls.length === 0) return reply.text(text, options);
-  const asked = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
-  return reply.calls(asked, { ...options, ...(text !== '' && { text }) });
+  const modelRequest = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
+  return reply.calls(modelRequest, { ...options, ...(text !== '' && { text }) });
 }
 
 function stepOf(scene: Scene): Step {
@@ -96,7 +96,7 @@ const anthropic = (watched: boolean): AdapterUnderTest<OpenAiWire> => ({
   model: ({ baseUrl }, limits) => anthropicModel({ apiKey: 'canary-key-1234', baseUrl, ...limits }),
 });
 
-/** The filter and the quota have words of their own there. */
+/** There, the filter and the quota have different words. */
 async function openAnthropicWire(): Promise<OpenAiWire> {
   const wire = await openWire();
   return Object.defineProperties(

@@ -19,7 +19,7 @@ test.each<[string, readonly unknown[]]>([
   ['twenty', many.slice(0, MOST_CLASSES)],
   ['labels of several words', ['a refund', 'a return', 'c++', 'c']],
   ['names that objects have', ['constructor', '__proto__']],
-])('takes %s', (_name, classes) => {
+])('accepts %s', (_name, classes) => {
   expect(findClassesProblem(classes as string[])).toBeNull();
 });
 
@@ -51,7 +51,7 @@ test('assigns a letter to each class, unless the classes are single characters',
   expect(new Set(getClassKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
 });
 
-test('asks for a letter, and lists the class of each letter', () => {
+test('requests a letter, and lists the class of each letter', () => {
   expect(classifyInstruction(['spam', 'a letter'])).toBe(
     'Decide which one of these classes fits:\nA = spam\nB = a letter\n' +
       'Reply with its letter, a single character, and nothing else.\n' +
@@ -65,7 +65,7 @@ test('asks for a letter, and lists the class of each letter', () => {
   expect(classifyReminder(['spam', 'ham'])).toContain('one of these characters only: A, B');
 });
 
-test('asks for enough alternatives for all spellings, and at most 20', () => {
+test('requests enough alternatives for all spellings, and at most 20', () => {
   expect(countAlternatives(['yes', 'no'])).toBe(5);
   expect(countAlternatives(many)).toBe(20);
 });

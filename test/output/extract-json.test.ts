@@ -19,7 +19,7 @@ function isPlain(value: unknown): boolean {
 describe('extractJson', () => {
   it.each([
     ['a bare object', '{"a":1}', { a: 1 }],
-    ['white space around', '\uFEFF \n{"a":1}\n', { a: 1 }],
+    ['surrounding white space', '\uFEFF \n{"a":1}\n', { a: 1 }],
     ['a bare array', '[1,"x"]', [1, 'x']],
     ['a bare text', '"yes"', 'yes'],
     ['null', 'null', null],
@@ -32,13 +32,13 @@ describe('extractJson', () => {
     ['prose around', 'Sure. {"a":1}. Anything else?', { a: 1 }],
     ['prose with braces', 'Of {a, b} I take {"a":1} (see {c}).', { a: 1 }],
     ['prose with half-open intervals', 'In [0, 1) I take {"a":1}', { a: 1 }],
-    ['a citation behind', '{"a":1} as in [1]', { a: 1 }],
-    ['an array where there is no object', 'They are ["x","y"].', ['x', 'y']],
+    ['a citation after it', '{"a":1} as in [1]', { a: 1 }],
+    ['an array without an object', 'They are ["x","y"].', ['x', 'y']],
     ['the last of several', '{"a":1} or rather {"a":2}', { a: 2 }],
     ['the one in the fence', '{"a":1}\n```json\n{"a":2}\n```\nwhere {"a":3} is wrong', { a: 2 }],
     ['the last fence', '```\n{"a":1}\n```\n```\n{"a":2}\n```', { a: 2 }],
     ['an object before an array', '```js\n[1,2]\n```\n{"a":1}', { a: 1 }],
-    ['a draft that is no JSON before', 'As {"a": <number>}: {"a":1}', { a: 1 }],
+    ['an invalid draft before it', 'As {"a": <number>}: {"a":1}', { a: 1 }],
     ['braces and quotes in texts', 'x {"a":"}] \\" {[ ```"} y', { a: '}] " {[ ```' }],
     ['an unpaired quote before', 'The 5" disk: {"a":"x}"}', { a: 'x}' }],
   ])('reads %s', (_label, text, value) => {
@@ -46,15 +46,15 @@ describe('extractJson', () => {
   });
 
   it.each([
-    ['a cut answer behind an example', '{"a":1} becomes {"a":2,"b'],
-    ['a faulty answer behind an example', '```\n{"a":1}\n```\n{"a":2,}'],
-    ['the parts of a cut list', '[{"a":1},{"a":2},{"a"'],
-    ['the parts of a cut object', '{"list":[{"a":1},{"a":2}],'],
-    ['the parts of a faulty object', '{"a":{"b":1},oops}'],
-    ['the parts of what is no JSON', '{items: [{"a":1}]} {\'list\': {"a":1}}'],
-    ['the parts of a cut one of that kind', '{items: {"a":1},'],
+    ['a truncated answer after an example', '{"a":1} becomes {"a":2,"b'],
+    ['an invalid answer after an example', '```\n{"a":1}\n```\n{"a":2,}'],
+    ['the parts of a truncated list', '[{"a":1},{"a":2},{"a"'],
+    ['the parts of a truncated object', '{"list":[{"a":1},{"a":2}],'],
+    ['the parts of an invalid object', '{"a":{"b":1},oops}'],
+    ['the parts of a text that is not JSON', '{items: [{"a":1}]} {\'list\': {"a":1}}'],
+    ['the parts of a truncated text that is not JSON', '{items: {"a":1},'],
     ['what a bare quote cuts off', '{"a":"he said "}" and","b":{"c":1}}'],
-    ['an array before a cut array', '["a"] and ["b","c'],
+    ['an array before a truncated array', '["a"] and ["b","c'],
   ])('rejects %s', (_label, text) => {
     expect(problemOf(text)).toMatch(/^The answer is not JSON: .* Send one complete JSON value/);
   });
@@ -77,7 +77,7 @@ describe('extractJson', () => {
     ['{"constructor":{"prototype":1}}', 'the key "constructor.prototype" is refused'],
     ['1e999', 'a number is too large'],
     [`${'['.repeat(65)}${']'.repeat(65)}`, 'a value is nested deeper than 64 levels'],
-  ])('describes the fault in %j, its position, and what would be right', (text, expected) => {
+  ])('describes the fault in %j, its position, and the fix', (text, expected) => {
     expect(problemOf(text)).toContain(expected);
     expect(problemOf(text)).toContain('Send one complete JSON value and nothing else.');
   });
@@ -128,7 +128,7 @@ describe('extractJson', () => {
     );
   });
 
-  it('rejects an object that is cut anywhere', () => {
+  it('rejects an object that is truncated anywhere', () => {
     fc.assert(
       fc.property(prose, object, fc.nat(), (before, value, seed) => {
         const json = JSON.stringify(value);

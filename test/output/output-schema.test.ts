@@ -174,14 +174,18 @@ describe('toStrictSchema', () => {
   });
 
   it.each([
-    ['free keys', z.object({ r: z.record(z.string(), z.int()) }), 'r: keys that are not named'],
+    [
+      'arbitrary keys',
+      z.object({ r: z.record(z.string(), z.int()) }),
+      'r: keys that are not named',
+    ],
     ['a loose object', z.object({ o: z.looseObject({}) }), 'o: keys that are not named'],
     ['a tuple', z.object({ t: z.array(z.tuple([z.string()])) }), 't[]: a tuple'],
     ['anything', z.object({ u: z.object({ x: z.unknown() }) }), 'u.x: a value of any kind'],
     ['an array of anything', z.array(z.any()), 'value[]: a value of any kind'],
     ['never', z.object({ n: z.never() }), 'n: nothing is allowed'],
     ['the root', z.record(z.string(), z.int()), 'the whole answer: keys that are not named'],
-  ])('says why there is no strict form, with the path: %s', (_label, type, problem) => {
+  ])('explains why there is no strict form, with the path: %s', (_label, type, problem) => {
     expect(problemsOf(type)).toEqual([expect.stringContaining(problem)]);
   });
 

@@ -39,7 +39,7 @@ describe('parseAnswer', () => {
     });
   });
 
-  it('gives a parser the verbatim text and the context of the run', async () => {
+  it('passes a parser the verbatim text and the context of the run', async () => {
     const parser = reader(async (text, { context }) => ({ text, context }));
     expect(await parseAnswer(parser, ' x\n', { context: { tenant: 7 } })).toEqual({
       ok: true,
@@ -123,7 +123,7 @@ describe('parseAnswer', () => {
     expect(parsed.ok ? 0 : Buffer.byteLength(parsed.problem)).toBeLessThanOrEqual(4_096);
   });
 
-  it('reads any valid value in prose, and no cut one', async () => {
+  it('reads any valid value in prose, and no truncated one', async () => {
     await fc.assert(
       fc.asyncProperty(schemaAndValue, fc.nat(), async ({ type, value }, seed) => {
         const parser = { type: 'zod', schema: type } as const;
@@ -139,7 +139,7 @@ describe('parseAnswer', () => {
 });
 
 describe('repairText', () => {
-  it('names the problem and asks for the whole answer again', () => {
+  it('names the problem and requests the whole answer again', () => {
     expect(repairText('- a: missing', { attempt: 1, attempts: 10 })).toBe(
       'Your answer was not accepted (attempt 1 of 10).\n\n- a: missing\n\n' +
         'Send the whole answer again, corrected, and nothing else.',
@@ -147,7 +147,7 @@ describe('repairText', () => {
     expect(repairText('x', { attempt: 9, attempts: 10 })).toContain('This is the last attempt.');
   });
 
-  it('keeps up to 4 KiB of a problem in whole characters, and says how much was cut', () => {
+  it('keeps up to 4 KiB of a problem in whole characters, and states how much was cut', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }),

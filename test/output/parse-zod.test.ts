@@ -57,7 +57,7 @@ describe('parseWithZod', () => {
     expect(await problemOf(invoice, [1])).toContain('- the whole answer: expected object, got [1]');
   });
 
-  it('runs refinements, also those of the whole answer', async () => {
+  it('runs refinements, including those of the whole answer', async () => {
     const schema = z
       .object({ from: z.int(), to: z.int().refine(async (to) => to < 9, 'must be below 9') })
       .refine(({ from, to }) => from < to, { message: 'must be above from', path: ['to'] });
@@ -144,7 +144,7 @@ describe('parseWithZod', () => {
     expect(await problemOf(schema, { text, times: 4 })).toContain('- times: expected number to be');
   });
 
-  it('stays short for any value', async () => {
+  it('keeps the problem short for any value', async () => {
     const many = Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`key${n}`, z.string()]));
     const message = await problemOf(z.object(many), {});
     expect(message.split('\n')).toHaveLength(12);
@@ -153,7 +153,7 @@ describe('parseWithZod', () => {
     expect(Buffer.byteLength(await problemOf(long, { a: 'x'.repeat(1e5) }))).toBeLessThan(1_000);
   });
 
-  it('accepts each valid value, as it is and in the strict form', async () => {
+  it('accepts each valid value, unchanged and in the strict form', async () => {
     await fc.assert(
       fc.asyncProperty(schemaAndValue, async ({ type, value, strict }) => {
         const output = type.parse(value);

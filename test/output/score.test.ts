@@ -5,7 +5,7 @@ import { BINARY_CLASSES } from '../../src/output/classes/classes.js';
 import { scoreClasses } from '../../src/output/classes/score.js';
 import type { TokenLogprob } from '../../src/models/model.js';
 
-/** A token with its alternatives, as probabilities; the token is the first of them. */
+/** A token with its alternatives, as probabilities; the token itself is the first. */
 function token(alternatives: Record<string, number>): TokenLogprob {
   const top = Object.entries(alternatives).map(([text, probability]) => ({
     token: text,
@@ -88,7 +88,7 @@ test('never returns a negative `outside` after rounding', () => {
   expect(scored(['x1', 'x2'], token({ A: 0.6, B: 0.4001 })).outside).toBe(0);
 });
 
-describe('labels that share a beginning', () => {
+describe('labels that share a prefix', () => {
   test('do not count if a token may be the beginning of another', () => {
     const result = scored(['spam', 'spam-like'], token({ B: 0.4, spam: 0.5, A: 0.1 }));
     expect(probabilities(result)).toEqual([0.2, 0.8]);

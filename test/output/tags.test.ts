@@ -108,7 +108,7 @@ describe('parseTags', () => {
     });
   });
 
-  it('names all faults at once, and returns what could be read', () => {
+  it('names all faults at once, and returns what is readable', () => {
     const parsed = parseTags(form, '<plan>go</plan><DONE/>\n```c\nx\n```\n```\ny\n```');
     expect(parsed).toMatchObject({
       ok: false,
@@ -128,13 +128,13 @@ describe('parseTags', () => {
     ['an empty one', '<plan></plan><plan/>', ['', '']],
     ['tags of other names inside', '<plan><b>x</b> <c></plan>', ['<b>x</b> <c>']],
     ['the same tag inside', '<plan>a<plan>b</plan>c<plan/></plan>', ['a<plan>b</plan>c<plan/>']],
-    ['a closing tag too many', 'x</plan><plan>a</plan></plan>', ['a']],
+    ['an extra closing tag', 'x</plan><plan>a</plan></plan>', ['a']],
     ['a tag that prose mentions', 'In <plan> I say: <plan>a</plan>', ['a']],
-    ['spaces inside of the tags', '<plan >a</plan\n>', ['a']],
+    ['spaces inside the tags', '<plan >a</plan\n>', ['a']],
     ['longer names', '<planner>a</planner><plan-b>c</plan-b><plan>d</plan>', ['d']],
     ['other capitals', '<PLAN>a</PLAN><plan>b</plan>', ['b']],
-    ['no tag with a value that holds one', '<plan a="<b>">x</plan><plan>y</plan>', ['y']],
-    ['what is no tag', '1 < plan, <plan <plan>a</plan>', ['a']],
+    ['no tag whose attribute contains one', '<plan a="<b>">x</plan><plan>y</plan>', ['y']],
+    ['text that is not a tag', '1 < plan, <plan <plan>a</plan>', ['a']],
   ])('reads %s', (_label, text, expected) => {
     expect(planTexts(text)).toEqual(expected);
   });
@@ -155,7 +155,7 @@ describe('parseTags', () => {
 
   it.each([
     ['the exact word', '```jsonc\na\n```\n```json\nb\n```\n```json5\nc\n```', ['b']],
-    ['more behind the word', '```json title="x"\na\n```', ['a']],
+    ['attributes after the word', '```json title="x"\na\n```', ['a']],
     ['tildes', '~~~ json\na\n~~~', ['a']],
     ['several', '```json\na\n```\n\n```json\nb\n```', ['a', 'b']],
     ['an empty one', '```json\n```', ['']],

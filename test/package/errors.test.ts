@@ -12,7 +12,7 @@ let copy = '';
 
 beforeAll(async () => {
   const built = await builtTree();
-  // Beside the built tree, so that the dependencies are found from there.
+  // Next to the built tree, so that it finds the dependencies.
   copy = join(dirname(built), `copy-${process.pid}`);
   await mkdir(copy, { recursive: true });
   await cp(join(built, 'package.json'), join(copy, 'package.json'));
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 const details = { kind: 'quota', type: 'rate_limit' } as const;
-/** Each class with an error of it, made by either copy. */
+/** Each class with one of its errors, created by either copy. */
 const makers: Readonly<Record<string, (root: Root) => Error>> = {
   ArchiveError: (root) => new root.ArchiveError('unreadable', 'x'),
   BlobError: (root) => new root.BlobError('missing', 'x'),
@@ -58,7 +58,7 @@ const classes = new Map(
 );
 
 describe('errors', () => {
-  test('are all exported by the root, each with a code of its own', async () => {
+  test('are all exported by the root, each with its own code', async () => {
     expect([...classes.keys()].toSorted()).toEqual(
       [...Object.keys(makers), 'PerdureError'].toSorted(),
     );

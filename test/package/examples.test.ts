@@ -8,7 +8,7 @@ import { builtTree } from '../support/built-program.js';
 import { exportedValues, membersOf } from '../support/declarations.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-// Below the repository, so that imports and `paths` are those of its own files.
+// Inside the repository, so that imports and `paths` resolve as in its own files.
 const folder = join(root, 'node_modules', '.cache', `perdure-examples-${process.pid}`);
 const ENTRIES = ['index', 'tools', 'output', 'workflow', 'testing'];
 
@@ -33,7 +33,7 @@ function snippetsOf(markdown: string): readonly string[] {
 
 test('every example in a doc comment or a document is a complete program that compiles', async () => {
   await mkdir(folder, { recursive: true });
-  // README's agent imports the shop of the order desk.
+  // The agent in README imports the shop of the order desk.
   await copyFile(join(root, 'examples', 'order-desk', 'shop.ts'), join(folder, 'shop.ts'));
   const pages = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md'));
   expect(pages).toContain('graphs.md');

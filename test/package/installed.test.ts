@@ -21,13 +21,13 @@ afterAll(async () => {
   if (project !== null) await rm(project.folder, { recursive: true, force: true });
 });
 
-/** The project, unless no registry could be asked for its dependencies. */
+/** The project, unless no registry was reachable for its dependencies. */
 function installed(context: TestContext): FreshProject {
   return project ?? context.skip(missing);
 }
 
 describe('the installed package', () => {
-  test('adds agents to a worker of a fresh project: types, workflows, a run and its replay', async (context) => {
+  test('adds agents to a worker of a fresh project: types, workflows, a run, and its replay', async (context) => {
     const { compile, run, folder } = installed(context);
     const queue = `own-${randomUUID()}`;
     expect(await compile()).toEqual([]);
@@ -47,7 +47,7 @@ describe('the installed package', () => {
     expect(await run('perdure', 'replay', 'run.json')).toMatch(/^ok +run\.json · \d+ events\n$/);
   });
 
-  test('makes a bundle of its own where the SDK is not the one of the prebuilt bundle', async (context) => {
+  test('builds its own bundle if the SDK is not that of the prebuilt bundle', async (context) => {
     const { run, folder } = installed(context);
     const record = join(folder, 'node_modules/perdure/dist/workflow-bundle.json');
     const sdk = await readFile(record, 'utf8');
@@ -82,7 +82,7 @@ describe('the installed package', () => {
     }
   });
 
-  test('brings each entry point, and a configuration may import them all', async (context) => {
+  test('provides each entry point, and a configuration may import them all', async (context) => {
     const { run, folder } = installed(context);
     const manifest = JSON.parse(
       await readFile(join(folder, 'node_modules/perdure/package.json'), 'utf8'),

@@ -143,7 +143,7 @@ describe('renderTemplate', () => {
     );
   });
 
-  it('either refuses a text or keeps all of it except placeholders and escapes', () => {
+  it('either refuses a text or preserves all of it except placeholders and escapes', () => {
     const pieces = fc.array(fc.constantFrom('{', '{{', '}', '}}', 'a', ' ', 'é'));
     fc.assert(
       fc.property(pieces, (parts) => {

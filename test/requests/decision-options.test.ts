@@ -13,7 +13,7 @@ import { approval, DIGEST } from './samples.js';
 describe('the digest that a person has seen', () => {
   const request = approval();
 
-  test.each([12, 13, 40, 64])('is taken with its first %i digits', (digits) => {
+  test.each([12, 13, 40, 64])('is accepted with its first %i digits', (digits) => {
     expect(() => checkDigest(DIGEST.slice(0, digits), request)).not.toThrow();
     expect(() => checkDigest(DIGEST.slice(0, digits).toUpperCase(), request)).not.toThrow();
   });
@@ -25,7 +25,7 @@ describe('the digest that a person has seen', () => {
     },
   );
 
-  test('is refused if it is of another request', () => {
+  test('is refused if it belongs to another request', () => {
     expect(() => checkDigest('ab12cd34ef57', request)).toThrow(
       '--digest: expected ab12cd34ef56, got ab12cd34ef57: request r1 is not what you have seen',
     );
@@ -34,7 +34,7 @@ describe('the digest that a person has seen', () => {
 });
 
 describe('the options of decisions', () => {
-  test('a grant is a scope, with a predicate only for a tool', () => {
+  test('a grant has a scope, and a predicate only for a tool', () => {
     const where = { op: 'under', path: 'euros', value: 50 };
     expect(grantOf({})).toBeNull();
     expect(grantOf({ grant: 'same' })).toEqual({ scope: 'same_call' });
@@ -48,7 +48,7 @@ describe('the options of decisions', () => {
     expect(() => grantOf({ grant: 'tool', where: 7 })).toThrow('--where: expected a predicate');
   });
 
-  test('an answer is words or JSON, and never both', () => {
+  test('an answer is text or JSON, and never both', () => {
     expect(resultOf(['to', 'Rome'], undefined)).toBe('to Rome');
     expect(resultOf([], null)).toBeNull();
     expect(() => resultOf([], undefined)).toThrow('text: expected an answer, got none');
@@ -66,12 +66,12 @@ describe('the options of decisions', () => {
     }
   });
 
-  test('a note is at most 2,000 characters', () => {
+  test('a note has at most 2,000 characters', () => {
     expect(noteOf('n'.repeat(2_000)).note).toHaveLength(2_000);
     expect(() => noteOf('n'.repeat(2_001))).toThrow('--note: expected at most 2000');
   });
 
-  test('who decides is the OS user, marked as unverified, unless --by names somebody', () => {
+  test('the decider is the OS user, marked as unverified, unless --by names a person', () => {
     expect(osUser()).toMatch(/^unverified:os-user:.+/);
     expect(deciderName(undefined)).toBe(osUser());
     expect(deciderName('ann')).toBe('ann');
@@ -82,7 +82,7 @@ describe('the options of decisions', () => {
     const other = approval({ id: 'call_1_1_0', call: 'call_9_9_9' });
     expect(requestNamed([approval(), other], 'r1')?.id).toBe('r1');
     expect(requestNamed([approval()], 'call_1_1_0')?.id).toBe('r1');
-    // An id goes before a call.
+    // An id takes precedence over a call.
     expect(requestNamed([approval(), other], 'call_1_1_0')?.call).toBe('call_9_9_9');
     expect(requestNamed([approval()], 'r2')).toBeUndefined();
   });
@@ -106,7 +106,7 @@ describe('the prompt', () => {
     expect(readChoice(line, request)).toBe(choice);
   });
 
-  test('asks for what a decision needs, and refuses the rest', () => {
+  test('prompts for what a decision needs, and refuses the rest', () => {
     expect(followUp('approve', request)).toBeNull();
     expect(followUp('deny', request)?.read(' no ')).toEqual({ as: 'deny', note: 'no' });
     expect(followUp('deny', request)?.read('')).toEqual({ as: 'deny' });

@@ -47,11 +47,11 @@ describe('the requests in a memo', () => {
     { requests: [{ ...entry, expiresAt: 'never' }] },
     { requests: [], requestsTotal: 'many' },
     { requests: [], requestsTotal: -4 },
-  ])('are none in %j', (memo) => {
+  ])('are empty in %j', (memo) => {
     expect(memoRequests(memo, of)).toEqual({ requests: [], more: 0 });
   });
 
-  test('are read beside rubbish, and without texts that are no texts', () => {
+  test('are read despite malformed entries, and without fields that should be texts and are not', () => {
     const odd = { ...entry, tool: 7, shown: null, fix: undefined, extra: 1 };
     const [request, ...others] = memoRequests({ requests: [null, odd, {}] }, of).requests;
     expect(others).toEqual([]);
@@ -75,7 +75,7 @@ describe('the reason of a refusal', () => {
   };
 
   test.each(['malformed', 'decided', 'expired', 'wrong_digest', 'checking', 'too_large'])(
-    'is %s if the run says so',
+    'is %s if the run reports it',
     (reason) => {
       expect(refusalReason(failed('Refused', reason))).toBe(reason);
     },
@@ -93,7 +93,7 @@ describe('the reason of a refusal', () => {
     expect(refusalReason(error)).toBeNull();
   });
 
-  test('is null for what is not about a request', () => {
+  test('is null for an error that is not about a request', () => {
     expect(new RefusedError('no').reason).toBeNull();
     const cause = new Error('x');
     const error = new RefusedError('no', { reason: 'decided', cause });

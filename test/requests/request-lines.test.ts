@@ -79,7 +79,7 @@ describe('a request for people', () => {
     expect(after.join('\n').replaceAll(/ \\\n +/g, ' ')).toBe(command);
   });
 
-  test('states what it cut from 2 MB of arguments, and how to see the whole', () => {
+  test('states what it omitted from 2 MB of arguments, and how to see everything', () => {
     const text = `${'a'.repeat(1_000_000)}HIDDEN${'b'.repeat(1_000_000)}`;
     const request = approval({ arguments: JSON.stringify({ text, euros: 60 }) });
     const cut = shown(request, 40);
@@ -97,7 +97,7 @@ describe('a request for people', () => {
     expect(unwrapped.includes(JSON.stringify(text))).toBe(true);
   });
 
-  test('states how many arguments it left out', () => {
+  test('states how many arguments it omitted', () => {
     const all = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`a${at}`, at]));
     const text = shown(approval({ arguments: JSON.stringify(all) }));
     expect(text).toContain('  a39: 39');
@@ -135,7 +135,7 @@ describe('a request for people', () => {
     expect(text.match(/^decide with one of:$/gm)).toHaveLength(1);
   });
 
-  test('shows a difference line by line, and binds its acceptance to the new form', () => {
+  test('shows a difference line by line, and binds its acceptance to the new version', () => {
     const definition = 'd'.repeat(64);
     const why = 'the server has changed the tool\n- euros: number\n+ dollars: number';
     const decisions = OFFERED.tool_changed;
@@ -146,7 +146,7 @@ describe('a request for people', () => {
     expect(text).toContain(`--as accept --digest ab12cd34ef56 --definition ${definition}`);
   });
 
-  test('says that arguments cannot be shown', () => {
+  test('states that arguments cannot be shown', () => {
     const unreadable = 'blob 12: not found';
     const lines = requestLines(view(approval(), { unreadable }), {
       width: 80,
@@ -156,7 +156,7 @@ describe('a request for people', () => {
     expect(lines).toContain('arguments: NOT SHOWN: blob 12: not found');
   });
 
-  test('says when it expires, and that it has expired', () => {
+  test('states when it expires, and that it has expired', () => {
     expect(shown(approval({ expiresAt: NOW + 600_000 }))).toMatch(
       /expires: .*, in 10 min; then it is denied/,
     );

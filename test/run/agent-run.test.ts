@@ -55,7 +55,7 @@ describe('a run', () => {
     expect(history.events?.length).toBeGreaterThan(20);
   });
 
-  test('tells the page of Temporal what it does, when the page asks', async () => {
+  test("reports its current activity to Temporal's page, on request", async () => {
     const model = scriptedModel([replyCall('weather', { city: 'Rome' }), replyText('sunny')]);
     const agent = defineAgent({ name: 'b', instructions: 'hi', model: 'm', tools: [weather] });
     const own = await createRig();

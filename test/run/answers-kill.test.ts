@@ -9,7 +9,7 @@ import { CONTRACT_ANSWERS, contractAnswer } from '../support/contract-agent.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
 
-/** Where the worker is killed: while the nth answer is awaited, or some ms after it went out. */
+/** Where the worker is killed: while the nth answer is pending, or some ms after it was sent. */
 interface KillPoint {
   readonly where: 'in' | 'after';
   readonly nth: number;
@@ -26,26 +26,28 @@ const POINTS: readonly KillPoint[] = [
 ];
 const ATTEMPTS = CONTRACT_ANSWERS.length;
 
-interface Told extends Ended {
-  /** The requests as they came, byte for byte. */
+interface KillReport extends Ended {
+  /** The requests as they arrived, byte for byte. */
   readonly bodies: readonly string[];
 }
 
 let rig: Rig;
 let home: string;
-let undisturbed: Told;
+let baseline: KillReport;
 beforeAll(async () => {
   rig = await createRig();
   home = await mkdtemp(join(tmpdir(), 'perdure-answers-kill-'));
-  undisturbed = await runWithKill(null);
+  baseline = await runWithKill(null);
 });
 afterAll(async () => {
   await rig.close();
   await rm(home, { recursive: true, force: true });
 });
 
-/** One run on a worker of its own, killed at the point, carried on by a second worker. */
-async function runWithKill(point: KillPoint | null): Promise<Told> {
+/**
+ * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
+ */
+async function runWithKill(point: KillPoint | null): Promise<KillReport> {
   const stub = await startStub();
   const queue = `answers-kill-${randomUUID()}`;
   const env = {
@@ -75,7 +77,7 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
   });
   if (point !== null) {
     await reached;
-    // The moment itself is what differs, not a wait for something.
+    // The delay itself varies; it does not wait for anything.
     await pause(point.delayMs);
     await first.kill();
     second = await workerHere(env);
@@ -91,22 +93,22 @@ function modelCalls({ history }: Ended): number {
   ).length;
 }
 
-const said = ({ projection }: Ended): readonly string[] =>
+const textsOf = ({ projection }: Ended): readonly string[] =>
   projection.messages.map((message) => {
     const side = message.role !== 'tool' && message.side === true;
     return `${message.n} ${message.role}${side ? ' aside' : ''}: ${message.text}`;
   });
 
-describe('a worker killed by SIGKILL in a repair', () => {
-  test('is missed by nobody when it is not killed', () => {
-    expect(undisturbed.outcome).toMatchObject({
+describe('a worker killed by SIGKILL during a repair', () => {
+  test('serves as the baseline when it is not killed', () => {
+    expect(baseline.outcome).toMatchObject({
       status: 'completed',
       output: { name: 'Ann', age: 40 },
       steps: 1,
       usage: { inputTokens: 10 * ATTEMPTS, outputTokens: 5 * ATTEMPTS },
     });
-    expect(undisturbed.bodies).toHaveLength(ATTEMPTS);
-    expect(said(undisturbed).filter((line) => line.includes('aside'))).toHaveLength(
+    expect(baseline.bodies).toHaveLength(ATTEMPTS);
+    expect(textsOf(baseline).filter((line) => line.includes('aside'))).toHaveLength(
       2 * (ATTEMPTS - 1),
     );
   });
@@ -115,15 +117,16 @@ describe('a worker killed by SIGKILL in a repair', () => {
     '$where answer $nth, $delayMs ms: no attempt that was paid for is paid again',
     { timeout: 180_000 },
     async (point) => {
-      const told = await runWithKill(point);
-      expect(told.outcome).toEqual(undisturbed.outcome);
-      expect(said(told)).toEqual(said(undisturbed));
-      expect(modelCalls(told)).toBe(ATTEMPTS);
-      // The second worker knows the branch from the workflow alone: its requests are the same bytes.
-      expect([...new Set(told.bodies)]).toEqual(undisturbed.bodies);
-      const repeated = told.bodies.filter((body, index) => told.bodies.indexOf(body) !== index);
-      // Only what was in flight at the kill may come twice; a call held open surely does.
-      const inFlight = undisturbed.bodies[point.nth - 1];
+      const report = await runWithKill(point);
+      expect(report.outcome).toEqual(baseline.outcome);
+      expect(textsOf(report)).toEqual(textsOf(baseline));
+      expect(modelCalls(report)).toBe(ATTEMPTS);
+      // The second worker knows the branch from the workflow alone: its requests have the same
+      // bytes.
+      expect([...new Set(report.bodies)]).toEqual(baseline.bodies);
+      const repeated = report.bodies.filter((body, index) => report.bodies.indexOf(body) !== index);
+      // Only what was in flight at the kill may occur twice; a call that was held open always does.
+      const inFlight = baseline.bodies[point.nth - 1];
       if (point.where === 'in') expect(repeated).toEqual([inFlight]);
       else expect(repeated.length).toBeLessThanOrEqual(1);
     },

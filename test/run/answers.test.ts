@@ -29,7 +29,7 @@ const lookUp = defineTool({
 
 type Options = Omit<Parameters<typeof defineAgent>[0], 'name' | 'model' | 'instructions'>;
 
-/** Runs a new agent over a script. */
+/** Runs a new agent with a script. */
 async function run(
   options: Options & { readonly instructions?: Parameters<typeof defineAgent>[0]['instructions'] },
   script: Parameters<typeof scriptedModel>[0],
@@ -48,7 +48,7 @@ const modelCalls = ({ history }: Ended): number =>
   ).length;
 
 describe('an answer under contract', () => {
-  test('is the output when it keeps to it, fences and prose around it or not', async () => {
+  test('is the output if it is valid, with or without fences and prose around it', async () => {
     const answer = 'Here you are:\n```json\n{"name": "Ann", "age": 40}\n```';
     const { outcome, model } = await run({ output: person }, [replyText(answer)]);
     expect(outcome).toMatchObject({
@@ -60,7 +60,7 @@ describe('an answer under contract', () => {
     expect(model.requests[0]?.responseFormat).toMatchObject({ name: 'answer' });
   });
 
-  test('goes back to the model with what is wrong; the repair is pruned, paid for and no step', async () => {
+  test('goes back to the model with the problem; the repair is pruned, paid for, and not a step', async () => {
     const ended = await run({ output: person }, [
       replyText('{"name": "Ann", "age": "forty"}'),
       replyText('{"name": "Ann", '),
@@ -80,7 +80,7 @@ describe('an answer under contract', () => {
     expect(side).toHaveLength(4);
   });
 
-  test('ends as invalid when the attempts are used up, or as a best effort that says so', async () => {
+  test('ends as invalid after the last attempt, or as a best effort that is marked as such', async () => {
     const wrong = '{"name": "Ann", "age": -1}';
     const failed = await run({ output: person, attempts: 2 }, [replyText(wrong), replyText(wrong)]);
     expect(failed.outcome).toMatchObject({
@@ -97,7 +97,7 @@ describe('an answer under contract', () => {
     expect(best.outcome.issues?.[0]).toContain('age');
   });
 
-  test('is as a best effort the last one that could be read', async () => {
+  test('is, as a best effort, the last one that was readable', async () => {
     const partly = '{"name": "Ann", "age": -1}';
     const bestEffort = { output: person, onInvalid: 'best_effort' } as const;
     const kept = { output: { name: 'Ann', age: -1 }, issues: [expect.stringContaining('age')] };
@@ -117,7 +117,7 @@ describe('an answer under contract', () => {
     expect(none.outcome.issues).toHaveLength(1);
   });
 
-  test('may be repaired by way of a tool, whose result stays in the transcript', async () => {
+  test('may be repaired with a tool call, whose result stays in the transcript', async () => {
     const { outcome, projection } = await run({ output: person, tools: [lookUp] }, [
       replyText('no idea'),
       replyCall('look_up', { what: 'age' }),
@@ -132,7 +132,7 @@ describe('an answer under contract', () => {
     ]);
   });
 
-  test('can be read by a function, which sees the run’s context', async () => {
+  test('can be parsed by a function, which receives the run’s context', async () => {
     const { outcome, model } = await run(
       {
         output: (text: string, { context }: { context: unknown }) => {
@@ -147,7 +147,7 @@ describe('an answer under contract', () => {
     expect(model.requests[1]?.messages.at(-1)?.text).toContain('write key=value');
   });
 
-  test('can be made of tags', async () => {
+  test('can consist of tags', async () => {
     const { outcome, model } = await run(
       { output: tags({ xml: [{ name: 'answer', required: true }], signals: ['DONE'] }) },
       [replyText('<plan>x</plan>'), replyText('<answer lang="en">42</answer> <DONE>')],
@@ -159,7 +159,7 @@ describe('an answer under contract', () => {
     expect(model.requests[1]?.messages.at(-1)?.text).toContain('<answer> is missing');
   });
 
-  test('costs an agent without one nothing: the same events, the same request', async () => {
+  test('costs nothing for an agent without one: the same events, the same request', async () => {
     const plain = await run({}, [replyText('hello')]);
     expect(plain.model.requests[0]).not.toHaveProperty('responseFormat');
     expect(plain.outcome).not.toHaveProperty('issues');
@@ -173,7 +173,7 @@ describe('an answer under contract', () => {
     });
   });
 
-  test('in an open run leaves nothing of a repair to the next turn', async () => {
+  test('in an open run leaves no trace of a repair in the next turn', async () => {
     const model = scriptedModel([
       replyText('x'),
       replyText('{"name": "Ann", "age": 40}'),
@@ -223,7 +223,7 @@ describe('a decision', () => {
     ]);
   });
 
-  test('can be made by a function in place of a model', async () => {
+  test('can be made by a function instead of a model', async () => {
     const { outcome, model } = await run(
       {
         tools: [lookUp],
@@ -240,7 +240,7 @@ describe('a decision', () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  test('by a function that throws, or gives nothing usable, ends the turn with its message', async () => {
+  test('by a function that throws, or returns nothing usable, ends the turn with its message', async () => {
     const thrown = await run(
       {
         decide: () => {
@@ -255,7 +255,7 @@ describe('a decision', () => {
     expect(odd.outcome.error).toContain('{ answer: "text" }');
   });
 
-  test('in plain text is the answer, or a failure that says what to do', async () => {
+  test('in plain text is the answer, or a failure that names the fix', async () => {
     const plain = await run({ tools: [lookUp] }, [replyText('hi')]);
     expect(plain.outcome).toMatchObject({ status: 'completed', answer: 'hi' });
     const strict = await run({ tools: [lookUp], onPlainText: 'fail' }, [replyText('hi')]);
@@ -294,7 +294,7 @@ describe('a classifier', () => {
     },
   ];
 
-  test('tells how probable each class is, and what belonged to none', async () => {
+  test('reports the probability of each class, and the share outside of them', async () => {
     const { outcome, model, projection } = await run({ output: classify(['spam', 'not spam']) }, [
       { ...replyText('A'), logprobs: logprobs('A', { A: 0.6, B: 0.3, Hello: 0.1 }) },
     ]);
@@ -311,7 +311,7 @@ describe('a classifier', () => {
     ]);
   });
 
-  test('asks again when the reply is none of the classes, and prunes that', async () => {
+  test('retries if the reply is none of the classes, and prunes that reply', async () => {
     const { outcome, projection } = await run({ output: binaryClassify() }, [
       { ...replyText('Well'), logprobs: logprobs('Well', { Well: 0.9 }) },
       { ...replyText('B'), logprobs: logprobs('B', { A: 0.25, B: 0.75 }) },
@@ -320,7 +320,7 @@ describe('a classifier', () => {
     expect(projection.state?.transcript.messages).toHaveLength(2);
   });
 
-  test('is refused by a model without probabilities, unless it may ask several times', async () => {
+  test('is refused for a model without probabilities, unless it may sample several times', async () => {
     const refused = await run({ output: classify(['a thing', 'b thing']) }, [replyText('A')]);
     expect(refused.outcome).toMatchObject({ status: 'failed' });
     expect(refused.outcome.error).toContain('samples: 10');

@@ -21,7 +21,7 @@ const usage = {
   prompt_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 },
 };
 
-test('an agent thinks with Claude, and its thoughts return in every later request', async () => {
+test('thinking blocks of Claude are sent back in every later request', async () => {
   const [rig, stub] = [await createRig(), await startStub()];
   try {
     const model = anthropicModel({ apiKey: 'canary-key-1234', baseUrl: stub.baseUrl });

@@ -65,7 +65,10 @@ const charge = defineTool({
 const tools = defaultTools([loadRows, countRows, write, charge]);
 
 type Script = (step: number, request: ModelRequest) => ScriptedReply;
-/** First message of a turn → what its model replies, by the number of replies in the turn before. */
+/**
+ * Maps the first message of a turn to its model's replies, by the number of earlier replies in the
+ * turn.
+ */
 const scripts = new Map<string, Script>();
 const model = {
   async call(request: ModelRequest) {
@@ -128,7 +131,7 @@ function listTexts({ projection }: Pick<Ended, 'projection'>): readonly string[]
   return projection.messages.filter(({ role }) => role === 'tool').map(({ text }) => text);
 }
 
-/** Bytes of the results that the runs of a tool have put into the history. */
+/** Bytes of the results that the runs of a tool added to the history. */
 function recorded({ history }: Ended): readonly number[] {
   return (history.events ?? []).flatMap((event) => {
     const [result] = event.activityTaskCompletedEventAttributes?.result?.payloads ?? [];
@@ -162,7 +165,7 @@ describe('an artifact', () => {
     expect(historyText(ended.history).length).toBeLessThan(200_000);
   });
 
-  test('adds less than 2 kB to a history, however large', async () => {
+  test('adds less than 2 kB to a history, however large it is', async () => {
     const size = async (count: number): Promise<number> => {
       const { history } = await run(
         `load ${count}`,
@@ -182,7 +185,7 @@ describe('an artifact', () => {
     expect(large - without).toBeLessThan(2_000);
   });
 
-  test('that is small is the output as it is, and a text is a text', async () => {
+  test('is the output unchanged if it is small, and a text stays a text', async () => {
     const small = await run(
       'small',
       list(
@@ -201,7 +204,7 @@ describe('an artifact', () => {
     expect(text.outcome).toMatchObject({ answer: 'a poem', output: 'a poem' });
   });
 
-  test('that there is not is an error with the nearest names first, and the run goes on', async () => {
+  test('that does not exist is an error with the nearest names first, and the run continues', async () => {
     const { texts, outcome } = await run(
       'missing',
       list(
@@ -225,7 +228,7 @@ describe('an artifact', () => {
     expect(outcome).toMatchObject({ reason: 'tool', output: rows(1), steps: 5 });
   });
 
-  test('of another value gets a number, also when both calls run at once', async () => {
+  test('with another value gets a number, even if both calls run at once', async () => {
     const { texts, outcome } = await run(
       'twice',
       list(
@@ -247,15 +250,15 @@ describe('an artifact', () => {
     expect(outcome.status).toBe('completed');
   });
 
-  test('costs a run that makes none nothing', async () => {
+  test('costs nothing for a run that makes none', async () => {
     const { history, projection } = await run('plain', list(replyCall('today')));
     expect(historyText(history)).not.toContain('"artifacts":');
     expect(projection.state).not.toHaveProperty('artifacts');
   });
 });
 
-describe('a run that goes on', () => {
-  test('knows its artifacts in later turns, segments, on other workers, after a summary, in forks', async () => {
+describe('a run that continues', () => {
+  test('finds its artifacts in later turns, segments, on other workers, after a summary, and in forks', async () => {
     const segment = { steps: 2, bytes: 1e7 };
     const options = { models: { m: { ...model, window: 2_500 } }, segment };
     await rig.stopWorkers();
@@ -280,9 +283,11 @@ describe('a run that goes on', () => {
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(2);
-    const said = segments.flatMap(({ view }) => view.messages);
-    expect(said.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
-    expect(said.findLast(({ role }) => role === 'tool')?.text).toBe('300 rows, the last 299');
+    const allMessages = segments.flatMap(({ view }) => view.messages);
+    expect(allMessages.some((one) => one.role === 'user' && one.compacts !== undefined)).toBe(true);
+    expect(allMessages.findLast(({ role }) => role === 'tool')?.text).toBe(
+      '300 rows, the last 299',
+    );
     const ends = [fork, before].map(({ id }) => rig.end(rig.client.workflow.getHandle(id)));
     const [forked, early] = (await Promise.all(ends)).map(listTexts);
     expect(forked?.at(-1)).toBe('300 rows, the last 299');
@@ -300,7 +305,7 @@ describe('a tool that ends the turn', () => {
     expect(outcome).toMatchObject({ reason: 'tool', output: { charged: 2 }, steps: 2 });
   });
 
-  test('has to fit the output of its agent, which is then typed', async () => {
+  test('has to match the output of its agent, which is then typed', async () => {
     const { outcome, texts } = await run(
       'total',
       list(
@@ -317,13 +322,13 @@ describe('a tool that ends the turn', () => {
     expect(outcome).toMatchObject({ status: 'completed', reason: 'tool', output: { total: 7 } });
   });
 
-  test('may be named like the answer itself where decisions are JSON', async () => {
+  test('may be named like the answer itself if decisions are JSON', async () => {
     const decide = (decision: object) => list(replyText(JSON.stringify({ decision })));
     const calls = decide({ action: 'answer', arguments: { total: 1 } });
     const { outcome } = await run('decided', calls, { agent: 'chooser' });
     expect(outcome).toMatchObject({ reason: 'tool', output: { total: 1 } });
-    const says = decide({ action: 'answer', answer: 'one' });
-    const plain = await run('decided in words', says, { agent: 'chooser' });
+    const directAnswer = decide({ action: 'answer', answer: 'one' });
+    const plain = await run('decided in words', directAnswer, { agent: 'chooser' });
     expect(plain.outcome).toMatchObject({ reason: 'answer', answer: 'one' });
   });
 });

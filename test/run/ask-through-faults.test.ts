@@ -12,12 +12,12 @@ import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig } from '../support/rig.js';
 import { serverHomes } from '../support/server-homes.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { workerChild } from '../support/worker-child.js';
 
 const { freshHome } = serverHomes();
 
-test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {
+test('a message reaches the other worker if one of two is frozen, and is an error if both are', async () => {
   const [stub, home] = [await startStub(), await mkdtemp(join(tmpdir(), 'perdure-frozen-'))];
   stub.answer(() => reply.text('here'));
   const taskQueue = `frozen-${randomUUID()}`;
@@ -36,11 +36,11 @@ test('a message finds the other worker when one of two is frozen, and its error 
   await client.ask(id, 'first', { start });
   await client.result(id, { turn: 1 });
 
-  // It holds the run in its memory, so the server asks it first.
+  // This worker has the run in its cache, so the server tries it first.
   process.kill(one.pid, 'SIGSTOP');
   const two = await workerChild({ ...env, PERDURE_HOME: home });
   onTestFinished(() => two.kill());
-  const { turn } = await taken(client.ask(id, 'second'));
+  const { turn } = await expectDelivered(client.ask(id, 'second'));
   expect(turn).toBe(2);
   expect(await client.result(id, { turn })).toMatchObject({ answer: 'here' });
 
@@ -62,16 +62,16 @@ test('a message finds the other worker when one of two is frozen, and its error 
 
   await one.kill();
   process.kill(two.pid, 'SIGCONT');
-  expect(await taken(client.ask(id, third))).toMatchObject({ turn: 3 });
+  expect(await expectDelivered(client.ask(id, third))).toMatchObject({ turn: 3 });
   await client.result(id, { turn: 3 });
   await client.close(id);
   await client.result(id);
   const { messages } = await client.transcript(id);
-  const said = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
-  expect(said).toEqual(['first', 'second', 'third']);
+  const texts = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
+  expect(texts).toEqual(['first', 'second', 'third']);
 }, 180_000);
 
-test('a message to a run without a worker survives the death of the server, and is one turn', async () => {
+test('a message to a run without a worker survives a kill of the server, and is one turn', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   const rig = await createRig(before.address);
@@ -91,7 +91,7 @@ test('a message to a run without a worker survives the death of the server, and 
   await ensureServer({ home, adoptDefault: false });
   await rig.worker([clerk()], { models: { m: obedientModel() } });
   expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
-  expect(await taken(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
+  expect(await expectDelivered(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
   await client.close(id);
   const ended = rig.client.workflow.getHandle(id).result();
   expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });

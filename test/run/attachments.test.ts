@@ -17,7 +17,7 @@ const PNG = Buffer.from('89504e470d0a1a0a00000000', 'hex');
 const byUrl = { type: 'image', url: 'https://example.org/a.png' } as const;
 let rig: Rig;
 let client: PerdureClient;
-/** Of each request: its messages, and the bytes behind their references. */
+/** For each request: its messages, and the bytes behind their references. */
 let seen: { readonly messages: readonly PromptMessage[]; readonly files: readonly string[] }[] = [];
 
 beforeAll(async () => {
@@ -42,8 +42,8 @@ afterAll(async () => {
   await rig.close();
 });
 
-describe('what is attached to a message', () => {
-  test('goes to the model with it, in every later request and segment, and into a fork', async () => {
+describe('an attachment of a message', () => {
+  test('is sent to the model with it, in every later request and segment, and in a fork', async () => {
     seen = [];
     const image = await client.attach(PNG, { name: 'a.png' });
     expect(image).toMatchObject({ type: 'image', mediaType: 'image/png', name: 'a.png' });
@@ -56,7 +56,7 @@ describe('what is attached to a message', () => {
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(1);
-    // The reference that anybody can read is worth nothing in another run.
+    // The reference, which is public, is useless in another run.
     const { messages: said } = await client.transcript(id);
     const [{ attachments: bound = [] } = {}] = said.filter((one) => one.role === 'user');
     expect(bound).toMatchObject([{ name: 'a.png' }]);
@@ -88,7 +88,7 @@ describe('what is attached to a message', () => {
     await client.result(again);
     expect(seen[3]?.files).toEqual([PNG.toString('base64')]);
 
-    // Whoever reads the hash in a history, or knows the file, has no image by it.
+    // Knowing the hash from a history, or the file itself, does not give access to an image.
     const other = `attached-${randomUUID()}`;
     await expect(
       client.start('clerk', { message: 'x', id: other, attachments: bound }),
@@ -112,7 +112,7 @@ describe('what is attached to a message', () => {
     ],
     [[byUrl, { type: 'file', mediaType: 'text/csv', blob: { sha256: 'x', bytes: 1 } }], '[1]'],
     [[{ ...byUrl, path: '/etc/passwd' }], 'attachments[0]'],
-  ])('is refused when it is %j', async (attachments, problem) => {
+  ])('is refused if it is %j', async (attachments, problem) => {
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', attachments });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
     expect(outcome.error).toContain(problem);
@@ -120,7 +120,7 @@ describe('what is attached to a message', () => {
     await expect(client.ask('any', given, { start: { agent: 'clerk' } })).rejects.toThrow(problem);
   });
 
-  test('is not to be had by way of a context that a starter names', async () => {
+  test('is not readable through a context that a caller names', async () => {
     const blobs = fileBlobStore(join(rig.home, 'blobs'));
     const contextBlob = await blobs.put('{"secret":4711}');
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', contextBlob });
@@ -128,7 +128,7 @@ describe('what is attached to a message', () => {
     expect(outcome.error).toContain('contextBlob: only an agent that calls another gives it');
   });
 
-  test('is refused without a message, and when nobody can tell what it is', async () => {
+  test('is refused without a message, and if its type is unknown', async () => {
     const { outcome } = await rig.run({ agent: 'clerk', open: true, attachments: [byUrl] });
     expect(outcome.error).toContain('expected a message that they belong to');
     await expect(client.attach(Buffer.from('what?'))).rejects.toThrow(InputError);

@@ -53,7 +53,7 @@ const checks = async (what: string): Promise<number> =>
     .length;
 
 describe('a check that blocks its worker beyond the heartbeat timeout', () => {
-  test('has the reply checked by the next attempt, not paid for again', async () => {
+  test('runs again on the recorded reply, which is not paid for again', async () => {
     const long = 'x'.repeat(60_000);
     const answer = JSON.stringify({ name: `answer-a ${long}` });
     const { outcome } = await run('blocking-answer', 'conversation-a', reply.text(answer));
@@ -62,7 +62,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
     expect(await checks(`answer-a ${long}`)).toBe(2);
   });
 
-  test('has a reply that cannot be read back block the run, and never paid for again', async () => {
+  test('blocks the run if the recorded reply is unreadable, which is never paid for again', async () => {
     const blobs = join(folder, 'blobs');
     const name = `answer-c ${'y'.repeat(60_000)}`;
     stub.scriptFor('conversation-c', reply.text(JSON.stringify({ name })));
@@ -88,7 +88,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
     expect(requests('conversation-c')).toBe(1);
   });
 
-  test('is given up after two attempts, and the model is told', async () => {
+  test('is given up after two attempts, and the model gets an error', async () => {
     const { outcome, projection } = await run(
       'blocking-arguments',
       'conversation-b',

@@ -32,7 +32,7 @@ const chief = defineAgent({
   agents: [translator],
 });
 
-test('a called agent with a template takes its arguments as the schema of its tool', async () => {
+test("a called agent with a template takes its arguments as its tool's schema", async () => {
   const args = { language: 'German', words: 10 };
   const models = {
     chief: scriptedModel([replyCall('translator', { message: 'hi', args }), replyText('done')]),

@@ -68,7 +68,7 @@ async function startWaiting(tool: string, run: string): Promise<WorkflowHandle> 
 }
 
 describe('a native cancel', () => {
-  test('breaks off a running tool, answers every open call, and ends the run Canceled', async () => {
+  test('aborts a running tool, answers every open call, and ends the run as Canceled', async () => {
     const handle = await startWaiting('wait', 'cancel-tool');
     await handle.cancel();
     const { outcome, projection } = await rig.end(handle);
@@ -86,7 +86,7 @@ describe('a native cancel', () => {
     expect(aborted.has('cancel-tool')).toBe(true);
   });
 
-  test('does not wait for a tool that does not listen, and says what is not known', async () => {
+  test('does not wait for a tool that ignores it, and reports the unknown outcome', async () => {
     const handle = await startWaiting('deaf', 'cancel-deaf');
     await handle.cancel();
     const { projection } = await rig.end(handle);
@@ -105,8 +105,8 @@ describe('a native cancel', () => {
   });
 });
 
-describe('a limit of time', () => {
-  test('breaks the turn off and closes it with an answer', async () => {
+describe('a time limit', () => {
+  test('interrupts the turn and closes it with an answer', async () => {
     stub.scriptFor(
       'late',
       reply.calls([{ name: 'wait', arguments: { run: 'late' } }]),

@@ -24,7 +24,7 @@ const lookUp = defineTool({
   execute: async ({ what }, { context }) => `${what} is ${JSON.stringify(context)}`,
 });
 
-/** Asks its agents for all that the message names, then answers with what they said. */
+/** Calls the agents that the message names, then answers with their answers. */
 function boss({ messages }: ModelRequest): ScriptedReply {
   const [first] = messages;
   const results = messages.filter(({ role }) => role === 'tool');
@@ -64,7 +64,7 @@ const chief = defineAgent({
 });
 
 describe('an agent that calls another', () => {
-  test('reads its answer as the result of a call, and pays for it', async () => {
+  test('receives its answer as the result of a call, and includes its cost', async () => {
     await rig.worker([chief], { models });
     const { outcome, handle } = await rig.run({
       agent: 'chief',
@@ -76,7 +76,7 @@ describe('an agent that calls another', () => {
       answer: 'found: iron is {"metal":true} | found: gold is {"metal":true}',
       steps: 2,
       toolCalls: 2,
-      // Two steps of its own, two of each expert.
+      // Two of its own steps, two of each expert.
       usage: { inputTokens: 60, outputTokens: 30 },
     });
     const children = ['call_1_1_0', 'call_1_1_1'];
@@ -88,14 +88,14 @@ describe('an agent that calls another', () => {
     expect(segment?.view.turns[0]?.outcome).toMatchObject({ answer: outcome.answer });
   });
 
-  test('reads why it failed as an error that it can act on', async () => {
+  test('receives its failure as an error that it can act on', async () => {
     const { outcome, projection } = await rig.run({ agent: 'chief', message: 'fail' });
     expect(outcome.answer).toContain('agent_failed');
     expect(outcome.answer).toContain('refused');
     expect(projection.messages.at(-1)?.text).toBe(outcome.answer);
   });
 
-  test('takes its limits from what the caller has left', async () => {
+  test('gives it the rest of its own limits', async () => {
     const { outcome, handle } = await rig.run({
       agent: 'chief',
       message: 'iron,gold',
@@ -124,7 +124,7 @@ describe('an agent that calls another', () => {
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'depth' });
   });
 
-  test('cancels it when it is cancelled', async () => {
+  test('cancels it when it is canceled itself', async () => {
     const door = gate();
     hold = door;
     const handle = await rig.start({ agent: 'chief', message: 'wait' }, `boss-${randomUUID()}`);
@@ -138,7 +138,7 @@ describe('an agent that calls another', () => {
     expect((await child.describe()).status.name).toBe('CANCELLED');
   });
 
-  test('goes on when the other one alone is cancelled or terminated', async () => {
+  test('continues when only the called agent is canceled or terminated', async () => {
     for (const way of ['cancel', 'terminate'] as const) {
       const door = gate();
       hold = door;

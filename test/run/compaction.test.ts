@@ -14,7 +14,7 @@ import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js'
 import { closeUpdate } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';
 
 const WINDOW = 3_000;
 const LONG = 'x'.repeat(900);
@@ -39,7 +39,7 @@ interface Recorded extends Model {
   readonly summaries: ModelRequest[];
 }
 
-/** Obeys, counts tokens like a provider, and summarizes by naming how much it was given. */
+/** Obeys, counts tokens like a provider, and summarizes by reporting the size of its input. */
 function recordedModel(
   limit = Infinity,
   summary: () => string = () => 'what was before',
@@ -70,7 +70,7 @@ function tokensOf(messages: readonly PromptMessage[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
-/** Calls `note` as often as the newest message of a person says, whatever was summarized meanwhile. */
+/** Calls `note` as often as the newest user message requests, regardless of summaries. */
 function obey({ messages }: ModelRequest): ModelReply {
   const person = messages.findLast(({ role, text }) => role === 'user' && !text.startsWith('['));
   const text = person?.text ?? '';
@@ -82,7 +82,7 @@ function obey({ messages }: ModelRequest): ModelReply {
   return { text: '', calls: [{ name: 'note', arguments: given }], finish: 'calls' };
 }
 
-/** Each call has its result right behind it, and nothing else has one. */
+/** Each call has its result directly after it, and nothing else has one. */
 function expectWhole(messages: readonly PromptMessage[]): void {
   const open: string[] = [];
   for (const message of messages) {
@@ -114,7 +114,7 @@ async function converse(
   return await segmentsOf(rig.client, first.workflowId);
 }
 
-describe('a conversation longer than the model reads', () => {
+describe("a conversation that exceeds the model's window", () => {
   test.each([
     ['in one segment', { steps: 100, bytes: 1e7 }],
     ['through many segments', { steps: 4, bytes: 1e7 }],
@@ -132,9 +132,9 @@ describe('a conversation longer than the model reads', () => {
     expect(summaries).toHaveLength(1);
     expect(summaries[0]?.text).toContain('what was before');
 
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
-    const marks = said.filter((message) => message.role === 'user' && message.compacts);
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
+    const marks = transcript.filter((message) => message.role === 'user' && message.compacts);
     expect(marks).toHaveLength(model.summaries.length);
     expect(turnsIn(segments)).toHaveLength(9);
 
@@ -150,11 +150,11 @@ describe('a conversation longer than the model reads', () => {
       for (const { n, text } of messages) kept.set(n, text);
     }
     expect([...kept].toSorted(([one], [other]) => one - other)).toEqual(
-      said.map(({ n, text }) => [n, text]),
+      transcript.map(({ n, text }) => [n, text]),
     );
   });
 
-  test('is summarized when the provider finds it too long, where nobody knew how much it reads', async () => {
+  test('is summarized if the provider finds it too long and its size is unknown', async () => {
     const model = recordedModel(2_500);
     const segments = await converse(undefined, model);
     expect(model.summaries.length).toBeGreaterThan(1);
@@ -162,7 +162,7 @@ describe('a conversation longer than the model reads', () => {
     expect(turnsIn(segments).every(({ outcome }) => outcome.status === 'completed')).toBe(true);
   });
 
-  test('goes on as it is when the summary is empty', async () => {
+  test('continues unchanged if the summary is empty', async () => {
     const model = recordedModel(Infinity, () => '');
     const segments = await converse(WINDOW, model);
     expect(model.summaries.length).toBeGreaterThan(0);
@@ -171,7 +171,7 @@ describe('a conversation longer than the model reads', () => {
     expect(turnsIn(segments)).toHaveLength(9);
   });
 
-  test('ends the turn with its reason when nothing helps', async () => {
+  test('ends the turn with its reason if nothing helps', async () => {
     const model = recordedModel(100);
     await rig.stopWorkers();
     await rig.worker([agent], { models: { m: model } });

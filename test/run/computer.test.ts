@@ -24,9 +24,9 @@ import { resolveUpdate } from '../../src/workflows/request-messages.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 
-/** Looks different each time, and like a PNG to whoever reads its first bytes. */
+/** Looks different each time, and its first bytes are those of a PNG. */
 function picture(number: number, bytes = 64): Buffer {
   return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(bytes, number)]);
 }
@@ -95,7 +95,7 @@ function inputs(): readonly (readonly Item[])[] {
   return stub.requests.map(({ body }) => body['input'] as readonly Item[]);
 }
 
-/** Of the newest request, with pictures as their digests. */
+/** Items of the newest request, with pictures as their digests. */
 function last(): readonly Item[] {
   return (inputs().at(-1) ?? []).map((item) => {
     const { output } = item;
@@ -115,7 +115,7 @@ function shown(number: number): string {
   return sha256Hex(`data:image/png;base64,${picture(number, size).toString('base64')}`);
 }
 
-/** A run that waits for a person to look at its first action. */
+/** A run that waits for a person to check its first action. */
 async function doubtful(rest: JsonObject = {}) {
   stub.script(reply.computer(click, { checks, reasoning: 'I click.' }));
   const handle = await rig.start({ agent: 'clerk', message: 'Order it.', ...rest });
@@ -123,11 +123,11 @@ async function doubtful(rest: JsonObject = {}) {
   return { handle, status };
 }
 
-async function told(id: string) {
+async function outputOf(id: string) {
   return toRunStatus(await readRun(rig.client, id), Date.now());
 }
 
-test('actions are calls of the handler, screenshots go back with the pending items', async () => {
+test('actions are calls of the handler, and screenshots are sent back with the pending items', async () => {
   size = 100_000;
   await work();
   stub.script(
@@ -138,7 +138,7 @@ test('actions are calls of the handler, screenshots go back with the pending ite
   );
   const { outcome, history, projection } = await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.', steps: 4 });
-  // The same click twice is two clicks, each under a key of its own.
+  // The same click twice is two clicks, each with its own key.
   expect(done.map(({ action }) => action)).toEqual([{ type: 'screenshot' }, click, click]);
   expect(new Set(done.map(({ key }) => key)).size).toBe(3);
   expectStablePrefix();
@@ -186,12 +186,12 @@ test('actions are calls of the handler, screenshots go back with the pending ite
     {},
     {},
   ]);
-  // Pictures lie in the blob store.
+  // Pictures are in the blob store.
   expect(JSON.stringify(history.events).length).toBeLessThan(40_000);
   stub.assertConsumed();
 });
 
-test('actions that come in one batch are one call, streamed or not', async () => {
+test('actions in one batch are one call, streamed or not', async () => {
   await work(clerk({ type: 'computer', handler: 'screen' }), { live: true });
   const actions = [click, { type: 'type', text: 'hello' }];
   stub.script(reply.computer(actions, { sse: { charactersPerEvent: 3 } }), reply.text('Done.'));
@@ -202,7 +202,7 @@ test('actions that come in one batch are one call, streamed or not', async () =>
   expect(stub.requests[0]?.body).not.toHaveProperty('truncation');
 });
 
-test('an action that fails goes back as a call that failed, for the API wants a screenshot', async () => {
+test('an action that fails is sent back as a failed call, since the API requires a screenshot', async () => {
   await work();
   stub.script(reply.computer({ type: 'wait' }, { reasoning: 'Hm.' }), reply.text('A pity.'));
   const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });
@@ -215,7 +215,7 @@ test('an action that fails goes back as a call that failed, for the API wants a 
   ]);
 });
 
-test('only the first action of a message is done', async () => {
+test('only the first action of a message is executed', async () => {
   await work();
   const more = { type: 'computer_call', id: 'cu_0', call_id: 'x', action: { type: 'move' } };
   const items = [{ ...more, pending_safety_checks: [], status: 'completed' }];
@@ -225,7 +225,7 @@ test('only the first action of a message is done', async () => {
   expect(JSON.stringify(last())).toContain('one action on the screen per message');
 });
 
-test('a doubtful action is done when a person has acknowledged its checks, and not before', async () => {
+test('a suspicious action is executed only after a person has acknowledged its checks', async () => {
   await work();
   const { handle, status } = await doubtful();
   const id = handle.workflowId;
@@ -251,7 +251,7 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
     status: 'waiting_decision',
     reason: 'safety_check',
   });
-  const read = await told(id);
+  const read = await outputOf(id);
   expect(read).toMatchObject({ status: 'waiting_decision', reason: 'safety_check' });
   expect(read.message).toBe(status.message);
   expect(read.pending).toEqual(status.pending);
@@ -277,7 +277,7 @@ test('a doubtful action is done when a person has acknowledged its checks, and n
   stub.assertConsumed();
 });
 
-test('an action that a person decides against is not done, and the model is told', async () => {
+test('an action that a person denies is not executed, and the model gets the reason', async () => {
   await work();
   const { handle } = await doubtful();
   stub.script(reply.computer({ type: 'screenshot' }), reply.text('Not ordered.'));
@@ -299,7 +299,7 @@ test.each<[Partial<Decision>, string]>([
   [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for the approval'],
   [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
   [{ as: 'approve', request: 'r9' }, 'there is no "r9"'],
-])('no other word decides about it: %j', async (given, words) => {
+])('no other verdict decides it: %j', async (given, words) => {
   await work();
   const { handle, status } = await doubtful();
   const [{ id, digest } = { id: '', digest: '' }] = status.pending;
@@ -314,7 +314,7 @@ test.each<[Partial<Decision>, string]>([
   expect(done).toEqual([]);
 });
 
-test('the commands show the question, refuse to try again, and take the answer', async () => {
+test('the commands show the question, refuse a retry, and accept the answer', async () => {
   await work();
   const { handle, status } = await doubtful();
   const id = handle.workflowId;
@@ -336,13 +336,13 @@ test('the commands show the question, refuse to try again, and take the answer',
   expect(outcome.answer).toBe('Ordered.');
 });
 
-test('what is acknowledged while the run is paused waits for its end', async () => {
+test('an acknowledgment during a pause takes effect when the run resumes', async () => {
   await work();
   const { handle } = await doubtful();
   await handle.executeUpdate(pauseUpdate, { args: [{}] });
   await decide(handle, { as: 'approve' });
   expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
-  expect(await told(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
+  expect(await outputOf(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
   stub.script(reply.text('Ordered.'));
   expect(done).toEqual([]);
   await handle.executeUpdate(resumeUpdate, { args: [{}] });
@@ -351,7 +351,7 @@ test('what is acknowledged while the run is paused waits for its end', async () 
   expect(done).toHaveLength(1);
 });
 
-test('a turn that is cancelled while it waits does nothing, and the run goes on', async () => {
+test('a turn that is canceled while it waits executes nothing, and the run continues', async () => {
   await work();
   const { handle } = await doubtful({ open: true });
   await handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
@@ -359,7 +359,10 @@ test('a turn that is cancelled while it waits does nothing, and the run goes on'
   stub.script(reply.text('Well then.'));
   await ask(handle, 'Leave it.');
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Well then.' });
-  expect(await told(handle.workflowId)).toMatchObject({ pending: [], status: 'waiting_message' });
+  expect(await outputOf(handle.workflowId)).toMatchObject({
+    pending: [],
+    status: 'waiting_message',
+  });
   expect(done).toEqual([]);
   expect(last()).toMatchObject([
     { role: 'user' },
@@ -372,12 +375,12 @@ test('a turn that is cancelled while it waits does nothing, and the run goes on'
   await rig.end(handle);
 });
 
-test('a full segment is left while a person is asked, and the pictures go on in the next', async () => {
+test('a full segment ends while a person is asked, and the pictures continue in the next one', async () => {
   await work(clerk(), { segment: { steps: 1, bytes: 2_000_000 } });
   stub.script(reply.computer({ type: 'screenshot' }));
   const { handle } = await doubtful();
   const before = (await handle.describe()).runId;
-  expect((await told(handle.workflowId)).segments).toBe(3);
+  expect((await outputOf(handle.workflowId)).segments).toBe(3);
   stub.script(reply.computer(click), reply.text('Ordered.'));
   await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }), {
     timeout: 40_000,
@@ -390,6 +393,6 @@ test('a full segment is left while a person is asked, and the pictures go on in 
   const pictures = last().filter(({ type }) => type === 'computer_call_output');
   expect(pictures.map(({ output }) => (output as Item)['image_url'])).toEqual([1, 2, 3].map(shown));
   const segments = await segmentsOf(rig.client, handle.workflowId);
-  expect(saidIn(segments).filter(({ role }) => role === 'tool')).toHaveLength(3);
+  expect(messagesIn(segments).filter(({ role }) => role === 'tool')).toHaveLength(3);
   stub.assertConsumed();
 });

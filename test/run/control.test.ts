@@ -19,7 +19,7 @@ import {
 import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
 let door: Gate = gate();
@@ -37,7 +37,9 @@ const note = defineTool({
   },
 });
 
-/** Like the obedient model; `held` waits for the door, `wait …` calls the tool `wait` with what follows. */
+/**
+ * Like the obedient model; `held` waits for the gate, `wait …` calls the tool `wait` with the rest.
+ */
 const model: Model = {
   call: async (request) => {
     const text = newest(request);
@@ -71,7 +73,7 @@ beforeAll(async () => {
 afterAll(async () => await rig.close());
 
 describe('messages during a turn', () => {
-  test('wait for a turn of their own, or join the one under way', async () => {
+  test('wait for the next turn, or join the current one', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
@@ -99,10 +101,10 @@ describe('messages during a turn', () => {
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    expect(saidIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
+    expect(messagesIn(segments).map(({ text }) => text)).toEqual(messages.map(({ text }) => text));
   });
 
-  test('are refused with the reason where nobody would read them', async () => {
+  test('are refused with the reason if they would never be read', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held' });
     await door.reached;
@@ -119,7 +121,7 @@ describe('messages during a turn', () => {
 });
 
 describe('a turn', () => {
-  test('that is cancelled leaves a run that answers the next message', async () => {
+  test('leaves a run that answers the next message when it is canceled', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
@@ -137,7 +139,7 @@ describe('a turn', () => {
     door.release();
   });
 
-  test('that was capped leaves nothing to the next one', async () => {
+  test('does not affect the next turn when it is capped', async () => {
     const handle = await rig.start({
       agent: 'clerk',
       message: 'steps 5',
@@ -163,7 +165,7 @@ describe('a turn', () => {
     expect(turnsIn(await segmentsOf(rig.client, handle.workflowId))).toHaveLength(3);
   });
 
-  test('stands still while the run is paused, and goes on by resume', async () => {
+  test('stops while the run is paused, and continues after resume', async () => {
     door = gate();
     const name = 'steps 3 held in a tool';
     const handle = await rig.start({ agent: 'clerk', message: name, open: true });
@@ -175,7 +177,7 @@ describe('a turn', () => {
     let { messages } = await handle.query(transcriptQuery);
     while (messages.length < 3) ({ messages } = await handle.query(transcriptQuery));
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
-    // What was in flight has ended, and the history tells it while the run still stands.
+    // The work in flight has ended, and the history shows that while the run is still paused.
     const { events } = await handle.fetchHistory();
     expect(project((events ?? []).map(decodeEvent)).messages).toHaveLength(3);
     await handle.executeUpdate(resumeUpdate, { args: [{}] });
@@ -184,14 +186,14 @@ describe('a turn', () => {
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(3);
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     await handle.result();
-    const said = saidIn(await segmentsOf(rig.client, handle.workflowId));
-    expect(said.filter(({ role }) => role === 'tool')).toHaveLength(3);
+    const transcript = messagesIn(await segmentsOf(rig.client, handle.workflowId));
+    expect(transcript.filter(({ role }) => role === 'tool')).toHaveLength(3);
   });
 });
 
 describe('a run', () => {
   test.each(['waiting_message', 'paused'] as const)(
-    'can be cancelled while it is %s',
+    'can be canceled while it is %s',
     async (state) => {
       const handle = await rig.start({ agent: 'clerk', message: 'hello', open: true });
       await outcomeOf(handle, 1);
@@ -204,7 +206,7 @@ describe('a run', () => {
     },
   );
 
-  test('can be cancelled while it waits for a moment, and says so to the model', async () => {
+  test('can be canceled while it waits for a time, and reports that to the model', async () => {
     const handle = await rig.start({
       agent: 'clerk',
       message: 'wait {"seconds":86400}',
@@ -218,7 +220,7 @@ describe('a run', () => {
     expect(projection.messages.at(-1)?.text).toContain('cancelled');
   });
 
-  test('keeps the agent it has when another is deployed, until a message asks for the new one', async () => {
+  test('keeps its agent when another version is deployed, until a message requests the new one', async () => {
     const own = await createRig();
     const asked: string[] = [];
     const listening: Model = {
@@ -249,7 +251,7 @@ describe('a run', () => {
     await own.close();
   });
 
-  test('finishes what waits before it closes, and takes nothing more', async () => {
+  test('processes waiting messages before it closes, and accepts no more', async () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
@@ -266,7 +268,7 @@ describe('a run', () => {
     });
   });
 
-  test('ends when its time is up, also while it waits', async () => {
+  test('ends at its time limit, even while it waits', async () => {
     const { outcome } = await rig.run({
       agent: 'clerk',
       message: 'hello',
@@ -278,7 +280,7 @@ describe('a run', () => {
 });
 
 describe('a wait', () => {
-  test('is over when its time has come', async () => {
+  test('is over at its time', async () => {
     const { outcome, projection } = await rig.run({
       agent: 'clerk',
       message: 'wait {"seconds":1}',
@@ -287,7 +289,7 @@ describe('a wait', () => {
     expect(projection.turns[0]?.outcome.answer).toBe('waited 1 s');
   });
 
-  test('is broken by a message', async () => {
+  test('is interrupted by a message', async () => {
     const handle = await rig.start({
       agent: 'clerk',
       message: 'wait {"seconds":86400}',

@@ -57,7 +57,7 @@ describe('a step cap reached around a crash', () => {
       const marker = `cap-${onLimit}-${when}-`;
       const env = queueEnv({ STEPS: '2', ON_LIMIT: onLimit });
       const held = `${marker}held`;
-      // Killed in the first deciding call, or in whatever follows the second one's tools.
+      // Killed in the first deciding call, or in whatever follows the tools of the second one.
       const heldAt = when === 'before' ? 0 : 1;
       stub.answer((request) => {
         if (!request.text.includes(marker)) return undefined;
@@ -118,7 +118,7 @@ describe('the worker that holds the workflow', () => {
 });
 
 describe('the server', () => {
-  test('killed and restarted on the same file in mid-run: the run goes on and ends', async () => {
+  test('killed and restarted on the same file during a run: the run continues and ends', async () => {
     const serverHome = await mkdtemp(join(tmpdir(), 'perdure-server-'));
     const server = await ensureServer({ home: serverHome, adoptDefault: false });
     const own = await createRig(server.address);

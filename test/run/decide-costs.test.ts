@@ -24,14 +24,17 @@ const price = { input: 1, cachedInput: 1, output: 2 };
 const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
 const never = new Promise<never>(() => undefined);
 
-/** A value that is awaited before it is there. */
+/** A value that can be awaited before it exists. */
 function later<T = void>(): { readonly value: Promise<T>; readonly set: (value: T) => void } {
   let set: (value: T) => void = () => undefined;
   const value = new Promise<T>((resolve) => (set = resolve));
   return { value, set };
 }
 
-/** A model that says what it is asked for, and what was asked of it. Words that begin with "Slow" it never answers. */
+/**
+ * A model that replies as requested, and a record of its requests. It never answers texts that
+ * begin with "Slow".
+ */
 function echo(given: Partial<ModelReply> = {}): Model & { readonly asked: ModelRequest[] } {
   const asked: ModelRequest[] = [];
   return {
@@ -68,8 +71,8 @@ async function run<T>(
   return await rig.run({ agent: 'a', message: 'Go' });
 }
 
-describe('what a decide function pays for', () => {
-  test('counts the prompt of a call that it does not wait for, which is cut off', async () => {
+describe('the cost of a decide function', () => {
+  test('includes the prompt of a call that it does not await, which is aborted', async () => {
     const cut = later<unknown>();
     const model: Model = {
       call: async (request, context) => {
@@ -91,7 +94,7 @@ describe('what a decide function pays for', () => {
     expect(outcome.usage.estimated).toBe(true);
   });
 
-  test('is kept if another call fails meanwhile', async () => {
+  test('is recorded if another call fails meanwhile', async () => {
     const failed = later();
     const asked: string[] = [];
     const model: Model = {
@@ -118,7 +121,7 @@ describe('what a decide function pays for', () => {
     expect(outcome.usage).toMatchObject({ inputTokens: 20, outputTokens: 10 });
   });
 
-  test('counts if the turn is canceled, and a function that ignores that pays for nothing more', async () => {
+  test('is recorded if the turn is canceled, and a function that ignores the cancel pays for nothing more', async () => {
     const waiting = later();
     const refused = later<unknown>();
     const model = echo();
@@ -145,7 +148,7 @@ describe('what a decide function pays for', () => {
     await expect(client.status(id)).resolves.toMatchObject({ usage: { inputTokens: 20 } });
   });
 
-  test('counts if the time of the turn is over', async () => {
+  test('is recorded if the turn times out', async () => {
     const { outcome } = await run(
       async ({ model: own, closing }) => {
         if (closing) return { answer: 'It is closed.' };
@@ -159,7 +162,7 @@ describe('what a decide function pays for', () => {
     expect(outcome.usage.inputTokens).toBe(10);
   });
 
-  test('is counted once while the run is blocked, and the reply is used when it goes on', async () => {
+  test('is counted once while the run is blocked, and the reply is used when the run continues', async () => {
     let isEmpty = true;
     const asked: string[] = [];
     const model: Model = {
@@ -191,7 +194,7 @@ describe('what a decide function pays for', () => {
     expect(asked).toEqual(['One.', 'Two.', 'Two.']);
   });
 
-  test('is counted once for classes of several samples', async () => {
+  test('is counted once for a classification with several samples', async () => {
     const model: Model = {
       call: () => Promise.resolve({ text: 'yes', calls: [], finish: 'stop', usage }),
     };
@@ -207,7 +210,7 @@ describe('what a decide function pays for', () => {
 describe('a limit within a decision', () => {
   const reading = { ...usage, inputTokens: 400, outputTokens: 100 };
 
-  test('refuses the call that does not fit, and ends the turn by the limit', async () => {
+  test('refuses the call that does not fit, and ends the turn with the limit', async () => {
     const model = echo({ usage: reading });
     const { outcome } = await run(
       async ({ model: own, closing }) => {
@@ -226,7 +229,7 @@ describe('a limit within a decision', () => {
     ]);
   });
 
-  test('can be raised by a person: the decision begins anew', async () => {
+  test('can be raised by a person: the decision starts over', async () => {
     const model = echo({ usage: reading });
     const long = 'More. '.repeat(300);
     const decide: DecideFunction = async ({ model: own }) => {
@@ -268,9 +271,9 @@ describe('a limit within a decision', () => {
 });
 
 test('a decide function cannot change what the next one reads', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const decide: DecideFunction = ({ messages, context }) => {
-    heard.push(messages[0]?.text ?? '', JSON.stringify(context));
+    received.push(messages[0]?.text ?? '', JSON.stringify(context));
     Object.assign(messages[0] ?? {}, { text: 'changed' });
     Object.assign(context as object, { tenant: 'changed' });
     return { answer: 'done' };
@@ -280,5 +283,5 @@ test('a decide function cannot change what the next one reads', async () => {
   await client.result(id, { turn: 1 });
   await client.ask(id, 'More');
   await client.result(id, { turn: 2 });
-  expect(heard).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
+  expect(received).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
 });

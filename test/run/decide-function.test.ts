@@ -57,7 +57,7 @@ function repliesOf({ history }: Ended): readonly unknown[] {
 }
 
 describe('a decide function', () => {
-  test('calls its model with the request of the step, and passes the calls on', async () => {
+  test("calls its model with the step's request, and passes the calls on", async () => {
     const model = scriptedModel([
       replyCall('look_up', { what: 'gold' }),
       replyText('It is there.'),
@@ -70,7 +70,7 @@ describe('a decide function', () => {
     expect(outcome.usage.costUsd).toBeCloseTo(40 / 1e6, 9);
   });
 
-  test('may call it several times: all of it is in the usage, the limits, and the history', async () => {
+  test('may call it several times: usage, limits, and the history include all calls', async () => {
     const asked: string[] = [];
     const model: Model = {
       call: ({ instructions: text }) => {
@@ -96,7 +96,7 @@ describe('a decide function', () => {
     );
   });
 
-  test('that is tried again pays no reply twice', async () => {
+  test('that is retried pays for no reply twice', async () => {
     let failures = 1;
     const asked: string[] = [];
     const model: Model = {
@@ -106,7 +106,7 @@ describe('a decide function', () => {
           throw new ModelError('overloaded', { kind: 'retry', type: 'http_503' });
         }
         const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
-        // Too long for a heartbeat: it is remembered in the blob store.
+        // Too long for a heartbeat: it is recorded in the blob store.
         return Promise.resolve({
           text: instructions.repeat(500),
           calls: [],
@@ -125,7 +125,7 @@ describe('a decide function', () => {
     expect(outcome.usage.inputTokens).toBe(20);
   });
 
-  test('that throws after it has called the model has used what it used', async () => {
+  test('that throws after it has called the model is charged for the calls', async () => {
     const model = scriptedModel([replyText('yes')]);
     const { outcome } = await run(async ({ model: own }) => {
       await own.call();
@@ -136,7 +136,7 @@ describe('a decide function', () => {
     expect(outcome.usage).toMatchObject({ inputTokens: 10, outputTokens: 5 });
   });
 
-  test('may catch the error of a model, which else counts as for any model call', async () => {
+  test('may catch a model error, which otherwise counts as for any model call', async () => {
     const model: Model = {
       call: () =>
         Promise.reject(new ModelError('no such thing', { kind: 'request', type: 'http_400' })),
@@ -205,7 +205,7 @@ describe('a decide function', () => {
       },
       'model.call: expected at most 32 calls in a decision',
     ],
-  ])('that calls the model with %s is told so', async (_what, decide, words) => {
+  ])('that calls the model with %s gets an error', async (_what, decide, words) => {
     const model = scriptedModel(Array.from({ length: 33 }, () => replyText('yes')));
     const { outcome } = await run(decide, model);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });

@@ -32,7 +32,10 @@ const look = (field: string, effect: 'read' | 'keyed' = 'read') =>
 const agent = (tools: Parameters<typeof defineAgent>[0]['tools'], instructions = 'old'): Agent =>
   defineAgent({ name: 'a', instructions, model: 'm', tools: tools ?? [] });
 
-/** Starts a run on the first deploy, holds its model, and puts the second deploy in its place. */
+/**
+ * Starts a run on the first deployment, holds its model, and replaces it with the second
+ * deployment.
+ */
 async function deployMidway(first: Agent, second: Agent): Promise<WorkflowHandle> {
   const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
   stub.answer((request) =>
@@ -50,8 +53,8 @@ async function deployMidway(first: Agent, second: Agent): Promise<WorkflowHandle
   return handle;
 }
 
-describe('a deploy in mid-run', () => {
-  test('leaves the run what it had pinned: instructions and tools as the model knows them', async () => {
+describe('a deployment during a run', () => {
+  test('does not change what the run has pinned: instructions and tools as the model knows them', async () => {
     const handle = await deployMidway(agent([look('at')]), agent([look('at')], 'new'));
     const { outcome } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
@@ -59,7 +62,7 @@ describe('a deploy in mid-run', () => {
     expect(new Set(systems)).toEqual(new Set(['old']));
   });
 
-  test('without the tool blocks the run by its name, and resume on a worker that has it goes on', async () => {
+  test('without the tool blocks the run and names the tool, and resume on a worker that has it continues', async () => {
     const handle = await deployMidway(agent([look('at')]), agent([]));
     expect(await blocked(handle)).toMatchObject({
       reason: 'tool_missing',
@@ -74,7 +77,7 @@ describe('a deploy in mid-run', () => {
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
   });
 
-  test('with other times, attempts, and endings leaves the run those that it had pinned', async () => {
+  test('with other timeouts, attempts, and endings does not change those that the run has pinned', async () => {
     let executions = 0;
     const slow = (rest: Partial<Parameters<typeof defineTool>[0]>) =>
       defineTool({
@@ -94,7 +97,7 @@ describe('a deploy in mid-run', () => {
     const handle = await deployMidway(agent([slow({})]), agent([now]));
     const { outcome, projection } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', reason: 'answer', toolCalls: 1 });
-    // One attempt, not five; broken, not out of time.
+    // One attempt, not five; it failed and did not time out.
     expect(executions).toBe(1);
     expect(projection.messages.find(({ role }) => role === 'tool')?.text).toContain('broken');
   });

@@ -34,7 +34,7 @@ afterEach(async () => {
   await rig.close();
 });
 
-/** A worker of a build whose model and whose tool tell which one they are of. */
+/** A worker of a build whose model and tool report which build they belong to. */
 async function worker(
   build: string,
   rest: Partial<DeploymentOptions> = {},
@@ -65,7 +65,7 @@ async function answer(message: string): Promise<string | null> {
 }
 
 describe('two builds on one queue', () => {
-  test('a run ends its step on its build and moves with its next segment, a new one begins on the newer', async () => {
+  test('a run ends its step on its build and moves with its next segment; a new run begins on the newer build', async () => {
     expect((await worker('one')).deployed).toMatchObject({ buildId: 'one', isCurrent: true });
     const old = await rig.start({ agent: 'a', message: 'wait' });
     /** The builds that have worked on a segment; default: the newest. */
@@ -87,7 +87,7 @@ describe('two builds on one queue', () => {
     expect(await buildsOf()).toEqual(['two']);
   });
 
-  test('without promotion nothing new reaches the newer one, until the line that does it is typed', async () => {
+  test('without promotion, nothing new reaches the newer build until the printed command is run', async () => {
     await worker('one');
     const { deployed } = await worker('two', { promote: false });
     expect(deployed?.isCurrent).toBe(false);
@@ -103,15 +103,15 @@ describe('two builds on one queue', () => {
     expect(await answer('go on')).toBe('go on by two');
   });
 
-  test('workers of one build that start together do not hinder each other', async () => {
+  test('workers of one build can start at the same time', async () => {
     const started = await Promise.all([worker('one'), worker('one'), worker('one')]);
     expect(started.map(({ deployed }) => deployed?.isCurrent)).toEqual([true, true, true]);
     expect(await answer('go')).toBe('go by one');
   });
 });
 
-describe('what stands in the way', () => {
-  test('of a name that the server would refuse is told beforehand, with one that would do', async () => {
+describe('an obstacle to a deployment', () => {
+  test('is reported in advance for a name that the server would refuse, with a valid one', async () => {
     await expect(worker('one', { name: 'my.agents' })).rejects.toThrow(
       'deployment.name: expected no dots, colons, or spaces, and no __ at the start; got "my.agents"; for example my-agents',
     );
@@ -126,7 +126,7 @@ describe('what stands in the way', () => {
     [7, 'not for you', 'not for you; start the worker with --no-promote (promote: false), and let'],
     [3, 'odd', 'deployment d, build b cannot be made current: odd'],
     [9, 'not all queues', 'could not be made current within 0.5 s: not all queues. If'],
-  ])('status %i of the server is told with its cure', async (code, details, text) => {
+  ])('is reported with the fix for status %i of the server', async (code, details, text) => {
     const server = await refusing({ code, details });
     const connection = Connection.lazy({ address: server.address });
     const version = {
@@ -175,7 +175,7 @@ describe('the name of a build', () => {
     expect(names).toEqual([expect.stringMatching(/^[0-9a-f]{12}$/), names[0]]);
   });
 
-  test('does not depend on a source map, and on everything else', async () => {
+  test('depends on everything except a source map', async () => {
     const map = '\n//# sourceMappingURL=data:application/json;base64,';
     const plain = await computeBuildId({ code: 'f();' });
     expect(await computeBuildId({ code: `f();${map}eA==` })).toBe(

@@ -34,7 +34,7 @@ const model = {
 };
 
 let executed = 0;
-/** What the one tool of the next run does. */
+/** What the only tool of the next run does. */
 let execute: (call: { attempt: number; signal: AbortSignal; beat: (x: never) => void }) => unknown;
 let verify: (() => unknown) | undefined;
 let failingPuts = 0;
@@ -121,7 +121,7 @@ async function startBlocked(agent: string) {
 }
 
 describe('a once tool that has taken effect', () => {
-  test('is not reported as failed, and not done again, because its result cannot be kept', async () => {
+  test('is neither reported as failed nor executed again if its result cannot be stored', async () => {
     execute = () => 'x'.repeat(100_000);
     failingPuts = 4;
     const { read } = await run('once', (step) => (step < 2 ? replyCall('act') : replyText('done')));
@@ -142,7 +142,7 @@ describe('a once tool that has taken effect', () => {
   });
 
   test.each([true, 'yes', {}, 7])(
-    'is not taken for undone when verify answers %j',
+    'is not considered undone if verify answers %j',
     async (answer) => {
       execute = () => never;
       verify = () => answer;
@@ -153,7 +153,7 @@ describe('a once tool that has taken effect', () => {
     },
   );
 
-  test('is not entered again when somebody pauses and unpauses its activity by hand', async () => {
+  test('is not executed again if its activity is paused and unpaused by hand', async () => {
     execute = ({ attempt }) => (attempt === 1 ? never : 'again');
     const message = randomUUID();
     scripts.set(message, actOnce);
@@ -177,8 +177,8 @@ describe('a once tool that has taken effect', () => {
   });
 });
 
-describe('a once tool that was never entered', () => {
-  test('is scheduled again when what it needs cannot be read at first', async () => {
+describe('a once tool that has not started', () => {
+  test('is scheduled again if its input is unreadable at first', async () => {
     execute = () => 'paid';
     failingGets = 1;
     const { read, outcome } = await run('once', actOnce, { context: { notes: 'n'.repeat(5_000) } });
@@ -189,7 +189,7 @@ describe('a once tool that was never entered', () => {
 });
 
 describe('resolve', () => {
-  test('refuses a result that would not fit, and takes a smaller one', async () => {
+  test('refuses a result that is too large, and accepts a smaller one', async () => {
     execute = () => never;
     verify = () => undefined;
     const handle = await startBlocked('verified');
@@ -226,7 +226,7 @@ describe('cancelling', () => {
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 
-  test('does not wait for a model that does not listen, and shows no block any more', async () => {
+  test('does not wait for a model that ignores it, and ends the block', async () => {
     const message = randomUUID();
     const begun = new Promise<void>((resolve) => {
       scripts.set(message, () => {
@@ -247,7 +247,7 @@ describe('cancelling', () => {
 
 describe('a deadline', () => {
   test.each([
-    ['while a tool runs that then gives a result', 'read', actOnce],
+    ['while a tool runs that then returns a result', 'read', actOnce],
     [
       'while the run is blocked',
       'read',
@@ -256,7 +256,7 @@ describe('a deadline', () => {
         throw new ModelError('no money', { kind: 'quota', type: 'quota' });
       }) satisfies Script,
     ],
-  ])('%s is retold as it was', async (_what, agent, script) => {
+  ])('%s is projected exactly as it happened', async (_what, agent, script) => {
     execute = ({ signal }) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve('what I have')));
     const { outcome, handle, projection } = await run(agent, script, { limits: { wallMs: 600 } });
@@ -268,7 +268,7 @@ describe('a deadline', () => {
 });
 
 describe('the worker', () => {
-  test('outlives half characters in what models and verifiers throw, and tells no secret', async () => {
+  test('survives half surrogate pairs in errors of models and verifiers, and leaks no secret', async () => {
     process.env['BANK_TOKEN'] = 'canary-5d1f20aa91';
     execute = () => never;
     verify = () => {
@@ -286,7 +286,7 @@ describe('the worker', () => {
     delete process.env['BANK_TOKEN'];
   });
 
-  test('does not pay again for a reply that it cannot keep', async () => {
+  test('does not pay again for a reply that it cannot store', async () => {
     let calls = 0;
     failingPuts = 4;
     const { outcome } = await run('read', () => {
@@ -297,7 +297,7 @@ describe('the worker', () => {
     expect(outcome.answer).toContain('could not be stored: disk is full');
   });
 
-  test('keeps a reply with many calls that nobody can execute within what a history takes', async () => {
+  test('fits a reply with many unexecutable calls into the limits of a history', async () => {
     const names = Array.from({ length: 140 }, (_, n) => `no such tool ${n}.${'z'.repeat(80)}`);
     const { history } = await run('read', (step) =>
       step === 0
@@ -309,7 +309,7 @@ describe('the worker', () => {
     }
   });
 
-  test('refuses agents that it cannot run as they say', async () => {
+  test('refuses agents that it cannot run as defined', async () => {
     const large = defineAgent({ name: 'large', instructions: 'x'.repeat(300_000), model: 'm' });
     await expect(rig.worker([large])).rejects.toThrow('agent "large": its definition');
     expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 2147483647');

@@ -10,15 +10,15 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { replayLater } from '../support/replays.js';
 
-/** PERDURE_EXTRACTIONS=1000 for the number that a release is measured by. */
+/** Set PERDURE_EXTRACTIONS=1000 for the number that releases are measured with. */
 const EXTRACTIONS = Number(process.env['PERDURE_EXTRACTIONS'] ?? 40);
 const AT_ONCE = 40;
 
-/** What came of one run, and what its history is made of. */
+/** The result of one run, and the content of its history. */
 interface Extracted {
   readonly number: number;
   readonly outcome: Outcome | null;
-  /** How many events of each type, workflow tasks apart that came to nothing. */
+  /** The number of events of each type, without workflow tasks that failed. */
   readonly events: Readonly<Record<string, number>>;
   readonly activities: Readonly<Record<string, number>>;
 }
@@ -28,7 +28,7 @@ const isRepaired = (number: number): boolean => number % 3 === 0;
 const numberIn = ({ messages }: StubRequest): number =>
   Number(/order (\d+)/.exec(String(messages[1]?.content))?.[1]);
 
-/** Every third first answer is not valid: the number is a text. */
+/** Every third first answer is invalid: the number is a text. */
 function answer(request: StubRequest): ReturnType<typeof reply.text> {
   const number = numberIn(request);
   const isWrong = isRepaired(number) && request.assistantMessages === 0;
@@ -59,7 +59,7 @@ async function extract(number: number): Promise<Extracted> {
   return { number, outcome, ...eventsOf(history) };
 }
 
-/** A busy machine loses workflow tasks, which are tried again; only what they came to is counted. */
+/** A busy machine loses workflow tasks, which are retried; only the successful ones are counted. */
 const TRIES = /^workflowTask(Scheduled|Started|TimedOut|Failed)EventAttributes$/;
 
 function eventsOf(history: History): Pick<Extracted, 'events' | 'activities'> {
@@ -81,7 +81,7 @@ async function extractAll(): Promise<readonly Extracted[]> {
   const lane = async (): Promise<void> => {
     while (next < EXTRACTIONS) {
       next += 1;
-      // One after the other is what makes a lane.
+      // The runs of a lane are sequential.
       // oxlint-disable-next-line no-await-in-loop
       done.push(await extract(next));
     }
@@ -96,7 +96,7 @@ describe(`${EXTRACTIONS} extractions over ${AT_ONCE} runs at once`, () => {
     all = await extractAll();
   }, 600_000);
 
-  test('lose none and double none', () => {
+  test('loses none and repeats none', () => {
     const numbers = Array.from({ length: EXTRACTIONS }, (_, index) => index + 1);
     expect(all.map(({ outcome }) => outcome?.output)).toEqual(
       numbers.map((number) => ({ order: number, item: `item ${number}` })),
@@ -110,12 +110,12 @@ describe(`${EXTRACTIONS} extractions over ${AT_ONCE} runs at once`, () => {
     }
   });
 
-  test('cost one model call more for each repair, and nothing else', () => {
+  test('costs one additional model call per repair, and nothing else', () => {
     const [plain] = all;
     if (plain === undefined) throw new Error('nothing was extracted');
     expect(plain.activities).toEqual({ callModel: 1 });
     const more = { ...plain.events };
-    // An activity is three events, and its result is taken up by one workflow task.
+    // An activity is three events, and one workflow task processes its result.
     for (const type of ['Scheduled', 'Started', 'Completed']) {
       const key = `activityTask${type}EventAttributes`;
       more[key] = (more[key] ?? 0) + 1;

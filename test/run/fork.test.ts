@@ -30,7 +30,7 @@ const LONG = 'x'.repeat(900);
 const SUMMARY = 'a summary';
 let rig: Rig;
 let client: PerdureClient;
-/** Of the models' steps; not those for a summary. */
+/** Requests of the models' steps; not those for a summary. */
 let requests: ModelRequest[] = [];
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-/** An open run that has answered these. */
+/** An open run that has answered these messages. */
 async function talk(texts: readonly (string | AskInput)[], agent = 'clerk'): Promise<string> {
   const id = `talk-${randomUUID()}`;
   for (const [index, message] of texts.entries()) {
@@ -71,7 +71,9 @@ async function ended({ id }: Pick<RunHandle, 'id'>): Promise<Ended> {
   return await rig.end(rig.client.workflow.getHandle(id));
 }
 
-/** Forks and runs to the end. `prompt`: what the model got first, before the message that was added. */
+/**
+ * Forks a run and waits for the end. `prompt`: the first prompt, before the message that was added.
+ */
 async function fork(
   run: string,
   options: Omit<Parameters<PerdureClient['fork']>[1], 'message'> = {},
@@ -85,8 +87,8 @@ async function fork(
 
 const prompts = (messages: readonly Message[]): readonly object[] => messages.map(toPromptMessage);
 
-describe('a run that is forked', () => {
-  test('begins with all that was said in the other one, and goes on by itself', async () => {
+describe('a forked run', () => {
+  test('begins with all messages of the other run, and continues independently', async () => {
     const id = await talk(['one', 'two']);
     const { messages } = await client.transcript(id);
     const { outcome, prompt, handle, projection } = await fork(id);
@@ -105,7 +107,7 @@ describe('a run that is forked', () => {
     await ended({ id });
   });
 
-  test('says of which run, and before which message', async () => {
+  test('records which run it comes from, and before which message', async () => {
     const id = await talk(['one', 'two']);
     const { handle } = await fork(id, { at: 3 });
     await client.close(id);
@@ -118,14 +120,14 @@ describe('a run that is forked', () => {
     expect(await client.status(id)).not.toHaveProperty('forkedFrom');
   });
 
-  test('takes only the messages before a number', async () => {
+  test('copies only the messages before a number', async () => {
     const id = await talk(['one', 'two', 'three']);
     const { messages } = await client.transcript(id);
     const { prompt } = await fork(id, { at: 3 });
     expect(prompt).toEqual(prompts(messages.slice(0, 3)));
   });
 
-  test('does not part a call from its results', async () => {
+  test('does not separate a call from its results', async () => {
     const id = await talk(['steps 2']);
     const { messages } = await client.transcript(id);
     expect(messages.map(({ role }) => role)).toEqual([
@@ -143,7 +145,7 @@ describe('a run that is forked', () => {
     expect(whole.prompt).toEqual(prompts(messages.slice(0, 5)));
   });
 
-  test('does not wait for a call that is under way: its step is left out', async () => {
+  test('does not wait for a call in flight: its step is left out', async () => {
     const { id } = await client.start('holder', { message: 'steps 1' });
     await held.reached;
     const { prompt } = await fork(id, { agent: 'clerk' });
@@ -152,7 +154,7 @@ describe('a run that is forked', () => {
     expect((await ended({ id })).outcome).toMatchObject({ answer: 'done: steps 1', toolCalls: 1 });
   });
 
-  test('gives its calls ids that none of the messages before has', async () => {
+  test('gives its calls ids that differ from those of all messages before', async () => {
     const id = await talk(['steps 1']);
     requests = [];
     const { outcome } = await ended(await client.fork(id, { message: 'steps 1' }));
@@ -162,11 +164,11 @@ describe('a run that is forked', () => {
       ?.messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []))
       .map((call) => call.id);
     expect(ids).toEqual(['call_1_1_0', 'call_f4_1_1_0']);
-    // The worker that has made a reply knows the prompt with it.
+    // The worker that has made a reply knows the prompt together with it.
     expect(requests[1]?.messages.slice(0, 5)).toEqual(requests[0]?.messages);
   });
 
-  test('has the messages of all segments, and goes on in several itself', async () => {
+  test('has the messages of all segments, and can have several segments itself', async () => {
     const id = await talk(['steps 2', 'two', 'three', 'four']);
     const { messages } = await client.transcript(id);
     expect((await client.status(id)).segments).toBeGreaterThan(1);
@@ -185,7 +187,7 @@ describe('a run that is forked', () => {
     expect(whole).toMatchObject({ total: whole.messages.length, completeFrom: 0 });
   });
 
-  test('reads a summary where the other one did, and in full what was said before it was made', async () => {
+  test('sees a summary if the other run did, and the full messages if it begins before the summary', async () => {
     const texts = [1, 2, 3, 4, 5, 6, 7, 8].map((turn) => `message ${turn} ${LONG}`);
     const pinned = { message: 'never forget', pin: true };
     const id = await talk([...texts.slice(0, 2), pinned, ...texts.slice(2)], 'reader');
@@ -194,7 +196,7 @@ describe('a run that is forked', () => {
     expect(made.length).toBeGreaterThan(1);
     const seen = [...requests];
     for (const summary of made) {
-      // The model's reply right behind the summary shows what its prompt was.
+      // The reply directly after the summary shows what its prompt was.
       const answered = messages.find(({ n, role }) => n > summary.n && role === 'assistant');
       const asked = seen.find(
         (request) =>
@@ -213,7 +215,7 @@ describe('a run that is forked', () => {
     expect(prompt).toEqual(prompts(messages.slice(0, before)));
   });
 
-  test('can be forked itself, also when the first one is closed', async () => {
+  test('can be forked itself, even if the first run is closed', async () => {
     const id = await talk(['one']);
     await client.close(id);
     await ended({ id });
@@ -227,7 +229,7 @@ describe('a run that is forked', () => {
     ]);
   });
 
-  test('can be begun without a message, and be told later', async () => {
+  test('can be started without a message, and receive one later', async () => {
     const id = await talk(['one']);
     requests = [];
     const forked = await client.fork(id, { open: true });
@@ -257,7 +259,7 @@ describe('a fork is refused', () => {
     expect(outcome.error).toContain(problem);
   });
 
-  test('where the run is of an agent that forkFrom does not name, whoever starts it', async () => {
+  test('if forkFrom does not name the run’s agent, regardless of the caller', async () => {
     const id = await talk(['the secret is 4711']);
     requests = [];
     const problem = `fork.run: run "${id}" belongs to agent "clerk", whose messages agent "reader" may not read`;
@@ -269,7 +271,7 @@ describe('a fork is refused', () => {
     expect(requests).toEqual([]);
   });
 
-  test('where the run has fewer messages, by client and workflow', async () => {
+  test('if the run has fewer messages, by client and workflow', async () => {
     const id = await talk(['one']);
     const problem = `fork.at: expected at most 2, the messages of run "${id}"; got 9`;
     await expect(client.fork(id, { message: 'x', at: 9 })).rejects.toThrow(problem);

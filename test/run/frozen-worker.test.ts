@@ -28,7 +28,7 @@ interface Setting {
   readonly child: (role: 'activities' | 'workflows', at?: string) => Promise<WorkerChild>;
 }
 
-/** A stub, a ledger, and a task queue of its own, all closed after the test. */
+/** A stub, a ledger, and a task queue, all closed after the test. */
 async function createSetting(): Promise<Setting> {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const home = await mkdtemp(join(tmpdir(), 'perdure-frozen-'));
@@ -80,8 +80,8 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   await client.resume(id);
   const other = await child('activities');
 
-  // The server hands the payments to polls of the frozen worker. Their outcome is unknown, and a person
-  // who sees no payment asks for another attempt.
+  // The server hands the payments to polls of the frozen worker. Their outcome is unknown, and a
+  // person who sees no payment requests another attempt.
   let held = 0;
   await vi.waitFor(
     async () => {
@@ -100,14 +100,15 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
 
   await other.kill();
   process.kill(frozen.pid, 'SIGCONT');
-  // Whatever the thawed worker held comes before the calls of a new run, which it alone can execute.
+  // Whatever the thawed worker held precedes the calls of a new run, which only that worker can
+  // execute.
   const again = await client.start('crash', { message: 'pay again' });
   expect(await client.result(again)).toMatchObject({ status: 'completed' });
   expect(ledger.attempts).toHaveLength(PAYMENTS * 2);
   expect(ledger.effects.size).toBe(PAYMENTS * 2);
 }, 120_000);
 
-test('a once tool that freezes while it runs takes effect once, because its verify fences', async () => {
+test('a once tool that freezes while it runs takes effect once, because its verify sets a fence', async () => {
   const { stub, ledger, client, child } = await createSetting();
   const proxy = await startProxy(address);
   onTestFinished(() => proxy.close());
@@ -155,7 +156,7 @@ test('a model call that a frozen worker held is not paid for again when the work
 
   await other.kill();
   process.kill(frozen.pid, 'SIGCONT');
-  // Only the thawed worker can execute new runs, so it has handled by then what it held.
+  // Only the thawed worker can execute new runs, so it has by then processed what it held.
   for (let run = 1; run <= 3; run += 1) {
     const after = await client.start('crash', { message: 'hi' });
     expect(await client.result(after)).toMatchObject({ status: 'completed' });

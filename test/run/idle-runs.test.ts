@@ -10,11 +10,13 @@ import { sourceBundle } from '../support/bundle.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 
-/** PERDURE_IDLE_RUNS=2000 takes one to three minutes more on two cores. */
+/** PERDURE_IDLE_RUNS=2000 takes one to three minutes longer on two cores. */
 const RUNS = Number(process.env['PERDURE_IDLE_RUNS'] ?? 60);
 const WOKEN = Math.min(100, RUNS / 4);
 const AT_ONCE = 40;
-/** Several times what is measured (0.2 MB); a heap or a bundle for each run would be far above. */
+/**
+ * Several times the measured value (0.2 MB); a heap or a bundle for each run would far exceed it.
+ */
 const MOST_BYTES = 1e6;
 
 let rig: Rig;
@@ -46,7 +48,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test(`${RUNS} open runs wait on one worker: little memory, no events, and ${WOKEN} of them answer at once`, async () => {
+test(`${RUNS} open runs wait on one worker with little memory and no events, and ${WOKEN} of them answer at once`, async () => {
   const turn = { taskQueue: queue, steps: 0, bytes: 100 };
   const ids: string[] = [];
   const memory: Point[] = [];

@@ -11,7 +11,9 @@ import { startLedger } from '../support/ledger.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
 
-/** Where the worker is killed: in the nth model call or tool, or some ms after it was answered. */
+/**
+ * Where the worker is killed: in the nth model call or tool call, or some ms after it was answered.
+ */
 interface KillPoint {
   readonly where: 'model' | 'tool-before' | 'tool-after' | 'workflow-task';
   readonly nth: number;
@@ -19,7 +21,7 @@ interface KillPoint {
 }
 
 const TOOL_CALLS = 7;
-/** Drawn evenly: the library's own bias towards small numbers would kill the first step over and over. */
+/** Drawn evenly: the library's own bias towards small numbers would always kill the first step. */
 const killPoint: fc.Arbitrary<KillPoint> = fc
   .noBias(fc.tuple(fc.nat(3), fc.nat(999), fc.nat(15)))
   .map(([kind, share, delayMs]): KillPoint => {
@@ -30,11 +32,11 @@ const killPoint: fc.Arbitrary<KillPoint> = fc
   });
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
-/** PERDURE_KILLS=100 takes some minutes more on two cores. */
+/** PERDURE_KILLS=100 takes some minutes longer on two cores. */
 const KILLS = Number(process.env['PERDURE_KILLS'] ?? 5);
 const POINTS = fc.sample(killPoint, { numRuns: KILLS, seed: SEED });
 
-interface Told extends Ended {
+interface KillReport extends Ended {
   readonly modelRequests: number;
   readonly bodies: readonly string[];
   readonly toolAttempts: readonly { key: string }[];
@@ -52,8 +54,10 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** One run on a worker of its own, killed at the point, carried on by a second worker. */
-async function runWithKill(point: KillPoint | null): Promise<Told> {
+/**
+ * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
+ */
+async function runWithKill(point: KillPoint | null): Promise<KillReport> {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const queue = `kill-${randomUUID()}`;
   const env = {
@@ -90,7 +94,7 @@ async function runWithKill(point: KillPoint | null): Promise<Told> {
   let second: { stop(): Promise<void> } | undefined;
   if (point !== null) {
     await reached;
-    // The moment itself is what is drawn at random, not a wait for something.
+    // The delay itself is drawn at random; it does not wait for anything.
     if (point.where === 'workflow-task') await pause(point.delayMs);
     await first.kill();
     second = await workerHere(env);
@@ -121,41 +125,41 @@ function attempts({ history }: Ended, activity: string): { scheduled: number; st
 }
 
 describe('a worker killed by SIGKILL', () => {
-  let undisturbed: Told;
+  let baseline: KillReport;
   beforeAll(async () => {
-    undisturbed = await runWithKill(null);
+    baseline = await runWithKill(null);
   });
 
-  const texts = (told: Told): readonly string[] =>
-    (told.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
+  const texts = (report: KillReport): readonly string[] =>
+    (report.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
 
-  test('is missed by nobody when it is not killed', () => {
-    expect(undisturbed.outcome).toMatchObject({
+  test('serves as the baseline when it is not killed', () => {
+    expect(baseline.outcome).toMatchObject({
       status: 'completed',
       steps: CRASH_STEPS + 1,
       toolCalls: TOOL_CALLS,
     });
-    expect(undisturbed.modelRequests).toBe(CRASH_STEPS + 1);
-    expect(undisturbed.toolAttempts).toHaveLength(TOOL_CALLS);
+    expect(baseline.modelRequests).toBe(CRASH_STEPS + 1);
+    expect(baseline.toolAttempts).toHaveLength(TOOL_CALLS);
   });
 
   test.concurrent.each(POINTS)(
-    'at $where $nth, $delayMs ms: nothing finished is repeated, the outcome is the same',
+    'at $where $nth, $delayMs ms: nothing completed is repeated, and the outcome is the same',
     { timeout: 180_000 },
     async (point) => {
-      const told = await runWithKill(point);
-      expect(told.outcome).toEqual(undisturbed.outcome);
-      expect(texts(told)).toEqual(texts(undisturbed));
-      const model = attempts(told, 'callModel');
+      const report = await runWithKill(point);
+      expect(report.outcome).toEqual(baseline.outcome);
+      expect(texts(report)).toEqual(texts(baseline));
+      const model = attempts(report, 'callModel');
       expect(model.scheduled).toBe(CRASH_STEPS + 1);
-      expect(told.modelRequests).toBeLessThanOrEqual(model.started);
-      // Only what was in flight at the one kill may have come twice.
-      expect(told.modelRequests - new Set(told.bodies).size).toBeLessThanOrEqual(1);
-      const keys = new Set(told.toolAttempts.map(({ key }) => key));
+      expect(report.modelRequests).toBeLessThanOrEqual(model.started);
+      // Only what was in flight at the one kill may have occurred twice.
+      expect(report.modelRequests - new Set(report.bodies).size).toBeLessThanOrEqual(1);
+      const keys = new Set(report.toolAttempts.map(({ key }) => key));
       expect(keys.size).toBe(TOOL_CALLS);
-      expect(told.effects).toBe(TOOL_CALLS);
-      expect(told.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
-      expect(told.toolAttempts.length).toBeLessThanOrEqual(attempts(told, 'runTool').started);
+      expect(report.effects).toBe(TOOL_CALLS);
+      expect(report.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
+      expect(report.toolAttempts.length).toBeLessThanOrEqual(attempts(report, 'runTool').started);
     },
   );
 });

@@ -53,8 +53,8 @@ const newest = ({ messages }: ModelRequest): string =>
 const resultsIn = ({ messages }: ModelRequest): number =>
   messages.filter(({ role }) => role === 'tool').length;
 
-describe('what breaks a turn off', () => {
-  test('does not reach the next turn when the reply comes all the same', async () => {
+describe('an interruption of a turn', () => {
+  test('does not affect the next turn if the reply still arrives', async () => {
     const door = gate();
     answer = async (request) => {
       if (newest(request) === 'one') {
@@ -77,7 +77,7 @@ describe('what breaks a turn off', () => {
     expect(turnsIn(await segmentsOf(rig.client, handle.workflowId))).toHaveLength(2);
   });
 
-  test('is refused for a task, whose turn is its end', async () => {
+  test('is refused for a task, whose turn is also its end', async () => {
     const door = gate();
     answer = async () => {
       await door.wait();
@@ -92,7 +92,7 @@ describe('what breaks a turn off', () => {
     expect(await handle.result()).toMatchObject({ answer: 'done' });
   });
 
-  test('is heard while the run goes on in a new segment', async () => {
+  test('is accepted while the run continues in a new segment', async () => {
     const own = await createRig();
     const door = gate();
     const slow: Archive = {
@@ -121,7 +121,7 @@ describe('what breaks a turn off', () => {
 });
 
 describe('a task that is paused before its turn', () => {
-  test('can be cancelled, and its worker lives on', async () => {
+  test('can be canceled, and its worker survives', async () => {
     const own = await createRig();
     answer = () => replyText('done');
     const handle = await own.start({ agent: 'clerk', message: 'one' });
@@ -137,8 +137,8 @@ describe('a task that is paused before its turn', () => {
   });
 });
 
-describe('what is carried into a new segment', () => {
-  test('never grows beyond an input: not by results that wait with a timer', async () => {
+describe('the state that a new segment receives', () => {
+  test('never exceeds the size of an input because of results that wait with a timer', async () => {
     answer = (request) => {
       if (resultsIn(request) > 0) return replyText('done');
       const reads = Array.from({ length: 45 }, (_, k) => ({
@@ -151,7 +151,7 @@ describe('what is carried into a new segment', () => {
     expect(outcome).toMatchObject({ status: 'completed', answer: 'done', toolCalls: 46 });
   });
 
-  test('nor by messages that take more bytes as JSON than as text', async () => {
+  test('never exceeds it because of messages that are larger as JSON than as text', async () => {
     const door = gate();
     answer = async () => {
       await door.wait();
@@ -174,7 +174,7 @@ describe('what is carried into a new segment', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed' });
   });
 
-  test('keeps calls and results together, also where a wait parts them in time', async () => {
+  test('never separates a call from its result, even if a wait comes between them', async () => {
     const own = await createRig();
     const prompts: ModelRequest['messages'][] = [];
     answer = (request) => {
@@ -212,7 +212,7 @@ describe('what is carried into a new segment', () => {
 });
 
 describe('a message', () => {
-  test('wakes a wait once, and not every further one of the turn', async () => {
+  test('ends one wait, and no later one of the turn', async () => {
     let calls = 0;
     answer = (request) => {
       calls += 1;
@@ -232,7 +232,7 @@ describe('a message', () => {
     await handle.terminate();
   });
 
-  test('that comes with a closing call begins a turn of its own', async () => {
+  test('that arrives during a closing call begins its own turn', async () => {
     const door = gate();
     answer = async (request) => {
       if (request.toolChoice !== 'none') {

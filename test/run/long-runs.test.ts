@@ -16,7 +16,7 @@ import { ask, obedientModel } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { startLedger } from '../support/ledger.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
@@ -42,21 +42,22 @@ const note = defineTool({
 });
 const clerk = defineAgent({ name: 'clerk', instructions: 'do as told', model: 'm', tools: [note] });
 
-describe('a message sent while the run goes on in a new segment', () => {
+describe('a message sent while the run continues in a new segment', () => {
   const jitters = fc.sample(fc.array(fc.nat(40), { minLength: 14, maxLength: 14 }), {
     numRuns: 3,
     seed: SEED,
   });
 
   test.concurrent.each(jitters.map((jitter, index) => ({ index, jitter })))(
-    `is neither lost nor doubled, whenever it comes (seed ${SEED}, run $index)`,
+    `is neither lost nor repeated, whenever it arrives (seed ${SEED}, run $index)`,
     async ({ index, jitter }) => {
       const local = await createRig();
       const segment = { steps: 1, bytes: MOST_BYTES };
       await local.worker([clerk], { models: { m: obedientModel() }, segment });
       const handle = await local.start({ agent: 'clerk', open: true, message: 'm0' });
       for (const [n, pauses] of jitter.entries()) {
-        // Somewhere within the second or so that a segment takes to begin: workflow tasks set the pace.
+        // Sometime within the second or so that a segment takes to begin, which depends on workflow
+        // tasks.
         for (let tick = 0; tick < pauses; tick += 1)
           await local.client.workflowService.getSystemInfo({});
         const message = { message: `m${n + 1}`, id: `${index}-${n}` };
@@ -67,7 +68,7 @@ describe('a message sent while the run goes on in a new segment', () => {
       await handle.result();
       const segments = await segmentsOf(local.client, handle.workflowId);
       expect(segments.length).toBeGreaterThan(8);
-      const users = saidIn(segments).filter(({ role }) => role === 'user');
+      const users = messagesIn(segments).filter(({ role }) => role === 'user');
       expect(users.map(({ text }) => text)).toEqual(
         Array.from({ length: jitter.length + 1 }, (_, n) => `m${n}`),
       );
@@ -78,7 +79,7 @@ describe('a message sent while the run goes on in a new segment', () => {
   );
 });
 
-/** PERDURE_LONG_TURNS=500 takes half a minute more on two cores. */
+/** PERDURE_LONG_TURNS=500 takes half a minute longer on two cores. */
 const TURNS = Number(process.env['PERDURE_LONG_TURNS'] ?? 50);
 const SEGMENT_STEPS = TURNS / 10;
 
@@ -97,31 +98,31 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
   const segments = await segmentsOf(rig.client, handle.workflowId);
   expect(segments.length).toBeGreaterThan(7);
   for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
-  const said = saidIn(segments);
-  expect(said).toHaveLength(2 * TURNS);
-  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  const transcript = messagesIn(segments);
+  expect(transcript).toHaveLength(2 * TURNS);
+  expect(transcript.every(({ n }, index) => n === index)).toBe(true);
   expect(turnsIn(segments).map(({ turn, outcome }) => [turn, outcome.answer])).toEqual(
     Array.from({ length: TURNS }, (_, index) => [index + 1, `done: turn ${index + 1}`]),
   );
 }, 240_000);
 
-/** PERDURE_LONG_STEPS=1000 takes two minutes more on two cores. */
+/** PERDURE_LONG_STEPS=1000 takes two minutes longer on two cores. */
 const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 80);
 const KILLED_AT = [0.13, 0.48, 0.86].map((share) => Math.round(share * STEPS));
 
-/** Goes on from the step that the newest call names; what was summarized meanwhile does not matter. */
+/** Continues from the step that the newest call names, so summaries do not matter. */
 function nextStep(request: StubRequest): Step {
   if (!JSON.stringify(request.body).includes('"put"'))
     return reply.text('the steps so far are done');
   const last = request.messages.at(-1)?.content;
-  const told = typeof last === 'string' ? parseJson(last) : undefined;
-  const input = isObject(told) && isObject(told['input']) ? told['input'] : {};
+  const parsed = typeof last === 'string' ? parseJson(last) : undefined;
+  const input = isObject(parsed) && isObject(parsed['input']) ? parsed['input'] : {};
   const step = typeof input['step'] === 'number' ? input['step'] + 1 : 0;
   if (step >= STEPS) return reply.text(`done after ${step} steps`);
   return reply.calls([{ name: 'put', arguments: { step, part: 0 } }]);
 }
 
-test(`${STEPS} steps in one turn, through segments, summaries and kills: each step once`, async () => {
+test(`${STEPS} steps in one turn, through segments, summaries, and kills: each step once`, async () => {
   const [stub, ledger] = [await startStub(), await startLedger()];
   const queue = `long-${randomUUID()}`;
   const env = {
@@ -157,15 +158,15 @@ test(`${STEPS} steps in one turn, through segments, summaries and kills: each st
   const segments = await segmentsOf(rig.client, queue);
   expect(segments.length).toBeGreaterThan(STEPS / 100);
   for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
-  const said = saidIn(segments);
-  expect(said.every(({ n }, index) => n === index)).toBe(true);
+  const transcript = messagesIn(segments);
+  expect(transcript.every(({ n }, index) => n === index)).toBe(true);
   expect(ledger.effects.size).toBe(STEPS);
-  const calls = said.flatMap((message) =>
+  const calls = transcript.flatMap((message) =>
     message.role === 'assistant' ? (message.calls ?? []).map(({ id }) => id) : [],
   );
   expect(new Set(calls).size).toBe(STEPS);
-  const summaries = said.filter((message) => message.role === 'user' && message.compacts);
-  // A call that was answered and not recorded when its worker died is made again, and no other.
+  const summaries = transcript.filter((message) => message.role === 'user' && message.compacts);
+  // Only a call that was answered but not recorded when its worker died is repeated.
   expect(stub.requestCount).toBeLessThanOrEqual(STEPS + 1 + summaries.length + KILLED_AT.length);
   await Promise.all([stub.close(), ledger.close()]);
 }, 400_000);

@@ -44,7 +44,7 @@ async function newRig(): Promise<Rig> {
   return rig;
 }
 
-/** A worker that has this one agent. */
+/** A worker that has only this agent. */
 async function worker(
   mcp: readonly McpServer[],
   rest: Partial<Parameters<typeof defineAgent>[0]> = {},
@@ -104,7 +104,7 @@ describe('an MCP server over streamable HTTP', () => {
     expect(historyText(ended.history)).not.toContain('canary-key');
   });
 
-  test('is reached again after it was restarted, without asking anybody', async () => {
+  test('is reached again after a restart, without a decision by a person', async () => {
     const files = await fixtureFiles([listed('note')]);
     const first = await http(files);
     const rig = await worker([mcpServer({ name: 'far', transport: 'http', url: first.url })]);
@@ -118,7 +118,7 @@ describe('an MCP server over streamable HTTP', () => {
     expect(seen(files.ledger)).toHaveLength(2);
   });
 
-  test('that breaks off a call leaves its outcome to a person, and is asked again for a read', async () => {
+  test('that aborts a call leaves its outcome to a person, and is retried for a read', async () => {
     const files = await fixtureFiles([listed('note'), listed('look')]);
     const dropped = new Set<string>();
     const { url } = await http(files, {
@@ -126,7 +126,7 @@ describe('an MCP server over streamable HTTP', () => {
         const tool = /"name":"(note|look)"/.exec(body)?.[1];
         if (!isCall(body) || tool === undefined || dropped.has(tool)) return null;
         dropped.add(tool);
-        // One breaks off the connection, the other ends its stream without an answer.
+        // One breaks the connection, the other ends its stream without an answer.
         return tool === 'look' ? 'drop' : 'cut';
       },
     });
@@ -140,7 +140,7 @@ describe('an MCP server over streamable HTTP', () => {
     expect(results(await rig.end(handle))).toEqual(['{}', 'noted']);
   });
 
-  test('that refuses a request before it looks at it has done nothing: the call is made again', async () => {
+  test('that rejects a request before it processes it has done nothing: the call is retried', async () => {
     const files = await fixtureFiles([listed('note')]);
     let refusals = 1;
     const { url } = await http(files, {
@@ -151,7 +151,7 @@ describe('an MCP server over streamable HTTP', () => {
   });
 });
 
-test('an MCP server that refuses its key blocks the run until it takes it', async () => {
+test('an MCP server that rejects its key blocks the run until it accepts it', async () => {
   const files = await fixtureFiles([listed('note')]);
   let isRevoked = false;
   const { url } = await http(files, { answer: () => (isRevoked ? 401 : null) });
@@ -172,7 +172,7 @@ test('an MCP server that refuses its key blocks the run until it takes it', asyn
 });
 
 describe('the tools of several servers', () => {
-  test('do not mix, whatever they are called', async () => {
+  test('are kept apart, whatever their names', async () => {
     const [here, there] = [
       await fixtureFiles([listed('note')]),
       await fixtureFiles([listed('note')]),
@@ -188,7 +188,7 @@ describe('the tools of several servers', () => {
     expect(two.headers.some((each) => each.authorization !== undefined)).toBe(false);
   });
 
-  test('that clash with a tool of the agent end the run at its start', async () => {
+  test('that collide with a tool of the agent end the run at its start', async () => {
     const { url } = await http(await fixtureFiles([listed('note')]));
     const clash = defineTool({
       name: 'far__note',
@@ -208,7 +208,7 @@ describe('the tools of several servers', () => {
   });
 });
 
-test('tools of MCP servers can be shown as a catalog, each server a category of its own', async () => {
+test('tools of MCP servers can be shown as a catalog, with each server as a category', async () => {
   const files = await fixtureFiles([listed('note', { description: 'Notes it. In a book.' })]);
   const { url } = await http(files);
   const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })], {
@@ -225,7 +225,7 @@ test('tools of MCP servers can be shown as a catalog, each server a category of 
   expect(result).toBe('{"n":1}');
 });
 
-test('a message that refreshes the agent takes the tools as the servers have them now', async () => {
+test('a message that refreshes the agent loads the current tools of the servers', async () => {
   const files = await fixtureFiles([listed('note', { description: 'old' })]);
   const { url } = await http(files);
   const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
@@ -245,7 +245,7 @@ test('a message that refreshes the agent takes the tools as the servers have the
   expect(ended.projection.state?.config.definition.hash).toBe(status.hash);
 });
 
-test('more tools than a run can pin end it at its start, with the cure', async () => {
+test('more tools than a run can pin end it at its start, with the fix', async () => {
   const many = Array.from({ length: 100 }, (_, n) =>
     listed(`tool_${n}`, { description: 'x'.repeat(4_000) }),
   );
@@ -256,7 +256,7 @@ test('more tools than a run can pin end it at its start, with the cure', async (
   expect(outcome.error).toContain('take fewer tools of its MCP servers with allowTools');
 });
 
-describe('a server that cannot be had at the start', () => {
+describe('a server that is unavailable at the start', () => {
   const gone = { name: 'gone', transport: 'http', url: 'http://127.0.0.1:9/mcp' } as const;
 
   test('ends the run after some attempts, and is named', async () => {
@@ -266,7 +266,7 @@ describe('a server that cannot be had at the start', () => {
     expect(outcome.error).toContain('MCP server "gone" (http://127.0.0.1:9) cannot be reached');
   });
 
-  test('is done without where the agent says so, and the status tells', async () => {
+  test('is skipped if the agent allows it, and the status shows that', async () => {
     const { url } = await http(await fixtureFiles([listed('note')]));
     const rig = await worker([
       mcpServer({ ...gone, startup: 'best_effort' }),
@@ -280,13 +280,13 @@ describe('a server that cannot be had at the start', () => {
     ]);
   });
 
-  test('for want of a variable ends the run at once, and names it', async () => {
+  test('because of a missing variable ends the run at once, and the variable is named', async () => {
     const rig = await worker([stdioFixture(await fixtureFiles([]), { env: ['NO_SUCH_VARIABLE'] })]);
     const { outcome } = await run(rig);
     expect(outcome.error).toContain('MCP server "desk" needs NO_SUCH_VARIABLE');
   });
 
-  test('because its program is not there says so', async () => {
+  test('because its program is missing is reported as such', async () => {
     const rig = await worker([
       mcpServer({ name: 'desk', transport: 'stdio', command: 'no-such-program' }),
     ]);
@@ -294,7 +294,7 @@ describe('a server that cannot be had at the start', () => {
     expect(outcome.error).toContain('check that the command is installed on this worker');
   });
 
-  test('or whose tools are not those that the agent names ends the run with those that there are', async () => {
+  test('or lacks the tools that the agent names ends the run with a list of the existing ones', async () => {
     const { url } = await http(await fixtureFiles([listed('note'), listed('look')]));
     const rig = await worker([
       mcpServer({ name: 'far', transport: 'http', url, denyTools: ['delete_all'] }),
@@ -342,7 +342,7 @@ describe('the process of a server', () => {
     await stub.close();
   });
 
-  test('ends with a worker that shuts down, before that says that it has', async () => {
+  test('ends with a worker that shuts down, before the shutdown is reported', async () => {
     const rig = await worker([stdioFixture(files, { effects: { look: 'read' } })]);
     await run(rig, replyCall('desk__look', { n: 1 }));
     const pid = seen(files.ledger).at(-1)?.pid ?? 0;

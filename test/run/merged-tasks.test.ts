@@ -14,10 +14,10 @@ import { ask } from '../support/conversation.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { segmentsOf } from '../support/segments.js';
-import { untilAdmitted } from '../support/until-admitted.js';
+import { waitUntilAdmitted } from '../support/wait-until-admitted.js';
 
-// A worker that does not have the run in its cache gets a workflow task without commands together with the
-// next one. If that one accepts an update, a later replay gets them one by one.
+// A worker that does not have the run in its cache gets a workflow task without commands together
+// with the next one. If the next one accepts an update, a later replay gets them one by one.
 
 const WITHIN = { timeout: 20_000, interval: 50 };
 
@@ -30,7 +30,7 @@ afterAll(async () => {
   await expectKeptReplays();
 });
 
-test('a decision that reaches a new worker with the empty begin of a segment replays', async () => {
+test('a decision that reaches a new worker together with the empty first task of a segment replays', async () => {
   const pay = defineTool({
     name: 'pay',
     description: 'pays',
@@ -69,7 +69,7 @@ test('a decision that reaches a new worker with the empty begin of a segment rep
 });
 
 // A refused update leaves nothing in the history, so a replay does not know that it came.
-test('an update that is refused beside the result that the loop waits for changes no order', async () => {
+test('an update that is refused next to the result that the loop waits for does not change the order', async () => {
   const { client } = desk.rig;
   const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'script' });
   desk.script(['hello']);
@@ -84,9 +84,10 @@ test('an update that is refused beside the result that the loop waits for change
   };
   await desk.work([], { activities: false });
   const handle = await desk.rig.start({ agent: 'clerk', open: true, message: 'go' });
-  // The second is that which waits until a worker knows the agent.
+  // The second one waits until a worker has the agent.
   await untilEvents('activityTaskScheduledEventAttributes', 2);
-  // It waits for the agent, and then starts a timer, beside the loop, which calls the model.
+  // It waits for the agent, and then starts a timer, in parallel with the loop, which calls the
+  // model.
   const limited = await handle.startUpdate<unknown, [Limits]>(setLimitsUpdate.name, {
     args: [{ wallMs: 600_000 }],
     waitForStage: WorkflowUpdateStage.ACCEPTED,
@@ -97,7 +98,7 @@ test('an update that is refused beside the result that the loop waits for change
   await desk.rig.stopWorkers();
   const refused = handle.executeUpdate(outcomeUpdate, { args: [{ turn: 99 }], updateId: 'wait' });
   const problem = refused.catch((error: unknown) => error);
-  await untilAdmitted(client, handle, 'wait');
+  await waitUntilAdmitted(client, handle, 'wait');
   await desk.work([agent]);
   expect(await problem).toMatchObject({ cause: { message: expect.stringContaining('got 99') } });
   expect(await limited.result()).toMatchObject({ turn: { wallMs: 600_000 } });

@@ -6,8 +6,8 @@ import { askUpdate, messageSignal } from '../../src/workflows/messages.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, statusOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
-import { taken } from '../support/taken.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
+import { expectDelivered } from '../support/delivered.js';
 import { RefusedError } from '../../src/core/errors.js';
 
 const start = { agent: 'clerk' };
@@ -32,8 +32,8 @@ function texts(messages: readonly Message[]): readonly string[] {
   return messages.filter(({ role }) => role === 'user').map(({ text }) => text);
 }
 
-describe('while no worker is there, a message', () => {
-  test('is recorded, and begins exactly one turn when one comes, however often it was sent', async () => {
+describe('a message without a worker', () => {
+  test('is recorded, and begins exactly one turn when a worker starts, however often it was sent', async () => {
     const id = `signal-${randomUUID()}`;
     const hello = { message: 'hello', id: 'm-1' };
     const recorded = { delivered: false, messageId: 'm-1' };
@@ -43,12 +43,12 @@ describe('while no worker is there, a message', () => {
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
     expect(await client.ask(id, hello)).toMatchObject({ delivered: true, turn: 1 });
     // By update, for comparison: readers show no difference.
-    const { turn } = await taken(client.ask(id, { message: 'next', id: 'm-2' }));
+    const { turn } = await expectDelivered(client.ask(id, { message: 'next', id: 'm-2' }));
     await client.result(id, { turn });
     const { messages } = await client.transcript(id);
     const user = (text: string, messageId: string, at: number) => {
-      const said = { role: 'user', text, id: messageId, by: 'test: ann', turn: at };
-      return expect.objectContaining(said);
+      const sent = { role: 'user', text, id: messageId, by: 'test: ann', turn: at };
+      return expect.objectContaining(sent);
     };
     expect(messages.filter(({ role }) => role === 'user')).toEqual([
       user('hello', 'm-1', 1),
@@ -64,21 +64,21 @@ describe('while no worker is there, a message', () => {
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
     const segments = await segmentsOf(rig.client, id);
-    expect(texts(saidIn(segments))).toEqual(['hello', 'next']);
-    // A run that has ended is not begun anew by a message that is recorded.
+    expect(texts(messagesIn(segments))).toEqual(['hello', 'next']);
+    // A recorded message does not restart a run that has ended.
     await rig.stopWorkers();
     const late = client.ask(id, 'late', { start });
     await expect(late).rejects.toBeInstanceOf(RefusedError);
     expect(await client.status(id)).toMatchObject({ status: 'done', turn: 2 });
   });
 
-  test('comes before what was asked by update, in the first task of a run and in a later one', async () => {
+  test('precedes messages sent by update, in the first task of a run and in a later one', async () => {
     const handle = await rig.start({ agent: 'clerk', open: true });
     const id = handle.workflowId;
     const order: string[] = [];
     for (const round of ['first', 'later']) {
-      const said = [1, 2, 3].map((n) => ({ message: `${round} ${n}`, id: `${round} ${n}` }));
-      const [one, two, three] = said;
+      const sent = [1, 2, 3].map((n) => ({ message: `${round} ${n}`, id: `${round} ${n}` }));
+      const [one, two, three] = sent;
       if (one === undefined || two === undefined || three === undefined) throw new Error('three');
       await handle.signal(messageSignal, one);
       const asked = handle.executeUpdate(askUpdate, { args: [three], updateId: three.id });
@@ -94,10 +94,10 @@ describe('while no worker is there, a message', () => {
     await bringWorker();
     await client.close(id);
     await handle.result();
-    expect(texts(saidIn(await segmentsOf(rig.client, id)))).toEqual(order);
+    expect(texts(messagesIn(await segmentsOf(rig.client, id)))).toEqual(order);
   });
 
-  test('that is refused later stands in the status, as what is no message does', async () => {
+  test('that is refused later is shown in the status, and so is a malformed one', async () => {
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'hello' });
     const id = handle.workflowId;
     const rubbish = [undefined, null, 7, { message: { toString: 1 }, id: 'r' }, { message: 'x' }];
@@ -117,13 +117,13 @@ describe('while no worker is there, a message', () => {
   });
 });
 
-test('no signal is lost or doubled where the run goes on in a new segment meanwhile', async () => {
+test('no signal is lost or repeated if the run continues in a new segment meanwhile', async () => {
   await bringWorker();
   const id = `segments-${randomUUID()}`;
   await client.ask(id, 'm0', { start });
   const handle = rig.client.workflow.getHandle(id);
   const count = 16;
-  // Several at once, all the time: some come while a segment is being left.
+  // Several at once, continuously: some arrive while a segment ends.
   for (let number = 1; number <= count; number += 4) {
     const some = [0, 1, 2, 3].map((more) => ({
       message: `m${number + more}`,
@@ -136,12 +136,12 @@ test('no signal is lost or doubled where the run goes on in a new segment meanwh
   await handle.result();
   const segments = await segmentsOf(rig.client, id);
   expect(segments.length).toBeGreaterThan(count / 2);
-  const said = texts(saidIn(segments));
-  expect(said).toHaveLength(count + 1);
-  expect(new Set(said).size).toBe(count + 1);
+  const sent = texts(messagesIn(segments));
+  expect(sent).toHaveLength(count + 1);
+  expect(new Set(sent).size).toBe(count + 1);
 });
 
-test('each decision is recorded with who made it, and made once under one update id', async () => {
+test('each decision is recorded with the person who made it, and is made once per update id', async () => {
   await bringWorker();
   const id = `decided-${randomUUID()}`;
   await client.ask(id, 'hello', { start });

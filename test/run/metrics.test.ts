@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('a worker with a runtime of its own has its metrics scraped, and its logs written by pino', async () => {
+test('a worker with its own runtime exposes metrics, and logs with pino', async () => {
   const queue = `observed-${randomUUID()}`;
   const address = `127.0.0.1:${await freePort()}`;
   const script = childScript(new URL('../support/observed-worker.ts', import.meta.url));
@@ -66,7 +66,7 @@ test('a worker with a runtime of its own has its metrics scraped, and its logs w
   expect(value('perdure_model_calls', 'agent="scout"', 'model="m"', 'outcome="stop"')).toBe(1);
   expect(value('perdure_tokens', 'agent="scout"', 'type="input"')).toBe(200);
   expect(value('perdure_tokens', 'agent="scout"', 'type="output"')).toBe(40);
-  // A decision is no model call; the two that it has made are.
+  // A decision is not a model call; the two that it makes are.
   expect(value('perdure_model_calls', 'agent="thinker"')).toBe(2);
   expect(value('perdure_tokens', 'agent="thinker"', 'type="input"')).toBe(200);
   expect(value('perdure_cost_microdollars', 'agent="scout"')).toBe(240);

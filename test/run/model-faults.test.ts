@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 let serial = 0;
-/** A run whose model answers by this script, in a conversation of its own. */
+/** A run whose model answers with this script, in its own conversation. */
 async function start(
   steps: readonly Step[],
   limits?: Limits,
@@ -77,21 +77,21 @@ describe('a model that', () => {
     expect(requests).toBe(5);
   });
 
-  test('calls a tool that is not there is told the ones that are', async () => {
+  test('calls an unknown tool gets the names of the known ones', async () => {
     const { outcome, projection } = await run([calling('ehco', { text: 'x' }), reply.text('ok')]);
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
     expect(projection.state?.transcript.messages[2]?.text).toMatch(/unknown_tool.*echo/);
   });
 
-  test('sends broken JSON, or arguments that do not fit, is told where', async () => {
+  test('sends broken JSON, or invalid arguments, gets the position of the error', async () => {
     const { outcome, projection } = await run([
       calling('echo', '{"text": "x'),
       calling('echo', { txt: 'x' }),
       calling('echo', { text: 'x' }),
       reply.text('ok'),
     ]);
-    const told = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
-    expect(told?.map(({ text }) => text)).toEqual([
+    const results = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
+    expect(results?.map(({ text }) => text)).toEqual([
       expect.stringMatching(/invalid_json.*too early/s),
       expect.stringMatching(/invalid_arguments.*txt.*text/s),
       'x',
@@ -99,14 +99,14 @@ describe('a model that', () => {
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 1 });
   });
 
-  test('answers nothing is asked three times, then the turn fails', async () => {
+  test('answers nothing is called three times, then the turn fails', async () => {
     const nothing = reply.text('', soon);
     const { outcome, requests } = await run([nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(requests).toBe(3);
   });
 
-  test('is down fails the turn of a run that asks for three tries, then fail', async () => {
+  test('is down fails the turn of a run with a limit of three tries', async () => {
     const down = reply.error(503, { message: 'overloaded', ...soon });
     const { outcome, requests, history } = await run([down, down, down], undefined, {
       modelAttempts: 3,
@@ -120,7 +120,7 @@ describe('a model that', () => {
     expect(calls).toEqual(['callModel']);
   });
 
-  test('refuses its key fails the turn at once where the run does not wait', async () => {
+  test('rejects its key fails the turn at once if the run does not wait', async () => {
     const refused = reply.error(401, { message: 'bad key' });
     const { outcome, requests } = await run([refused], undefined, { modelAttempts: 3 });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
@@ -145,7 +145,7 @@ describe('a model that', () => {
       'context_too_long',
     ],
     ['gets a request it cannot take', reply.error(400, { message: 'bad parameter' }), 'error'],
-  ])('%s is an end with a reason, asked once', async (_what, step, reason) => {
+  ])('%s ends the turn with a reason after one call', async (_what, step, reason) => {
     const { outcome, requests } = await run([step]);
     expect(outcome).toMatchObject({ status: 'failed', reason });
     expect(requests).toBe(1);
@@ -153,7 +153,7 @@ describe('a model that', () => {
 });
 
 describe('a provider that', () => {
-  test('stumbles is asked again by Temporal, and every failed attempt leaves a report', async () => {
+  test('fails temporarily is retried by Temporal, and every failed attempt leaves a report', async () => {
     const { outcome, requests, projection, history } = await run([
       reply.reset(),
       reply.raw('<html>busy</html>', { headers: { 'content-type': 'text/html' } }),
@@ -191,29 +191,32 @@ async function statusWhen(handle: WorkflowHandle, reason: string): Promise<RunSt
   );
 }
 
-describe('what can be mended from outside', () => {
+describe('an error that can be fixed from outside', () => {
   test.each([
     ['quota', reply.error(429, { code: 'insufficient_quota', message: 'no money' })],
     ['credentials', reply.error(401, { message: 'bad key' })],
     ['model', reply.error(404, { code: 'model_not_found', message: 'no such model' })],
     ['provider', reply.error(429, { message: 'later' }, { headers: { 'retry-after': '300' } })],
-  ])('blocks the run visibly as %s after one request, and resume goes on', async (reason, step) => {
-    const { handle, marker } = await start([step, reply.text('mended')]);
-    const status = await statusWhen(handle, reason);
-    expect(status.message).toBeTruthy();
-    expect(status.reports).toMatchObject([{ attempt: 1, message: status.message }]);
-    expect((await handle.describe()).searchAttributes).toMatchObject({
-      AgentStatus: ['blocked'],
-      AgentReason: [reason],
-    });
-    expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(1);
-    await handle.executeUpdate('resume');
-    const { outcome } = await rig.end(handle);
-    expect(outcome).toMatchObject({ status: 'completed', answer: 'mended', steps: 1 });
-    expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(2);
-  });
+  ])(
+    'blocks the run visibly as %s after one request, and resume continues it',
+    async (reason, step) => {
+      const { handle, marker } = await start([step, reply.text('mended')]);
+      const status = await statusWhen(handle, reason);
+      expect(status.message).toBeTruthy();
+      expect(status.reports).toMatchObject([{ attempt: 1, message: status.message }]);
+      expect((await handle.describe()).searchAttributes).toMatchObject({
+        AgentStatus: ['blocked'],
+        AgentReason: [reason],
+      });
+      expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(1);
+      await handle.executeUpdate('resume');
+      const { outcome } = await rig.end(handle);
+      expect(outcome).toMatchObject({ status: 'completed', answer: 'mended', steps: 1 });
+      expect(stub.requests.filter(({ text }) => text.includes(marker))).toHaveLength(2);
+    },
+  );
 
-  test('a blocked run probes by itself, without a further event while it stays blocked', async () => {
+  test('is probed by a blocked run itself, without further events while it stays blocked', async () => {
     const refused = reply.error(401, { message: 'bad key' });
     const { handle } = await start([refused, reply.text('mended')]);
     await statusWhen(handle, 'credentials');
@@ -225,14 +228,14 @@ describe('what can be mended from outside', () => {
     expect(scheduled).toHaveLength(2);
   });
 
-  test('a blocked run can be cancelled', async () => {
+  test('does not prevent a cancel of the blocked run', async () => {
     const { handle } = await start([reply.error(401, { message: 'bad key' })]);
     await statusWhen(handle, 'credentials');
     await handle.cancel();
     expect((await rig.end(handle)).outcome).toMatchObject({ status: 'cancelled', steps: 0 });
   });
 
-  test('a closing call does not wait for it: the answer is composed', async () => {
+  test('does not block a closing call: the answer is composed instead', async () => {
     const { outcome } = await run(
       [calling('echo', { text: 'found it' }), reply.error(401, { message: 'bad key' })],
       { steps: 1 },

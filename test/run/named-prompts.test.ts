@@ -42,7 +42,7 @@ const planner = defineAgent({
   },
 });
 
-test('one conversation asks for a plan, a report, and a class, each under its own schema', async () => {
+test('one conversation requests a plan, a report, and a class, each under its own schema', async () => {
   const model = scriptedModel([
     replyCall('look_up', { what: 'Rome' }),
     replyText('no plan'),
@@ -162,6 +162,6 @@ test('several messages begin a run, and later a turn, as a conversation', async 
     user('I forgot:'),
     user('and 11?'),
   ]);
-  // Only what a model has said in this run has a usage.
+  // Only what a model has written in this run has a usage.
   expect([...projection.usageByMessage.keys()]).toEqual([3, 6]);
 });

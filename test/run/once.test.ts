@@ -15,7 +15,7 @@ import { createRig, type Rig } from '../support/rig.js';
 let rig: Rig;
 const executions = new Map<string, string[]>();
 
-/** Never comes back the first time, so that nobody can know what it did. */
+/** Never returns the first time, so that its outcome is unknown. */
 const pay = (verify?: 'happened' | 'not' | 'unknown' | 'throws') =>
   defineTool({
     name: 'pay',
@@ -40,7 +40,7 @@ const pay = (verify?: 'happened' | 'not' | 'unknown' | 'throws') =>
     }),
   });
 
-/** Pays, then tells what it read. */
+/** Pays, then reports what it read. */
 const payer: Model = {
   async call({ messages }: ModelRequest) {
     const [first] = messages;
@@ -78,7 +78,7 @@ const resolve = async (handle: WorkflowHandle, decision: unknown): Promise<unkno
   await handle.executeUpdate('resolve', { args: [decision] });
 
 describe('a once tool whose outcome is unknown', () => {
-  test('parks the run, names the call, and shows the search attributes', async () => {
+  test('parks the run, names the call, and sets the search attributes', async () => {
     const { handle, status, run } = await parked('ask');
     expect(status).toMatchObject({
       status: 'waiting_decision',
@@ -95,7 +95,7 @@ describe('a once tool whose outcome is unknown', () => {
     await rig.end(handle);
   });
 
-  test('goes on with the result that a person gives', async () => {
+  test('continues with the result that a person provides', async () => {
     const { handle, run } = await parked('ask');
     await decide(handle, { as: 'happened', result: { receipt: 7 } });
     const { outcome } = await rig.end(handle);
@@ -103,7 +103,7 @@ describe('a once tool whose outcome is unknown', () => {
     expect(executions.get(run)).toHaveLength(1);
   });
 
-  test('is executed again under the same key when a person says that it did not happen', async () => {
+  test('is executed again with the same key if a person decides that it did not happen', async () => {
     const { handle, run } = await parked('ask');
     await decide(handle, { as: 'retry' });
     const { outcome } = await rig.end(handle);
@@ -113,7 +113,7 @@ describe('a once tool whose outcome is unknown', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  test('is given up as an error that the model reads', async () => {
+  test('is abandoned as an error that the model reads', async () => {
     const { handle, run } = await parked('ask');
     await decide(handle, { as: 'abandon' });
     const { outcome } = await rig.end(handle);
@@ -136,14 +136,14 @@ describe('a once tool whose outcome is unknown', () => {
     expect(outcome.status).toBe('cancelled');
   });
 
-  test('is settled by verify: it happened', async () => {
+  test('is resolved by verify: it happened', async () => {
     const run = randomUUID();
     const { outcome } = await rig.run({ agent: 'happened', message: run });
     expect(outcome.answer).toBe(`read: found ${executions.get(run)?.[0]?.slice(0, 4)}`);
     expect(executions.get(run)).toHaveLength(1);
   });
 
-  test('is settled by verify: it did not, so it is tried again', async () => {
+  test('is resolved by verify: it did not happen, so it is retried', async () => {
     const run = randomUUID();
     const { outcome } = await rig.run({ agent: 'not', message: run });
     expect(outcome.answer).toBe('read: paid');
@@ -151,7 +151,7 @@ describe('a once tool whose outcome is unknown', () => {
     expect(executions.get(run)).toHaveLength(2);
   });
 
-  test('is left to a person when verify cannot tell', async () => {
+  test('is left to a person if verify does not know', async () => {
     const { handle } = await parked('unknown');
     const seen = toRunStatus(await readRun(rig.client, handle.workflowId), Date.now());
     expect(seen).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });

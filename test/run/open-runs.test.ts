@@ -13,7 +13,7 @@ import {
   untilStatus,
 } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
 const executed: string[] = [];
@@ -75,7 +75,7 @@ describe('an open run', () => {
     ]);
   });
 
-  test('takes its first message with its start', async () => {
+  test('receives its first message with its start', async () => {
     const { handle, receipt } = await startWith(rig, { agent: 'clerk', open: true }, 'hello');
     expect(receipt).toEqual({ turn: 1 });
     expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: hello' });
@@ -88,7 +88,7 @@ describe('an open run', () => {
     expect(again.receipt).toEqual({ turn: 2 });
   });
 
-  test('goes on through many segments without losing, doubling or renumbering a message', async () => {
+  test('continues through many segments without losing, repeating, or renumbering a message', async () => {
     const turns = 12;
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 2 (1)' });
     for (let turn = 2; turn <= turns; turn += 1) {
@@ -102,9 +102,9 @@ describe('an open run', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(4);
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
-    expect(said.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
+    expect(transcript.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(
       Array.from({ length: turns }, (_, index) => `steps 2 (${index + 1})`),
     );
     expect(turnsIn(segments).map(({ turn, outcome }) => [turn, outcome.answer])).toEqual(
@@ -112,14 +112,14 @@ describe('an open run', () => {
     );
   });
 
-  test('goes on in a new segment in the middle of a turn', async () => {
+  test('continues in a new segment in the middle of a turn', async () => {
     const name = `steps 23 ${randomUUID()}`;
     const { outcome, handle } = await rig.run({ agent: 'clerk', message: name });
     expect(outcome).toMatchObject({ status: 'completed', answer: `done: ${name}`, steps: 24 });
     expect(outcome.segments).toBe(5);
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    const said = saidIn(segments);
-    expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
+    const transcript = messagesIn(segments);
+    expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(23);
     const requests = model.requests.filter(({ messages }) => messages[0]?.text === name);
     const last = requests.at(-1)?.messages ?? [];
@@ -127,7 +127,7 @@ describe('an open run', () => {
     for (const { messages } of requests) expect(messages).toEqual(last.slice(0, messages.length));
   });
 
-  test('that nobody disturbs has a status of its own', async () => {
+  test('has a distinct status while it waits for a message', async () => {
     const handle = await rig.start({ agent: 'clerk', message: 'one', open: true });
     await untilStatus(handle, 'waiting_message');
     expect(await statusOf(handle)).toMatchObject({ status: 'waiting_message', turn: 1 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(async () => await rig.close());
 
 describe('the options of a worker', () => {
-  test('get the activities beside their own, and settings where they have none', async () => {
+  test('get the activities in addition to their own, and settings that they lack', async () => {
     const theirs = async (): Promise<string> => 'theirs';
     const options = await perdurePlugin({ agents: [agent], models }).configureWorker?.({
       taskQueue: 'q',
@@ -41,7 +41,7 @@ describe('the options of a worker', () => {
     });
   });
 
-  test('keep what they say themselves', async () => {
+  test('keep the settings that they have', async () => {
     const own = {
       taskQueue: 'q',
       workflowTaskPollerBehavior: { type: 'simple-maximum', maximum: 3 },
@@ -63,7 +63,7 @@ describe('the options of a worker', () => {
   });
 });
 
-describe('the workflows file of a worker of your own', () => {
+describe('the workflows file of your own worker', () => {
   const plugins = [perdurePlugin({ agents: [agent], models })];
   const engine = JSON.stringify(fileURLToPath(new URL('../../src/workflow.ts', import.meta.url)));
   const logger = new DefaultLogger('ERROR', () => undefined);
@@ -95,7 +95,7 @@ describe('the workflows file of a worker of your own', () => {
       'workflows.cjs',
       'workflows.cjs',
     ],
-  ])('is taken if it %s', async (_what, code, name, shown) => {
+  ])('is accepted if it %s', async (_what, code, name, shown) => {
     const { code: made } = await bundle(code, name, shown);
     const options = plugins[0]?.configureWorker?.({
       taskQueue: 'q',
@@ -107,7 +107,7 @@ describe('the workflows file of a worker of your own', () => {
   test.each([
     ['without `agent`', 'exports.mine = async () => {};'],
     ['with `agent`, but without the plugin', `export { agent } from ${engine};\n`],
-  ])('is needed in a bundle, too, which is refused %s', async (what, source) => {
+  ])('is also required in a bundle, which is refused %s', async (what, source) => {
     const isBundled = what.startsWith('with ');
     const code = isBundled ? (await bundle(source, 'bare.ts', 'bare.ts', [])).code : source;
     const options = plugins[0]?.configureWorker?.({ taskQueue: 'q', workflowBundle: { code } });
@@ -122,7 +122,7 @@ describe('the options of a bundler', () => {
   const bundling = (rest: Partial<BundleOptions> = {}): BundleOptions | undefined =>
     plugin.configureBundler?.({ workflowsPath: 'w', ...rest });
 
-  test('get the payload converter, and modules to load beforehand beside their own', () => {
+  test('get the payload converter, and modules to preload in addition to their own', () => {
     const options = bundling({ preloadModules: ['theirs'] });
     expect(options?.payloadConverterPath).toMatch(/workflows\/payload-converter\.ts$/);
     expect(options?.preloadModules).toEqual([
@@ -131,7 +131,7 @@ describe('the options of a bundler', () => {
     ]);
   });
 
-  test('keep a payload converter of their own, and say what that means', () => {
+  test('keep their own payload converter, and print the consequences', () => {
     const warn = vi.fn<(text: string) => void>();
     const nothing = (): void => undefined;
     const logger = {
@@ -151,13 +151,13 @@ describe('the options of a bundler', () => {
   });
 });
 
-test('agents that cannot work are refused where the plugin is made', () => {
+test('agents that cannot work are refused when the plugin is created', () => {
   expect(() => perdurePlugin({ agents: [agent, agent] })).toThrow(
     'agents: expected different names, got "a" twice; rename one',
   );
 });
 
-test('a worker that is told to shut down keeps no call waiting for a workflow that nobody runs', async () => {
+test('a worker that shuts down does not leave a call waiting for a workflow that no worker runs', async () => {
   const { taskQueue, client } = rig;
   const held = createGate();
   await rig.worker([agent], {
@@ -173,13 +173,13 @@ test('a worker that is told to shut down keeps no call waiting for a workflow th
   const handle = await rig.start({ agent: 'a', message: 'go' });
   await held.barrier.reached;
   await rig.stopWorkers();
-  // Runs no workflows, as nobody does now: what the next attempt asks the run is not answered.
+  // Runs no workflows, like any worker now: the query of the next attempt is not answered.
   const connection = await NativeConnection.connect({ address: inject('temporalAddress') });
   const worker = await Worker.create({
     connection,
     taskQueue,
     identity: 'own',
-    // Without it, the SDK may end the call first, and nothing would be known about ours.
+    // Without it, the SDK may end the call first, and the test would prove nothing about ours.
     shutdownGraceTime: 20_000,
     plugins: [perdurePlugin({ agents: [agent], models, env: { PERDURE_HOME: rig.home } })],
   });

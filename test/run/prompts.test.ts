@@ -24,7 +24,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-/** Fails, answers late, or answers at once, as its arguments say. */
+/** Fails, answers late, or answers at once, depending on its arguments. */
 const fickle = defineTool({
   name: 'fickle',
   description: 'does as it is told',
@@ -54,7 +54,7 @@ describe('every request that a model receives', () => {
   test('is the transcript: two workers, a cold cache, failing tools, failing calls', async () => {
     const agent = defineAgent({ name: 'p', instructions: 'hi', model: 'm', tools: [fickle] });
     const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
-    // One worker forgets everything at once, the other nothing; tasks go to either.
+    // One worker caches nothing, the other everything; tasks go to either.
     await rig.worker([agent], { models, transcriptCacheBytes: 1 });
     await rig.worker([agent], { models });
     const failedOnce = new Set<string>();
@@ -76,7 +76,7 @@ describe('every request that a model receives', () => {
       expect(outcome.status).toBe('completed');
       const page = await handle.query<TranscriptPage>('transcript');
       const messages = projection.state?.transcript.messages ?? [];
-      // What the history tells without a worker is what the workflow says, but for the clock.
+      // The history, read without a worker, agrees with the workflow except for the clock.
       expect(messages.map(({ at: _at, ...rest }) => rest).slice(0, page.messages.length)).toEqual(
         page.messages.map(({ at: _at, ...rest }) => rest),
       );
@@ -87,13 +87,13 @@ describe('every request that a model receives', () => {
     }
   });
 
-  test('is the transcript when a zombie finishes after the attempt that counts', async () => {
+  test('is the transcript even if a zombie finishes after the attempt that counts', async () => {
     const [own, ledger] = [await startStub(), await startLedger()];
     own.answer((request) => {
       if (request.assistantMessages === 0) {
         return reply.calls([{ name: 'spin', arguments: { forMs: 3_500 } }]);
       }
-      // Another step, so that the zombie's worker has time to put its late result into its memory.
+      // Another step, so that the zombie's worker has time to cache its late result.
       if (request.assistantMessages < 4) {
         return reply.calls([
           { name: 'put', arguments: { step: request.assistantMessages, part: 0 } },

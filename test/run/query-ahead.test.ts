@@ -9,11 +9,11 @@ import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
-import { untilAdmitted } from '../support/until-admitted.js';
+import { waitUntilAdmitted } from '../support/wait-until-admitted.js';
 
-// A query that waits for a worker brings it the events since the last workflow task, without a task. The
-// commands that follow from them are sent with the next task, before the answer of its update, but a
-// replay has the update first.
+// A query that waits for a worker delivers the events since the last workflow task, without a task.
+// The commands that follow from them are sent with the next task, before the answer of its update,
+// but a replay has the update first.
 
 const WITHIN = { timeout: 20_000, interval: 50 };
 /** A query has to reach the new worker before its task does, which is up to the server. */
@@ -40,7 +40,7 @@ async function untilUnanswered(handle: WorkflowHandle): Promise<void> {
 }
 
 test.each(ATTEMPTS)(
-  'a run that queries and an update reach together on a new worker replays (attempt %i)',
+  'a run that receives queries and an update together on a new worker replays (attempt %i)',
   async (attempt) => {
     const held = gate();
     let calls = 0;
@@ -73,9 +73,10 @@ test.each(ATTEMPTS)(
     const updateId = `more ${attempt}`;
     const more = { message: 'more', id: 'more' };
     const asked = handle.executeUpdate(askUpdate, { args: [more], updateId });
-    await untilAdmitted(rig.client, handle, updateId);
+    await waitUntilAdmitted(rig.client, handle, updateId);
     await work();
-    // The server may refuse an update that its worker could not take with the task; that changes nothing.
+    // The server may refuse an update that its worker could not accept with the task; that changes
+    // nothing.
     await asked.catch(() => undefined);
     for (const status of await Promise.all(queries)) expect(status.agent).toBe('clerk');
     expect(await ask(handle, { message: 'more', id: `more ${attempt}` })).toMatchObject({

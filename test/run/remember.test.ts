@@ -12,7 +12,7 @@ import { z } from 'zod';
 type Save = (ended: EndedTurn, context: RememberContext) => unknown;
 
 let desk: Desk;
-/** What the agents of this file do to remember; each test says it. */
+/** The `remember` functions of the agents in this file; each test sets one. */
 let save: Save = () => undefined;
 let saved: { readonly ended: EndedTurn; readonly key: string }[] = [];
 const held = gate();
@@ -82,7 +82,7 @@ describe('a turn that has ended is remembered', () => {
     expect(cost).toBeLessThanOrEqual(6);
   });
 
-  test('each time in a conversation over several segments, under another key', async () => {
+  test('each time in a conversation over several segments, with a new key', async () => {
     desk.script(['one', 'two', 'three', 'four']);
     const handle = await desk.rig.start({ agent: 'keeper', open: true, message: 'm1' });
     for (const turn of [2, 3, 4]) await ask(handle, `m${turn}`);
@@ -99,7 +99,7 @@ describe('a turn that has ended is remembered', () => {
     expect(new Set(saved.map(({ key }) => key)).size).toBe(4);
   });
 
-  test('before the next turn begins, though the outcome is there at once', async () => {
+  test('before the next turn begins, though its outcome is available at once', async () => {
     desk.script(['one', 'two']);
     save = async () => await held.wait();
     const handle = await desk.rig.start({ agent: 'keeper', open: true, message: 'm1' });
@@ -114,7 +114,7 @@ describe('a turn that has ended is remembered', () => {
     await desk.end(handle);
   });
 
-  test('from its beginning, though the older part of the turn has left the memory', async () => {
+  test('from its beginning, even if the older part of the turn is no longer in memory', async () => {
     const long = { look: { size: 20_000 } };
     desk.script(['before', long, { look: { size: 20_001 } }, { look: { size: 20_002 } }, 'after']);
     const handle = await desk.rig.start({ agent: 'looker', open: true, message: 'm1' });
@@ -129,13 +129,13 @@ describe('a turn that has ended is remembered', () => {
     expect(second).toEqual(['THE QUESTION', '', 20_000, '', 20_001, '', 20_002, 'after']);
   });
 
-  test('without what perdure adds, and with nothing if nothing was said', async () => {
+  test('without the messages that perdure adds, and not at all if it has none', async () => {
     desk.script([]);
     await desk.run({ agent: 'data', input: { n: 1 } });
     expect(saved).toMatchObject([{ ended: { turn: 1, messages: [] } }]);
   });
 
-  test('also if it was stopped at a limit', async () => {
+  test('even if it was stopped at a limit', async () => {
     desk.script([]);
     await desk.run({ agent: 'keeper', message: 'hi', limits: { tokens: 1 } });
     expect(saved).toMatchObject([{ ended: { outcome: { status: 'stopped', reason: 'tokens' } } }]);
@@ -143,7 +143,7 @@ describe('a turn that has ended is remembered', () => {
 });
 
 describe('a memory that fails', () => {
-  test('is tried again under the same key', async () => {
+  test('is retried with the same key', async () => {
     desk.script(['hello']);
     save = () => {
       if (saved.length === 1) throw new Error('the disk is full');
@@ -157,7 +157,7 @@ describe('a memory that fails', () => {
   test.each([
     ['throws', 'keeper', () => Promise.reject(new Error('no such table')), 'no such table'],
     ['hangs', 'hasty', () => new Promise(() => undefined), 'it did not end within 50 ms'],
-  ])('and %s three times is reported, and the run goes on', async (_, agent, fails, why) => {
+  ])('and %s three times is reported, and the run continues', async (_, agent, fails, why) => {
     desk.script(['one', 'two']);
     save = fails;
     const handle = await desk.rig.start({ agent, open: true, message: 'm1' });
@@ -174,7 +174,7 @@ describe('a memory that fails', () => {
   });
 });
 
-test('a cancel of the run does not wait for its memory', async () => {
+test('a canceled run does not wait for its memory', async () => {
   desk.script(['one']);
   const entered = gate();
   save = async (_, { signal }) => {

@@ -23,9 +23,9 @@ import { begun, config } from '../support/scripts.js';
 
 let rig: Rig;
 let ledger: Ledger;
-/** Holds the called agent when its tools have run. */
+/** Holds the called agent after its tools have run. */
 let hold: Gate;
-/** What the caller asks its agent; another word after a reset is another call. */
+/** The question for the called agent; another one after a reset is another call. */
 let order: string;
 
 const effectTool = (name: string, effect: Effect) =>
@@ -104,7 +104,10 @@ async function started(): Promise<{ handle: WorkflowHandle; child: WorkflowHandl
   return { handle, child: await childOf(rig.client, handle) };
 }
 
-/** The workflow task to which a reset goes back: the first one, or the first after the child has started. */
+/**
+ * The workflow task to which a reset goes back: the first one, or the first after the child has
+ * started.
+ */
 function taskBefore({ events }: History, point: 'initiation' | 'end of the child'): bigint {
   const from =
     point === 'initiation'
@@ -116,7 +119,7 @@ function taskBefore({ events }: History, point: 'initiation' | 'end of the child
   return BigInt(String(task?.eventId));
 }
 
-/** Resets a run by Temporal's own API. @returns the handle of its newest run */
+/** Resets a run with Temporal's own API. @returns the handle of its newest run */
 async function reset(
   { workflowId }: WorkflowHandle,
   point: Parameters<typeof taskBefore>[1] = 'initiation',
@@ -142,7 +145,10 @@ async function followed(handle: WorkflowHandle): Promise<void> {
   await vi.waitFor(look, { timeout: 30_000, interval: 20 });
 }
 
-/** By hand: from the call's key, which the server holds in the input, and the place in the called run. */
+/**
+ * Computed by hand: from the call's key, which is in the input on the server, and the place in the
+ * called run.
+ */
 async function keyOfSecondNote(child: WorkflowHandle, parent: WorkflowHandle): Promise<string> {
   const [fact] = ((await child.fetchHistory()).events ?? []).map(decodeEvent);
   const { called } = (fact?.type === 'started' ? fact.input : {}) as { called: { key: string } };
@@ -152,7 +158,7 @@ async function keyOfSecondNote(child: WorkflowHandle, parent: WorkflowHandle): P
 }
 
 describe('a caller that is reset while its agent runs', () => {
-  test('to before the call follows the run that there is, and nothing is done twice', async () => {
+  test('to before the call follows the existing run, and nothing is done twice', async () => {
     const { handle, child } = await started();
     const again = await reset(handle);
     await followed(again);
@@ -166,7 +172,7 @@ describe('a caller that is reset while its agent runs', () => {
     expect(tried('note')[1]).toBe(await keyOfSecondNote(child, handle));
   });
 
-  test('to after the call is told by Temporal itself', async () => {
+  test('to after the call gets the result from Temporal itself', async () => {
     const { handle } = await started();
     const again = await reset(handle, 'end of the child');
     hold.release();
@@ -196,7 +202,7 @@ describe('a caller that is reset while its agent runs', () => {
     hold.release();
   });
 
-  test('has a call with other arguments answered by a run of its own', async () => {
+  test('starts a new run for a call with other arguments', async () => {
     const { handle, child } = await started();
     const first = order;
     order = randomUUID();
@@ -208,7 +214,7 @@ describe('a caller that is reset while its agent runs', () => {
     expect(await child.result()).toMatchObject({ answer: `did ${first}` });
   });
 
-  test('has an agent that was terminated run again under the same keys, and asks about `once`', async () => {
+  test('runs a terminated agent again with the same keys, and asks about `once` calls', async () => {
     const { handle, child } = await started();
     const again = await reset(handle);
     await followed(again);
@@ -227,8 +233,8 @@ describe('a caller that is reset while its agent runs', () => {
   });
 });
 
-describe('a workflow of one’s own that is reset while its agent runs', () => {
-  test('follows the run that there is; two equal calls stay two', async () => {
+describe("a user's own workflow that is reset while its agent runs", () => {
+  test('follows the existing run; two equal calls stay two', async () => {
     const handle = await rig.client.workflow.start('caller', {
       taskQueue: rig.taskQueue,
       workflowId: `caller-${randomUUID()}`,
@@ -247,7 +253,7 @@ describe('a workflow of one’s own that is reset while its agent runs', () => {
   });
 });
 
-describe('a workflow of one’s own that continues as new into an agent', () => {
+describe("a user's own workflow that continues as new into an agent", () => {
   const forged = async (carried: unknown): Promise<string> => {
     const input = { agent: 'chief', message: 'go' };
     const handle = await rig.client.workflow.start('forger', {
@@ -261,7 +267,7 @@ describe('a workflow of one’s own that continues as new into an agent', () => 
   };
   const state = JSON.parse(JSON.stringify(begun(config({ name: 'chief' })))) as RunState;
 
-  test('has to bring a state that is whole, under the hash of its definition', async () => {
+  test('has to pass a complete state, with the hash of its definition', async () => {
     const part = { ...state, inbox: { ...state.inbox, waiting: [{ id: 7 }] } };
     expect(await forged({ schema: SCHEMA, state: part, shown: '' })).toContain(
       'carried.state.inbox.waiting[0].id: expected a string, got 7',

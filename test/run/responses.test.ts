@@ -8,7 +8,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { closeUpdate } from '../../src/workflows/messages.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 
 const read = defineTool({
   name: 'read',
@@ -43,7 +43,7 @@ function inputs(): readonly (readonly Item[])[] {
   return stub.requests.map(({ body }) => body['input'] as readonly Item[]);
 }
 
-/** Each request's items, as bytes, begin with those of the one before. */
+/** The items of each request, as bytes, begin with those of the previous one. */
 function expectStablePrefix(): void {
   const texts = inputs().map((items) => items.map((item) => JSON.stringify(item)));
   for (const [index, items] of texts.entries()) {
@@ -51,7 +51,7 @@ function expectStablePrefix(): void {
   }
 }
 
-test('every request begins with the one before, thoughts included, on another worker too', async () => {
+test('every request begins with the previous one, thoughts included, also on another worker', async () => {
   await rig.worker([agent], { models: entry() });
   const large = 'why? '.repeat(20_000);
   stub.script(
@@ -69,7 +69,7 @@ test('every request begins with the one before, thoughts included, on another wo
   );
   const handle = await rig.start({ agent: 'reader', message: 'Read.', open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'All read.', steps: 3 });
-  // What the first worker had in memory is gone.
+  // The memory of the first worker is gone.
   await rig.stopWorkers();
   await rig.worker([agent], { models: entry() });
   await ask(handle, 'And d?');
@@ -102,12 +102,12 @@ test('every request begins with the one before, thoughts included, on another wo
   await handle.executeUpdate(closeUpdate, { args: [{}] });
   await handle.result();
   const [segment] = await segmentsOf(rig.client, handle.workflowId);
-  // The large thought lies in the blob store.
+  // The large thought is in the blob store.
   expect(segment?.bytes).toBeLessThan(100_000);
   stub.assertConsumed();
 });
 
-test('thoughts go on from segment to segment', async () => {
+test('thoughts continue from segment to segment', async () => {
   const segment = { steps: 2, bytes: 2_000_000 };
   await rig.worker([agent], { models: entry(), segment });
   const paths = ['a', 'b', 'c', 'd', 'e'];
@@ -123,11 +123,11 @@ test('thoughts go on from segment to segment', async () => {
   expect(last.filter(({ type }) => type === 'reasoning')).toHaveLength(5);
   const segments = await segmentsOf(rig.client, handle.workflowId);
   expect(segments.length).toBeGreaterThan(1);
-  expect(saidIn(segments).map(({ role }) => role)).toHaveLength(12);
+  expect(messagesIn(segments).map(({ role }) => role)).toHaveLength(12);
   stub.assertConsumed();
 });
 
-test('a model that does not take its thoughts back is asked without them from then on', async () => {
+test('a model that refuses its own thoughts is called without them from then on', async () => {
   await rig.worker([agent], { models: entry() });
   const message =
     'The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.';
@@ -145,7 +145,7 @@ test('a model that does not take its thoughts back is asked without them from th
   stub.assertConsumed();
 });
 
-test('a run whose model does not think costs what it costs in the other API', async () => {
+test('a run whose model does not think costs the same as in the other API', async () => {
   await rig.worker([agent], { models: entry() });
   const script = () =>
     stub.script(reply.calls([{ name: 'read', arguments: { path: 'a' } }]), reply.text('Done.'));

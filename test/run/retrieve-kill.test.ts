@@ -25,7 +25,7 @@ test.concurrent.each([
   { where: 'retrieval', retrievals: 2, requests: 1 },
   { where: 'model call', retrievals: 1, requests: 2 },
 ] as const)(
-  'a worker killed by SIGKILL in the $where is missed by nobody',
+  'a kill of the worker with SIGKILL in the $where does not change the result',
   { timeout: 90_000 },
   async ({ where, retrievals, requests }) => {
     const [stub, ledger] = [await startStub(), await startLedger()];

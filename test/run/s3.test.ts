@@ -36,7 +36,7 @@ afterAll(async () => {
   vi.unstubAllEnvs();
 });
 
-test('a run on S3 has its segments, context, and artifacts there, and is read after its deletion', async () => {
+test('a run on S3 stores its segments, context, and artifacts there, and is readable after its deletion', async () => {
   const id = `s3-${randomUUID()}`;
   const context = { large: 'x'.repeat(40_000) };
   const start = { agent: 'clerk', context };

@@ -32,7 +32,7 @@ let rig: Rig;
 let stub: Stub;
 let client: PerdureClient;
 
-/** What a careless tool does with its environment, by the way it does it. */
+/** What a careless tool does with its environment, by way of disclosure. */
 const WAYS: Readonly<Record<string, () => unknown>> = {
   text: () => ALL,
   object: () => ({ [KEY]: [{ said: ALL }], env: CANARIES }),
@@ -97,7 +97,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-test('no secret leaves a worker by what models, tools, servers and errors say', async () => {
+test('no secret leaves a worker through models, tools, servers, and errors', async () => {
   const headers = { 'x-request-id': KEY };
   const mcp = ['environment', 'failing_environment', 'stored_environment'];
   stub.script(
@@ -134,7 +134,7 @@ test('no secret leaves a worker by what models, tools, servers and errors say', 
   expect(outcome.answer).toContain('[redacted CANARY_API_KEY]');
   expect(JSON.stringify(seen)).toContain('"delta"');
   expect(JSON.stringify(history.events).length).toBeGreaterThan(10_000);
-  // The stub has seen what the worker itself may use, and no secret that it was not given.
+  // The stub has seen the worker's own key, and no secret that it was not given.
   expect(canariesIn(stub.requests.map(({ text }) => text).join())).toEqual([]);
 });
 

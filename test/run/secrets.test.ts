@@ -39,7 +39,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-test('no key of the worker reaches the history, the status or the memo', async () => {
+test('no key of the worker reaches the history, the status, or the memo', async () => {
   stub.script(
     reply.calls([
       { name: 'leak', arguments: { how: 'returns' } },

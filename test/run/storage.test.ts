@@ -19,14 +19,17 @@ import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
-/** What the store does with texts that hold a certain word: `full` refuses them, the rest cannot be read. */
+/**
+ * The store's reaction to texts that contain a certain word: `full` refuses them, the rest are
+ * unreadable.
+ */
 type Fault = 'full' | 'down' | 'missing' | 'damaged';
 const faults = new Map<string, Fault>();
 const texts = new Map<string, string>();
 const faultOf = (text: string): Fault | undefined =>
   [...faults].find(([word]) => text.includes(word))?.[1];
 
-/** A driver that does not verify what it reads, as one for a remote store may be. */
+/** A driver that does not verify what it reads, as one for a remote store may not. */
 const store: BlobStore = {
   async put(text) {
     if (faultOf(text) === 'full') throw new BlobError('unwritable', 'the disk is full');
@@ -75,7 +78,7 @@ const make = defineTool({
   },
 });
 
-/** Does what the first message says, with its last word in what goes to the store. */
+/** Does what the first message says, and includes its last word in what is stored. */
 async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
   const [task = '', word = ''] = (messages[0]?.text ?? '').split(' ');
   const last = messages.at(-1)?.text ?? '';
@@ -145,7 +148,7 @@ async function untilBlocked(handle: WorkflowHandle, message: RegExp): Promise<vo
     async () => expect(await handle.query<RunStatus>('status')).toMatchObject(blocked),
     { timeout: 45_000, interval: 50 },
   );
-  // Whoever has no worker to ask reads the same.
+  // A reader without a worker sees the same.
   expect(toRunStatus(await readRun(rig.client, handle.workflowId), Date.now())).toMatchObject(
     blocked,
   );
@@ -161,7 +164,7 @@ async function resumed(handle: WorkflowHandle, word: string): Promise<Ended> {
   return await rig.end(handle);
 }
 
-describe.concurrent('a run whose storage fails is blocked, and goes on when it is back', () => {
+describe.concurrent('a run whose storage fails is blocked, and continues when it is back', () => {
   test.each<readonly [string, string, Fault, RegExp]>([
     [
       'large-arguments',
@@ -201,7 +204,7 @@ describe.concurrent('a run whose storage fails is blocked, and goes on when it i
     expect((await rig.end(handle)).outcome).toMatchObject({ status: 'completed' });
   });
 
-  test('context, which the store does not take at the start', async () => {
+  test('context, which the store does not accept at the start', async () => {
     const word = randomUUID();
     faults.set(word, 'full');
     const handle = await start('context', word, { context: { notes: word.repeat(1_000) } });
@@ -243,12 +246,12 @@ describe.concurrent('a run whose storage fails is blocked, and goes on when it i
   });
 });
 
-test('a model that invents a reference is told so; the run is not blocked', async () => {
+test('a model that invents a reference gets an error; the run is not blocked', async () => {
   const { outcome } = await rig.run({ agent: 'a', message: 'invented x' });
   expect(outcome.answer).toContain('there is no text abab');
 });
 
-test('an archive that is down holds up no run while its segment has room', async () => {
+test('a run does not wait for an archive that is down while its segment has room', async () => {
   archiveIsDown = true;
   const { outcome, history } = await rig.run({ agent: 'a', message: 'steps x', archive: true });
   archiveIsDown = false;
@@ -261,7 +264,7 @@ test('an archive that is down holds up no run while its segment has room', async
   expect(timeouts(history)).toBe(0);
 });
 
-test('nothing was done while the storage was down, and everything once after it', () => {
+test('nothing is done while the storage is down, and everything once after that', () => {
   expect(paid).toBe(4);
 });
 

@@ -120,7 +120,7 @@ const calledAgent: Tree = {
 };
 
 describe('the spans of a run', () => {
-  test('are in the trace of the client that has started it, its calls and called agents included', async () => {
+  test('are in the trace of the client that started it, including its calls and called agents', async () => {
     desk.script([
       { scout: { message: 'look around' } },
       { look: { fails: false } },
@@ -144,7 +144,8 @@ describe('the spans of a run', () => {
       'invoke_agent head',
       'invoke_agent scout',
     ]);
-    // T-30: agent → decision → called agent → its decision → tool. The second reply of each is beside the first.
+    // T-30: agent → decision → called agent → its decision → tool. The second reply of each is next
+    // to the first.
     expect(tree(spans())).toEqual({
       'invoke_agent head': [{ 'chat script': [calledAgent] }, { 'chat script': [] }],
     });
@@ -167,7 +168,7 @@ describe('the spans of a run', () => {
     expect(JSON.stringify(spans())).not.toContain('sight');
   });
 
-  test('of each message are in the trace of who has sent it', async () => {
+  test('of each message are in the trace of its sender', async () => {
     desk.script(['one', 'two']);
     const run = await client.start('scout', { message: 'go', open: true });
     await client.result(run, { turn: 1 });
@@ -180,7 +181,7 @@ describe('the spans of a run', () => {
     await desk.end(desk.rig.client.workflow.getHandle(run.id));
   });
 
-  test('of a message that waited for a worker are in the trace of who has sent it', async () => {
+  test('of a message that waited for a worker are in the trace of its sender', async () => {
     const other = await createDesk();
     const sender = await createClient({
       address: inject('temporalAddress'),
@@ -233,7 +234,7 @@ describe('the spans of a run', () => {
     await other.close();
   });
 
-  test('say what has failed', async () => {
+  test('report what has failed', async () => {
     desk.script([{ look: { fails: true } }, 'done']);
     await client.result(await client.start('scout', { message: 'go' }));
     const failed = named('execute_tool look');
@@ -243,11 +244,11 @@ describe('the spans of a run', () => {
     );
     // The last attempt returns the error, as a result for the model.
     expect(failed[2]?.attributes).toMatchObject({ 'error.type': 'error' });
-    // What the tool has said may be confidential.
+    // The tool's message may be confidential.
     expect(JSON.stringify(spans())).not.toContain('nothing is there');
   });
 
-  test('repeat nothing that was paid for, though a processor of spans throws', async () => {
+  test('do not repeat paid work if a span processor throws', async () => {
     desk.script([{ look: { fails: false } }, 'done', 'again']);
     rudeSpans = true;
     try {
@@ -263,7 +264,7 @@ describe('the spans of a run', () => {
     ['another trace', defaultPayloadConverter.toPayload({ traceparent: 'x'.repeat(9_000) })],
     ['a number', defaultPayloadConverter.toPayload({ baggage: 5 })],
     ['bytes', { metadata: { encoding: Buffer.from('none') }, data: Buffer.from([0, 255]) }],
-  ])('begin a trace if the header of a run is rubbish: %s', async (_, payload) => {
+  ])('begin a trace if the header of a run is malformed: %s', async (_, payload) => {
     desk.script(['fine']);
     const { connection, options } = desk.rig.client;
     const rudeClient: WorkflowClientInterceptor = {

@@ -69,8 +69,8 @@ async function run(steps: readonly Step[], window?: number): Promise<Ended> {
   return ended;
 }
 
-describe('what is invoked by way of a catalog', () => {
-  test('is done by whoever does it otherwise: a timer, a called agent, a search for its outcome', async () => {
+describe('a call through a catalog', () => {
+  test('is executed like any other: a timer, a called agent, a lookup of its outcome', async () => {
     const ended = await run([
       invoke('wait', { seconds: 1 }),
       invoke('expert', { message: 'what is it?' }),
@@ -89,7 +89,7 @@ describe('what is invoked by way of a catalog', () => {
     expect(results(ended).slice(1)).toEqual(['it is 42', 'found under 64 digits']);
   });
 
-  test('gets arguments of any size; the model is shown a stand-in of them', async () => {
+  test('accepts arguments of any size; the model sees a stand-in for them', async () => {
     const ended = await run([invoke('size', { text: 'x'.repeat(90_000) }), reply.text('done')]);
     expect(results(ended)).toEqual(['90000 characters']);
     const last = JSON.stringify(stub.requests.at(-1)?.messages);
@@ -98,7 +98,7 @@ describe('what is invoked by way of a catalog', () => {
     expect(last).toContain('\\"tool\\":\\"size\\"');
   });
 
-  test('is summarized as what was done, and goes on behind the summary', async () => {
+  test('is summarized as the real call, and continues after the summary', async () => {
     const text = 'y'.repeat(900);
     const ended = await run(
       [
@@ -118,9 +118,9 @@ describe('what is invoked by way of a catalog', () => {
     expect(JSON.stringify(after?.messages)).toContain('three texts were measured');
     expect(after?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(2);
     expect(JSON.stringify(after?.messages)).toContain('"name":"invoke_tool"');
-    const said = ended.projection.messages.flatMap((message: Message) =>
+    const texts = ended.projection.messages.flatMap((message: Message) =>
       message.role === 'assistant' ? (message.calls ?? []) : [],
     );
-    expect(said.map(({ name }) => name)).toEqual(['size', 'size', 'size', 'size']);
+    expect(texts.map(({ name }) => name)).toEqual(['size', 'size', 'size', 'size']);
   });
 });

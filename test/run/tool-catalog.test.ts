@@ -95,12 +95,13 @@ const scheduled = ({ history }: Ended, type: string): number =>
   ).length;
 
 describe('an agent with a catalog', () => {
-  test('finds a tool, reads its schema, calls it, and ends by another', async () => {
+  test('finds a tool, reads its schema, calls it, and ends with another', async () => {
     const ended = await run(agent(), [
       asks('discover_tools', { actions: ['write'] }),
       asks('tool_schema', { name: 'refund' }),
       invoke('refund', { order: 7 }),
-      // The same again, its arguments as text: the guard against repeats knows the real call.
+      // The same again, with its arguments as text: the guard against repeats recognizes the real
+      // call.
       invoke('refund', '{"order": 7}'),
       invoke('finish', { order: 7 }),
     ]);
@@ -132,7 +133,7 @@ describe('an agent with a catalog', () => {
       expect(shown(request)).toEqual(['discover_tools', 'invoke_tool', 'tool_schema']);
     }
     expectStablePrefix(stub.requests);
-    // The model reads what it asked for; people read what was done.
+    // The model reads its own call; people read the real one.
     const last = stub.requests.at(-1)?.messages.filter(({ role }) => role === 'assistant') ?? [];
     expect(JSON.stringify(last[2])).toContain(
       '"name":"invoke_tool","arguments":"{\\"arguments\\":{\\"order\\":7},\\"tool\\":\\"refund\\"}"',
@@ -157,7 +158,7 @@ describe('an agent with a catalog', () => {
     expect(projection.state?.transcript.messages).toHaveLength(11);
   });
 
-  test('is told what is wrong with a call, and goes on', async () => {
+  test('gets an error for an invalid call, and continues', async () => {
     const ended = await run(agent(), [
       asks('tool_schema', { name: 'refnd' }),
       invoke('refund', { order: 'seven' }),
@@ -168,27 +169,27 @@ describe('an agent with a catalog', () => {
       invoke('tool_schema', { name: 'refund' }),
       asks('discover_tools', { kind: 'orders' }),
       asks('refnd', { order: 7 }),
-      // By its own name is as good: the model knows it by now.
+      // Its own name works as well: the model knows it by now.
       asks('refund', { order: 7 }),
       reply.text('done'),
     ]);
     expect(ended.outcome).toMatchObject({ status: 'completed', reason: 'answer', toolCalls: 1 });
-    const said = results(ended);
-    expect(said[0]).toMatch(/unknown_tool.*\\"refnd\\".*Tools: refund,.*discover_tools/);
-    expect(said[1]).toMatch(/invalid_arguments.*refund are not valid.*order/s);
-    expect(said[2]).toMatch(/unknown_tool.*refund,/);
-    expect(said[3]).toMatch(/takes no \\"order\\".*belong in `arguments`/);
-    expect(said[4]).toMatch(/names no tool/);
-    expect(said[5]).toMatch(/invalid_json.*In `arguments` of invoke_tool/);
-    expect(said[6]).toMatch(/Call tool_schema by itself/);
-    expect(said[7]).toMatch(/no filter \\"kind\\"; there are categories, actions, query/);
-    expect(said[8]).toMatch(/unknown_tool/);
-    expect(said[9]).toBe('refund of 7');
+    const texts = results(ended);
+    expect(texts[0]).toMatch(/unknown_tool.*\\"refnd\\".*Tools: refund,.*discover_tools/);
+    expect(texts[1]).toMatch(/invalid_arguments.*refund are not valid.*order/s);
+    expect(texts[2]).toMatch(/unknown_tool.*refund,/);
+    expect(texts[3]).toMatch(/takes no \\"order\\".*belong in `arguments`/);
+    expect(texts[4]).toMatch(/names no tool/);
+    expect(texts[5]).toMatch(/invalid_json.*In `arguments` of invoke_tool/);
+    expect(texts[6]).toMatch(/Call tool_schema by itself/);
+    expect(texts[7]).toMatch(/no filter \\"kind\\"; there are categories, actions, query/);
+    expect(texts[8]).toMatch(/unknown_tool/);
+    expect(texts[9]).toBe('refund of 7');
     expect(keys).toHaveLength(1);
     expectStablePrefix(stub.requests);
   });
 
-  test('filters as it is asked, in one message as in several', async () => {
+  test('filters as requested, in one message or in several', async () => {
     const ended = await run(agent(), [
       reply.calls([
         { name: 'discover_tools', arguments: { categories: ['orders', 'other'] } },
@@ -210,7 +211,7 @@ describe('an agent with a catalog', () => {
     expect(scheduled(ended, 'runTool')).toBe(0);
   });
 
-  test('that asks the same of it again and again makes no progress', async () => {
+  test('makes no progress if it repeats the same query', async () => {
     const again = asks('discover_tools', {});
     const ended = await run(agent(), [again, again, again, reply.text('so far')]);
     expect(ended.outcome).toMatchObject({
@@ -238,7 +239,7 @@ describe('an agent with a catalog', () => {
     expectStablePrefix(stub.requests);
   });
 
-  test('goes on in new segments as if nothing were', async () => {
+  test('continues unchanged in new segments', async () => {
     const steps = Array.from({ length: 6 }, (_, index) => invoke('look_up', { order: index }));
     await rig.stopWorkers();
     await stub.close();
@@ -256,7 +257,7 @@ describe('an agent with a catalog', () => {
   });
 });
 
-describe('what a catalog has to do with the rest', () => {
+describe('a catalog in combination with other features', () => {
   test('a fork begins with the same bytes', async () => {
     const { handle } = await run(agent(), [invoke('look_up', { order: 1 }), reply.text('found')]);
     const [, second] = stub.requests;
@@ -269,7 +270,7 @@ describe('what a catalog has to do with the rest', () => {
     expect(forked?.messages).toHaveLength(6);
   });
 
-  test('a text that was cut is read on by way of it', async () => {
+  test('a truncated text can be read on through it', async () => {
     const text = `${'x'.repeat(70_000)} in the middle ${'x'.repeat(70_000)}`;
     const long = tool('look_up', 'read', { execute: () => text });
     const ended = await run(agent({ tools: [long] }), ({ messages, assistantMessages }) => {
@@ -285,8 +286,8 @@ describe('what a catalog has to do with the rest', () => {
   });
 });
 
-describe('what a prompt costs', () => {
-  test('is a small part of what seventeen schemas cost', async () => {
+describe('the size of a prompt', () => {
+  test('is a small part of what seventeen schemas take', async () => {
     const many = Array.from({ length: 17 }, (_, index) =>
       defineTool({
         name: `tool_${index}`,

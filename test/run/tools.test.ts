@@ -11,7 +11,7 @@ import { historyText } from '../support/history-text.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 let rig: Rig;
-/** First message of a run → what its model replies, by the number of replies before. */
+/** Maps the first message of a run to its model's replies, by the number of earlier replies. */
 const scripts = new Map<string, (step: number, request: ModelRequest) => ScriptedReply>();
 const model = {
   async call(request: ModelRequest) {
@@ -45,7 +45,7 @@ const tools = [
     running += 1;
     mostRunning = Math.max(mostRunning, running);
     if (running === 5) fiveRun.release();
-    // The first five wait for each other, so that it is seen that they run at once.
+    // The first five wait for each other, which proves that they run at once.
     if (/^part [0-4]$/.test(text)) await fiveRun.wait();
     running -= 1;
     return text;
@@ -125,7 +125,7 @@ function tasksOfCalls(history: Ended['history']): readonly string[] {
 }
 
 describe('tool calls', () => {
-  test('of one message are scheduled in one workflow task, at most five at once, results in order', async () => {
+  test('of one message are scheduled in one workflow task, at most five at once, with results in order', async () => {
     const names = Array.from({ length: 12 }, (_, n) => `part ${n}`);
     const { texts, history } = await run(
       'parallel',
@@ -137,7 +137,7 @@ describe('tool calls', () => {
     expect(tasks.filter((task) => task === tasks[0])).toHaveLength(5);
   });
 
-  test('run one after the other where the agent says so', async () => {
+  test('run one after the other if the agent requires it', async () => {
     const calls = ['x', 'y', 'z'].map((text) => ({ name: 'busy', arguments: { text } }));
     scripts.set('sequential', once(replyCalls(calls)));
     const { outcome, history } = await rig.run({ agent: 'q', message: 'sequential' });
@@ -145,7 +145,7 @@ describe('tool calls', () => {
     expect(new Set(tasksOfCalls(history)).size).toBe(3);
   });
 
-  test('that end the turn give their value as output', async () => {
+  test('that end the turn return their value as output', async () => {
     const { outcome } = await run('ends', once(replyCall('finish', { total: 12 })));
     expect(outcome).toMatchObject({
       status: 'completed',
@@ -157,7 +157,7 @@ describe('tool calls', () => {
 });
 
 describe('results', () => {
-  test('too large for the history are kept by reference, and can be read on', async () => {
+  test('too large for the history are stored by reference, and can be read on', async () => {
     const { texts, history } = await run('large', (step, request) => {
       const last = request.messages.at(-1)?.text ?? '';
       if (step === 0) return replyCall('large', { text: '' });
@@ -173,7 +173,7 @@ describe('results', () => {
     }
   });
 
-  test('of any shape become text before anything can choke on them', async () => {
+  test('of any shape become text before anything else handles them', async () => {
     executions.length = 0;
     const { texts } = await run('odd', once(replyCall('odd', { text: '' })));
     expect(JSON.parse(texts[0] ?? '')).toMatchObject({ big: '10', error: { message: 'inner' } });
@@ -182,7 +182,7 @@ describe('results', () => {
 });
 
 describe('a result', () => {
-  test('that does not fit the output schema is an error of the read', async () => {
+  test('that does not match the output schema is an error of the read', async () => {
     const { texts } = await run('misfit', once(replyCall('misfit', {})));
     expect(texts[0]).toMatch(/tool_error.*does not fit its output schema/);
   });
@@ -194,7 +194,7 @@ describe('a result', () => {
 });
 
 describe('errors', () => {
-  test('of a read are tried again by Temporal, then told to the model', async () => {
+  test('of a read are retried by Temporal, then sent to the model', async () => {
     const { texts } = await run(
       'errors',
       once(

@@ -56,10 +56,10 @@ const today = defineTool({
 const call = { name: 'look', arguments: { at: 'x' } };
 const fenced = (text: string): string => `\`\`\`json\n${text}\n\`\`\``;
 
-/** Runs an agent of the worker over a script of its own. */
-async function run(agent: string, ...said: readonly (Step | object | string)[]): Promise<Ended> {
+/** Runs an agent of the worker with its own script. */
+async function run(agent: string, ...written: readonly (Step | object | string)[]): Promise<Ended> {
   const marker = `${agent} ${(serial += 1)}.`;
-  const steps = said.map((one) => {
+  const steps = written.map((one) => {
     if (typeof one === 'string') return reply.text(one);
     return 'completion' in one ? one : reply.text(JSON.stringify(one));
   });
@@ -81,43 +81,46 @@ describe('calls that a model writes as its answer', () => {
     ['the wire format', { tool_calls: [{ id: '1', type: 'function', function: call }] }, ['saw x']],
     ['a fence', fenced(JSON.stringify(call)), ['saw x']],
     ['a tool that takes nothing', { name: 'today' }, ['Monday']],
-  ])('are made: %s', async (_name, said, expected) => {
-    const ended = await run('tools', said as object, 'done');
+  ])('are executed: %s', async (_name, written, expected) => {
+    const ended = await run('tools', written as object, 'done');
     expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'done', steps: 2 });
     expect(results(ended)).toEqual(expected);
   });
 
   test.each<[string, unknown]>([
-    ['what is no JSON', '{"name": "look", "arguments": {'],
+    ['text that is not JSON', '{"name": "look", "arguments": {'],
     ['a list with something else in it', [call, { name: 'Ada' }]],
-    ['a name that is no tool', { name: 'Ada', born: 1815 }],
-    ['a tool that there is not', { name: 'rm', arguments: {} }],
+    ['a name that is not a tool', { name: 'Ada', born: 1815 }],
+    ['an unknown tool', { name: 'rm', arguments: {} }],
     ['arguments that do not fit', { name: 'look', arguments: { at: 7 } }],
     ['arguments that are too many', { name: 'look', arguments: { at: 'x', deep: true } }],
-    ['two of which one does not fit', [call, { name: 'look', arguments: {} }]],
+    ['two calls, one of them invalid', [call, { name: 'look', arguments: {} }]],
     [
       'arguments too deep',
       `{"name":"today","arguments":{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}}`,
     ],
     ['prose around one', `I will do this: ${JSON.stringify(call)}`],
     ['an empty list', []],
-  ])('are not seen in %s', async (_name, said) => {
-    const ended = await run('tools', said as object | string);
-    const text = typeof said === 'string' ? said : JSON.stringify(said);
+  ])('are not recognized in %s', async (_name, written) => {
+    const ended = await run('tools', written as object | string);
+    const text = typeof written === 'string' ? written : JSON.stringify(written);
     expect(ended.outcome).toMatchObject({ status: 'completed', reason: 'answer', answer: text });
     expect(results(ended)).toEqual([]);
   });
 
-  test.each(['none', 'text-only'])('are an answer where none can be made: %s', async (agent) => {
-    const { outcome } = await run(agent, call);
-    expect(outcome).toMatchObject({
-      status: 'completed',
-      answer: JSON.stringify(call),
-      toolCalls: 0,
-    });
-  });
+  test.each(['none', 'text-only'])(
+    'are an answer if they cannot be executed: %s',
+    async (agent) => {
+      const { outcome } = await run(agent, call);
+      expect(outcome).toMatchObject({
+        status: 'completed',
+        answer: JSON.stringify(call),
+        toolCalls: 0,
+      });
+    },
+  );
 
-  test('are none where decisions are JSON anyway', async () => {
+  test('are ignored if decisions are JSON anyway', async () => {
     const { outcome } = await run('schema', call);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', toolCalls: 0 });
     const answer = JSON.stringify(call);
@@ -125,7 +128,7 @@ describe('calls that a model writes as its answer', () => {
     expect(answered.outcome).toMatchObject({ status: 'completed', answer, toolCalls: 0 });
   });
 
-  test('stand once in later prompts: as calls, not as text', async () => {
+  test('appear once in later prompts: as calls, not as text', async () => {
     const before = stub.requests.length;
     const ended = await run('tools', fenced(JSON.stringify(call)), call, 'done');
     const requests = stub.requests.slice(before);
@@ -140,14 +143,14 @@ describe('calls that a model writes as its answer', () => {
     expectStablePrefix(requests);
   });
 
-  test('are none beside native ones', async () => {
+  test('are ignored next to native ones', async () => {
     const native = reply.calls([{ name: 'today', arguments: {} }], { text: JSON.stringify(call) });
     const ended = await run('tools', native, 'done');
     expect(results(ended)).toEqual(['Monday']);
     expect(ended.projection.messages[1]).toMatchObject({ text: JSON.stringify(call) });
   });
 
-  test('are none in the closing call', async () => {
+  test('are ignored in the closing call', async () => {
     const { outcome } = await run('capped', call, call);
     expect(outcome).toMatchObject({
       status: 'stopped',
@@ -157,7 +160,7 @@ describe('calls that a model writes as its answer', () => {
     expect(outcome.toolCalls).toBe(1);
   });
 
-  test('by way of a catalog are those of the real tool', async () => {
+  test('through a catalog are those of the real tool', async () => {
     const invoked = { name: 'invoke_tool', arguments: { tool: 'look', arguments: { at: 'y' } } };
     const wrong = { name: 'invoke_tool', arguments: { tool: 'look', arguments: {} } };
     const ended = await run('catalog', { name: 'discover_tools' }, call, invoked, wrong);
@@ -167,12 +170,12 @@ describe('calls that a model writes as its answer', () => {
 });
 
 describe('an answer under contract', () => {
-  test('that keeps to it is no call, even where it looks like one', async () => {
+  test('that is valid is not a call, even if it looks like one', async () => {
     const { outcome } = await run('call-like', call);
     expect(outcome).toMatchObject({ status: 'completed', output: call, toolCalls: 0 });
   });
 
-  test('that does not, and is a call, is made; what is neither goes back to the model', async () => {
+  test('that is an invalid answer but a call is executed; what is neither goes back to the model', async () => {
     const ada = { name: 'Ada', born: 1815 };
     const ended = await run('ada', call, { name: 'look' }, ada);
     expect(ended.outcome).toMatchObject({

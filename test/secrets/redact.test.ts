@@ -20,18 +20,18 @@ function redacted(text: string, env: Record<string, string | undefined>): string
   return withoutSecrets(text, compileMatcher(secretsOf(env, new Set())));
 }
 
-describe('a name', () => {
+describe('a variable name', () => {
   test.each(
     'API_KEY openai_api_key GH_TOKEN TOKEN_FOR_X MY_SECRET DB_PASS DB_PASSWORD PGPASSWORD DB_PWD GITHUB_PAT SENTRY_DSN AWS_CREDENTIALS CREDENTIAL BASIC_AUTH npm_config__authToken TEMPORAL_API_KEY'.split(
       ' ',
     ),
-  )('%s is one of a secret', (name) => expect(isSecretName(name)).toBe(true));
+  )('%s suggests a secret', (name) => expect(isSecretName(name)).toBe(true));
 
   test.each(
     'PATH PWD OLDPWD SSH_AUTH_SOCK TLS_KEY_PATH MANPATH XAUTHORITY HOME KEYBOARD PASSAGE MAX_TOKENS AUTHOR PATTERN'.split(
       ' ',
     ),
-  )('%s is none', (name) => expect(isSecretName(name)).toBe(false));
+  )('%s does not', (name) => expect(isSecretName(name)).toBe(false));
 });
 
 describe('a text', () => {
@@ -65,7 +65,7 @@ describe('a text', () => {
     expect(redacted(text, environment)).toBe(expected);
   });
 
-  test.each(Object.entries(CANARIES))('shows %s in no form', (name, value) => {
+  test.each(Object.entries(CANARIES))('never shows %s in any form', (name, value) => {
     for (const [form, text] of Object.entries(formsOf(value))) {
       const shown = redact(`before ${text} after`);
       expect([form, canariesIn(shown), shown]).toEqual([form, [], shown]);
@@ -74,7 +74,7 @@ describe('a text', () => {
     }
   });
 
-  test.each(Object.entries(CANARIES))('shows nothing of %s if it is cut', (_name, value) => {
+  test.each(Object.entries(CANARIES))('shows nothing of %s if it is truncated', (_name, value) => {
     for (const [form, text] of Object.entries(formsOf(value))) {
       for (let end = 1; end < text.length; end += 1) {
         expect([form, end, canariesIn(redact(`x ${text.slice(0, end)}`))]).toEqual([form, end, []]);
@@ -82,7 +82,7 @@ describe('a text', () => {
     }
   });
 
-  test('shows no end of a secret that was cut on the left', () => {
+  test('shows no end of a secret that was truncated on the left', () => {
     const key = CANARIES['CANARY_API_KEY'] ?? '';
     expect(redact(`${key.slice(9)} is wrong`)).toBe('[redacted CANARY_API_KEY] is wrong');
   });
@@ -133,7 +133,7 @@ describe('a secret of several fields', () => {
     'Temporal and temporal.db',
     '/home/runner/app/notes.md and C:\\Users\\runner\\notes.md',
     'http://localhost:3000/health and https://hooks.example.com/services/list',
-  ])('hides nothing of what only begins alike: %s', (text) => {
+  ])('hides nothing of a text that only begins the same: %s', (text) => {
     const places = {
       GOOGLE_APPLICATION_CREDENTIALS: '/home/runner/app/creds.json',
       SIGNING_KEY: 'C:\\Users\\runner\\signing.pem',

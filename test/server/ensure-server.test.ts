@@ -12,7 +12,7 @@ import { serverHomes } from '../support/server-homes.js';
 const { freshHome, client } = serverHomes();
 const agentName = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
 
-/** In seconds, as the server sets it for a run that names none. */
+/** In seconds, as the server sets it for a run that does not set one. */
 async function workflowTaskTimeout(address: string): Promise<number> {
   const { workflow } = await client(address);
   const run = await workflow.start('anything', { taskQueue: 'nobody', workflowId: 'timed' });
@@ -64,7 +64,7 @@ describe('the embedded server', () => {
     expect(one?.pid).not.toBe(two?.pid);
   });
 
-  test('is found with a corrupt record, which is repaired', async () => {
+  test('is found despite a corrupt record, which is repaired', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     await writeFile(join(home, 'server.json'), '{"pid": "many"');
@@ -74,7 +74,7 @@ describe('the embedded server', () => {
     expect(record).toMatchObject({ pid: server.pid, version: server.version });
   });
 
-  test('starts on its database with a corrupt record after it has ended', async () => {
+  test('restarts on its database after it has ended, despite a corrupt record', async () => {
     const home = await freshHome();
     await ensureServer({ home, adoptDefault: false });
     await stopServer(home);
@@ -82,7 +82,7 @@ describe('the embedded server', () => {
     expect(await ensureServer({ home, adoptDefault: false })).toMatchObject({ how: 'started' });
   });
 
-  test('is not started again on the database of a moved folder', async () => {
+  test('is not restarted on the database of a moved folder', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     const moved = await freshHome();
@@ -92,7 +92,7 @@ describe('the embedded server', () => {
     expect(again).toMatchObject({ how: 'adopted', pid: server.pid });
   });
 
-  test('restarts when its folder was emptied', async () => {
+  test('restarts after its folder was emptied', async () => {
     const home = await freshHome();
     const server = await ensureServer({ home, adoptDefault: false });
     await rm(home, { recursive: true });

@@ -49,14 +49,14 @@ describe('a listener at a port is identified by its user', () => {
 });
 
 describe.runIf(mayBeOther)('a server of another user', () => {
-  test('is not used at the default port, which is noted, and is not found', async () => {
+  test('is not used at the default port, and a note says so', async () => {
     const defaultPort = await proxy(shared);
     expect((await listenerAt(defaultPort))?.uid).toBe(NOBODY);
     const home = await freshHome();
-    const said: string[] = [];
-    const note = (line: string): void => void said.push(line);
+    const notes: string[] = [];
+    const note = (line: string): void => void notes.push(line);
     expect(await findServer({ home, defaultPort, note })).toBeNull();
-    expect(said).toEqual([
+    expect(notes).toEqual([
       `The server at 127.0.0.1:${defaultPort} belongs to user ${NOBODY}, not to you and is not used. ` +
         `To use it anyway, set TEMPORAL_ADDRESS=127.0.0.1:${defaultPort}`,
     ]);
@@ -84,7 +84,7 @@ describe.runIf(mayBeOther)('a server of another user', () => {
 });
 
 describe('PERDURE_HOME', () => {
-  test('is private with all files of a server, whatever the umask', async () => {
+  test('is private, including all files of a server, whatever the umask', async () => {
     const home = await freshHome();
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
@@ -105,19 +105,19 @@ describe('PERDURE_HOME', () => {
     await writeFile(join(home, 'server.log'), '');
     await writeFile(join(home, 'notes.txt'), '', { mode: 0o644 });
     await chmod(home, 0o777);
-    const said: string[] = [];
-    await prepareHome(home, { note: (line) => said.push(line) });
+    const notes: string[] = [];
+    await prepareHome(home, { note: (line) => notes.push(line) });
     const modes = ['.', 'blobs', 'blobs/ab', 'blobs/ab/abcd', 'server.log', 'notes.txt'].map(
       (name) => modeOf(join(home, name)),
     );
     expect(await Promise.all(modes)).toEqual([0o700, 0o700, 0o700, 0o600, 0o600, 0o644]);
-    expect(said.join()).toContain(`${home}, ${join(home, 'blobs')}`);
-    said.length = 0;
-    await prepareHome(home, { note: (line) => said.push(line) });
-    expect(said).toEqual([]);
+    expect(notes.join()).toContain(`${home}, ${join(home, 'blobs')}`);
+    notes.length = 0;
+    await prepareHome(home, { note: (line) => notes.push(line) });
+    expect(notes).toEqual([]);
   });
 
-  test('is refused with a link in place of its folders', async () => {
+  test('is refused if a link replaces one of its folders', async () => {
     const home = await freshHome();
     await symlink(await freshHome(), join(home, 'blobs'));
     await expect(prepareHome(home)).rejects.toThrow(`${join(home, 'blobs')} is a symbolic link`);
@@ -141,13 +141,13 @@ describe('PERDURE_HOME', () => {
       await expect(prepareHome(home)).rejects.toThrow(
         `${home} belongs to user ${NOBODY}, not to you`,
       );
-      const said: string[] = [];
-      await prepareHome(home, { embedded: false, note: (line) => said.push(line) });
-      expect(said.join()).toContain(`belongs to user ${NOBODY}`);
+      const notes: string[] = [];
+      await prepareHome(home, { embedded: false, note: (line) => notes.push(line) });
+      expect(notes.join()).toContain(`belongs to user ${NOBODY}`);
     },
   );
 
-  test('that is a file or cannot be written is refused before anything is started', async () => {
+  test('that is a file or cannot be written to is refused before anything starts', async () => {
     const file = join(await freshHome(), 'file');
     await writeFile(file, '');
     await expect(prepareHome(file)).rejects.toThrow('a part of the path is a file');

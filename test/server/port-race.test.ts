@@ -31,8 +31,8 @@ test("another folder's server is not mistaken for the one that lost the port", a
 });
 
 /**
- * A Temporal CLI that finds its port taken on its first start. Later it runs the real one as a child,
- * as the wrappers of version managers do.
+ * A Temporal CLI whose port is taken on its first start. Later it runs the real one as a child
+ * process, as the wrappers of version managers do.
  */
 const UNLUCKY = `#!/usr/bin/env node
 const { spawn, spawnSync } = require('node:child_process');
@@ -49,7 +49,7 @@ writeFileSync(__filename + '.thief', String(thief.pid));
 thief.stdout.once('data', () => process.exit(1));
 `;
 
-test('a server that loses its port while it starts is started on another one', async () => {
+test('a server that loses its port during its start is started on another one', async () => {
   const home = await freshHome();
   const path = join(home, 'temporal-unlucky.cjs');
   await writeFile(path, UNLUCKY.replace('CLI', JSON.stringify(inject('temporalCli'))));

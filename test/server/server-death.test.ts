@@ -24,7 +24,7 @@ test('two commands that start at once on a fresh folder share one server', async
   expect([one.handle.how, two.handle.how].toSorted()).toEqual(['adopted', 'started']);
 });
 
-test('the server outlives its starter, whose process group is killed, and is adopted by the next command', async () => {
+test("the server survives the kill of its starter's process group, and the next command adopts it", async () => {
   const home = await freshHome();
   const starter = await command(home);
   process.kill(-(starter.child.pid ?? 0), 'SIGKILL');
@@ -70,13 +70,13 @@ test('a server whose port is taken restarts on another port, with a note', async
   expect(lines.join()).toContain('is taken');
 });
 
-test('a hanging server is waited for, and replaced when it is killed', async () => {
+test('a hanging server is waited for, and replaced once it is killed', async () => {
   const home = await freshHome();
   const before = await ensureServer({ home, adoptDefault: false });
   process.kill(before.pid ?? 0, 'SIGSTOP');
-  const said = new EventEmitter();
-  const line = once(said, 'line');
-  const note = (text: string): unknown => said.emit('line', text);
+  const notes = new EventEmitter();
+  const line = once(notes, 'line');
+  const note = (text: string): unknown => notes.emit('line', text);
   const waiting = ensureServer({ home, adoptDefault: false, note });
   expect(String(await line)).toContain(`process ${before.pid}`);
   await killAndWait(before.pid);
@@ -95,7 +95,7 @@ test('the lock of a dead starter is taken over', async () => {
   expect(await ensureServer({ home, adoptDefault: false })).toMatchObject({ how: 'started' });
 });
 
-test('a server with an owner outlives its starter, and ends soon after its owner was killed', async () => {
+test('a server with an owner outlives its starter, and ends soon after its owner is killed', async () => {
   const home = await freshHome();
   const owner = spawn('sleep', ['60']);
   const { pid } = await ensureServer({ home, adoptDefault: false, ownerPid: owner.pid ?? 0 });
@@ -104,7 +104,7 @@ test('a server with an owner outlives its starter, and ends soon after its owner
   await expect.poll(() => processLife(pid ?? 0), { interval: 50, timeout: 20_000 }).toBeNull();
 });
 
-test('the owner of a server can be named by a variable', async () => {
+test('the owner of a server can be set by an environment variable', async () => {
   const home = await freshHome();
   const owner = spawn('sleep', ['60']);
   const env = { ...process.env, PERDURE_SERVER_OWNER_PID: String(owner.pid) };

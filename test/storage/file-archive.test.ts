@@ -15,7 +15,7 @@ async function temporaryFolder(): Promise<string> {
 archiveContract('files', async () => fileArchive(path.join(await temporaryFolder(), 'archive')));
 
 describe('the files of an archive', () => {
-  it('have readable names if the ids are plain, and hide those of writers that died', async () => {
+  it('have readable names if the ids are plain, and exclude those of writers that died', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     const history = archivedHistory(12);
@@ -37,8 +37,8 @@ describe('the files of an archive', () => {
   });
 });
 
-describe('a folder that fails', () => {
-  it('is named with the fix if a part of its path is a file', async () => {
+describe('an error of the folder', () => {
+  it('names the fix if a part of its path is a file', async () => {
     const file = path.join(await temporaryFolder(), 'file');
     await writeFile(file, '');
     const archive = fileArchive(file);
@@ -55,7 +55,7 @@ describe('a folder that fails', () => {
     });
   });
 
-  it.skipIf(process.platform !== 'linux')('is named if it may not be written to', async () => {
+  it.skipIf(process.platform !== 'linux')('names the folder if it is not writable', async () => {
     const archive = fileArchive('/sys/perdure-archive');
     await expect(archive.write(run, archivedHistory(1), 'x')).rejects.toMatchObject({
       kind: 'unwritable',
@@ -63,7 +63,7 @@ describe('a folder that fails', () => {
     });
   });
 
-  it('is named if a folder is in the place of a file', async () => {
+  it('names the file if a folder is in its place', async () => {
     const folder = await temporaryFolder();
     const archive = fileArchive(folder);
     const history = archivedHistory(1);

@@ -132,7 +132,7 @@ describe('fileBlobStore', () => {
     expect(error.message).toContain('set PERDURE_HOME to a writable folder');
   });
 
-  it('says that a blob cannot be read if something else is in its place', async () => {
+  it('reports that a blob is unreadable if something else is in its place', async () => {
     const folder = await temporaryFolder();
     const text = 'blocked';
     const sha256 = createHash('sha256').update(text).digest('hex');

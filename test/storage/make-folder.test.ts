@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { makeFolder } from '../../src/storage/make-folder.js';
 
-it('makes one folder for all that ask at the same time', async () => {
+it('concurrent requests for a folder create it once', async () => {
   const root = await mkdtemp(join(tmpdir(), 'perdure-folder-'));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   for (let round = 0; round < 20; round += 1) {
@@ -14,6 +14,6 @@ it('makes one folder for all that ask at the same time', async () => {
   }
 });
 
-it('gives up where a file system takes no folders', async () => {
+it('fails if the file system refuses to create folders', async () => {
   await expect(makeFolder('/proc/perdure/a')).rejects.toMatchObject({ code: 'ENOENT' });
 });

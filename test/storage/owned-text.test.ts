@@ -56,14 +56,14 @@ test('an attachment is readable only in its run, and only after it was sent', as
   expect(
     await copyToRun(blobs, { kind: 'attachment', from: ['older'], to: 'fork' }, bound.blob),
   ).toEqual(bound.blob);
-  // A fork that continued without it could never read it, not even after a restore.
+  // A fork that continued without it could never read it, not even after it is restored.
   const lost = { sha256: 'ab'.repeat(32), bytes: 100 };
   await expect(
     copyToRun(blobs, { kind: 'attachment', from: ['mine'], to: 'fork' }, lost),
   ).rejects.toThrow('is missing');
 });
 
-test('a context is readable only in its own run, and no other text is read as a context', async () => {
+test('a context is readable only in its own run, and other texts are not readable as a context', async () => {
   const blobs = await freshStore();
   const ref = await storeContext(blobs, { context: { tenant: 7 }, root: 'mine' });
   const read = (contextBlob: object) =>

@@ -43,7 +43,7 @@ function storesBehind(requestMs: number): Stores {
   return storesAt(`s3://${s3.bucket}/${randomUUID()}`, env, { requestMs });
 }
 
-/** More than the SDK has sockets. */
+/** More than the number of the SDK's sockets. */
 const MANY = Array.from({ length: 60 }, (_, index) => `text ${index}`);
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
   expect(await archive.list(run)).toEqual([history]);
 });
 
-test('an archive that the storage lists on several pages is read to the end', async () => {
+test('an archive that the storage lists on several pages is read completely', async () => {
   const { archive } = storesBehind(10_000);
   const names: string[] = [];
   answer = (incoming, response) => {

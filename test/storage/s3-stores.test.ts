@@ -25,7 +25,7 @@ const stores = (prefix: string = randomUUID()) =>
 archiveContract('S3', () => Promise.resolve(stores().archive));
 
 describe('blobs on S3', () => {
-  it('are read as they were stored, by every worker', async () => {
+  it('are readable as stored, by every worker', async () => {
     const prefix = randomUUID();
     const text = 'grüße 🙂\r\n\0'.repeat(50_000);
     const ref = await stores(prefix).blobs.put(text);
@@ -56,10 +56,10 @@ describe('blobs on S3', () => {
   });
 });
 
-describe('a storage that fails', () => {
+describe('an error of the storage', () => {
   const missing = { sha256: '0'.repeat(64) };
 
-  it('is named with the fix if the bucket does not exist', async () => {
+  it('names the fix if the bucket does not exist', async () => {
     const { blobs, archive } = s3Stores({ bucket: 'nobody', endpoint: s3.endpoint });
     const fix = expect.stringContaining('create the bucket, or correct its name') as string;
     await expect(blobs.put('x')).rejects.toMatchObject({ kind: 'unwritable', message: fix });
@@ -71,7 +71,7 @@ describe('a storage that fails', () => {
     });
   });
 
-  it('is named with the fix if nothing answers', async () => {
+  it('names the fix if the server does not answer', async () => {
     const { blobs } = s3Stores({ bucket: 'agents', endpoint: 'http://127.0.0.1:1' });
     await expect(blobs.get(missing)).rejects.toMatchObject({
       kind: 'unreadable',
@@ -79,7 +79,7 @@ describe('a storage that fails', () => {
     });
   });
 
-  it('is named with the fix if it refuses the key', async () => {
+  it('names the fix if the server refuses the key', async () => {
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'NOBODY');
     const { blobs } = stores();
     await expect(blobs.put('x')).rejects.toMatchObject({
@@ -93,7 +93,7 @@ describe('a storage that fails', () => {
 });
 
 describe('PERDURE_STORE', () => {
-  it('names the storage of workers, clients, and the command', async () => {
+  it('selects the storage of workers, clients, and the command', async () => {
     const env = { PERDURE_STORE: `s3://${s3.bucket}/by/env`, AWS_ENDPOINT_URL_S3: s3.endpoint };
     const { blobs } = openStores('unused', env);
     const ref = await blobs.put('by env');

@@ -15,7 +15,7 @@ function store(get: BlobStore['get']): BlobStore {
 
 const missing = store(() => Promise.reject(new BlobError('missing', 'gone')));
 
-/** Without pauses. */
+/** Without delays between attempts. */
 async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
   vi.useFakeTimers();
   try {

@@ -17,7 +17,7 @@ interface FakeInfo {
   readonly signal?: AbortSignal;
 }
 
-/** Returns a context of an activity that no server has scheduled. */
+/** Returns the context of an activity that runs without a server. */
 export function activityContext({ attempt = 1, signal }: FakeInfo = {}): Context {
   const log = { info: () => undefined, warn: () => undefined };
   const info = {
@@ -63,7 +63,7 @@ export function pinnedAgent(tools: readonly Tool[], given: FakeAgent = {}): Pinn
   return { definition, tools: createToolRegistry(tools), agent: undefined, current: isCurrent };
 }
 
-/** Returns what a worker provides to activities about decisions and calls. */
+/** Returns the worker's dependencies of activities for decisions and calls. */
 export function workerDeps(
   agent: PinnedAgent,
   requests: Partial<ActivityDependencies['requests']> = {},

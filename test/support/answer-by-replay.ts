@@ -8,21 +8,21 @@ import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
 import { sourceBundle } from './bundle.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 
-/** Asks a workflow one query. Rejects if the workflow does not answer. */
+/** Sends a workflow one query. Rejects if the workflow does not answer. */
 type Query = (name: string, args: readonly unknown[]) => Promise<unknown>;
 
-/** Called for each replayed workflow before it leaves the memory. Null while no answer is wanted. */
+/** Called for each replayed workflow before it is evicted. Null while no answer is expected. */
 let onEvicted: ((runId: string, query: Query) => Promise<void>) | null = null;
 let isHooked = false;
-/** Replays follow each other: there is one hook. */
+/** Replays run one at a time, so there is only one hook. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** What a run said after a history, or why it could not. */
+/** The answer of a run after a history, or why it could not answer. */
 export type ReplayedAnswer = RunAnswer | { readonly problem: string };
 
 /**
- * Replays a history with the workflow code of the sources, and returns what the run said after it.
- * Needs no worker, so it works for runs whose worker is gone.
+ * Replays a history with the workflow code of the sources, and returns the answer of the run after
+ * it. Needs no worker, so it works for runs whose worker is gone.
  */
 export async function answerByReplay(
   history: History,
@@ -43,14 +43,14 @@ async function replay(history: History, workflowId: string): Promise<ReplayedAns
   return found[0] ?? { problem: 'the replay began no workflow' };
 }
 
-/** What is told of histories that are replayed. */
+/** Callbacks for replayed histories. */
 interface Replays {
-  /** What a run says after its history; `runId` is the id that the run began with. */
+  /** Receives the answer of a run after its history; `runId` is the id that the run began with. */
   readonly answered?: (runId: string, answer: ReplayedAnswer) => void;
   readonly failed: (index: number, message: string) => void;
 }
 
-/** Replays histories with the workflow code of the sources, in their order: one worker for all of them. */
+/** Replays histories with the workflow code of the sources, in order, with a single worker. */
 export async function replayAll(
   histories: readonly { readonly history: History; readonly workflowId: string }[],
   { answered, failed }: Replays,
@@ -62,14 +62,15 @@ export async function replayAll(
   const options = { workflowBundle: await sourceBundle() };
   let index = 0;
   try {
-    // The worker replays one history at a time, in their order.
+    // The worker replays one history at a time, in order.
     for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
       if (error) failed(index, error.message);
       index += 1;
     }
   } finally {
     onEvicted = null;
-    // A replay worker hooks every promise of this process, and leaves that to the next test files.
+    // A replay worker hooks every promise of this process, and would leave the hook to the next
+    // test files.
     globalHandlers.uninstall();
   }
 }
@@ -85,7 +86,10 @@ async function ask(query: Query): Promise<RunAnswer> {
   return { status: (await query(statusQuery.name, [])) as RunStatus, page };
 }
 
-/** Replays run workflow code in the main thread, where a workflow can be asked before it is disposed of. */
+/**
+ * Replays run workflow code in the main thread, where a workflow can be queried before it is
+ * disposed.
+ */
 function hookEvictions(): void {
   if (isHooked) return;
   isHooked = true;
@@ -103,7 +107,7 @@ async function queryWorkflow(
   args: readonly unknown[],
 ): Promise<unknown> {
   const payloads = args.map((arg) => defaultPayloadConverter.toPayload(arg));
-  // The SDK reads jobs by the name of their variant.
+  // The SDK identifies jobs by the name of their variant.
   const job = {
     variant: 'queryWorkflow' as const,
     queryWorkflow: { queryId: 'oracle', queryType, arguments: payloads },

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Archive, ArchivedRun } from '../../src/storage/archive.js';
 import { archivedHistory, archivedRun as run } from './archived.js';
 
-/** What every archive does. `create`: makes an archive that has nothing. */
+/** The contract of every archive. `create` returns an empty archive. */
 export function archiveContract(name: string, create: () => Promise<Archive>): void {
   describe(`an archive in ${name}`, () => {
     it('returns what was written, and lists it', async () => {
@@ -16,7 +16,7 @@ export function archiveContract(name: string, create: () => Promise<Archive>): v
       expect(await archive.read(run, other)).toBe('\u2028 "\\ 😀 ü');
     });
 
-    it('has nothing of an unknown run, and says so if it is to read it', async () => {
+    it('lists nothing for an unknown run, and fails to read it', async () => {
       const archive = await create();
       expect(await archive.list(run)).toEqual([]);
       const history = archivedHistory(3);
@@ -31,7 +31,7 @@ export function archiveContract(name: string, create: () => Promise<Archive>): v
       });
     });
 
-    it('keeps the same history once, however often and concurrently it is written', async () => {
+    it('stores the same history once, however often and concurrently it is written', async () => {
       const archive = await create();
       const history = archivedHistory(9);
       const text = 'x'.repeat(300_000);
@@ -41,7 +41,7 @@ export function archiveContract(name: string, create: () => Promise<Archive>): v
       expect(await archive.read(run, history)).toBe(text);
     });
 
-    it('has a longer history of a segment beside the shorter one', async () => {
+    it('stores a longer history of a segment beside the shorter one', async () => {
       const archive = await create();
       const short = archivedHistory(9);
       const long = { ...short, events: 12, at: short.at + 5 };
@@ -50,7 +50,7 @@ export function archiveContract(name: string, create: () => Promise<Archive>): v
       expect(await archive.read(run, long)).toBe('long');
     });
 
-    it('has a place of its own for each id, whatever its characters', async () => {
+    it('stores each id separately, whatever its characters', async () => {
       const archive = await create();
       const forms = ['\u00e9', 'e\u0301', '\uD800', '\uD801', '😀', '-', '~', 'x'.repeat(1_000)];
       const paths = ['..', '.', '', '/', '../../x', 'a/b', 'a-b', 'A-b', 'a\\b', 'a\0b', 'a b+%2F'];
@@ -67,7 +67,7 @@ export function archiveContract(name: string, create: () => Promise<Archive>): v
       }
     });
 
-    it('refuses ids that are not those of a server', async () => {
+    it('refuses ids that no server would assign', async () => {
       const archive = await create();
       const history = { ...archivedHistory(1), runId: '../../x' };
       await expect(archive.write(run, history, 'x')).rejects.toMatchObject({

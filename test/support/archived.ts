@@ -3,7 +3,9 @@ import type { ArchivedHistory, ArchivedRun } from '../../src/storage/archive.js'
 
 export const archivedRun: ArchivedRun = { namespace: 'default', id: 'order-17' };
 
-/** Names an archived history with so many events, of a segment of its own unless one is given. */
+/**
+ * Returns the name of an archived history with this many events, of a unique segment by default.
+ */
 export function archivedHistory(events: number, runId = randomUUID()): ArchivedHistory {
   return { firstRunId: randomUUID(), runId, events, at: 1_800_000_000_000 + events };
 }

@@ -9,7 +9,8 @@ const BLOCK_MS = 3_000;
 
 /**
  * Agents whose checks block the worker's only thread: `blocking-answer` in the first check of each
- * answer, `blocking-arguments` in each check of a call. `checks` is a file with a line for each check.
+ * answer, `blocking-arguments` in each check of a call. `checks` is a file that gets a line for
+ * each check.
  */
 export function blockingAgents(checks: string | undefined): readonly Agent[] {
   if (checks === undefined) return [];

@@ -8,10 +8,10 @@ import { bundleScripts } from './bundle-script.js';
 
 const exec = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
-/** Below `node_modules`, so that what is built finds its dependencies. */
+/** Below `node_modules`, so that the built code finds its dependencies. */
 const cache = join(repository, 'node_modules', '.cache', 'perdure-tests');
 
-/** Scripts that tests start as processes of their own, below `test`. */
+/** Scripts below `test` that tests start as processes. */
 const SCRIPTS = [
   'support/ensure-server-process.js',
   'support/worker-process.js',
@@ -21,8 +21,8 @@ const SCRIPTS = [
 let building: Promise<string> | undefined;
 
 /**
- * Path of the command, built from the sources as they are now: a process of it is ready in a
- * fraction of the time that the sources take, and it is what people get. Built once per content.
+ * Path of the command, built from the current sources: it starts in a fraction of the time that the
+ * sources take, and is what users get. Built once per content.
  */
 export async function builtProgram(): Promise<string> {
   return join(await builtTree(), 'bin', 'perdure.js');
@@ -46,20 +46,20 @@ async function build(): Promise<string> {
   }
   const tsc = join(repository, 'node_modules', '.bin', 'tsc');
   const project = join(repository, 'test', 'tsconfig.build.json');
-  // It emits in spite of type errors, which are for the type check to report.
+  // The compiler emits despite type errors, which the type check reports.
   await exec(tsc, ['-p', project, '--outDir', draft]).catch(() => undefined);
-  // What is packed is `dist`; the test processes find it where the sources are.
+  // `dist` is what gets packed; the test processes expect it where the sources are.
   await rename(join(draft, 'src'), join(draft, 'dist'));
   await symlink('dist', join(draft, 'src'));
   await exec(process.execPath, [join(draft, 'scripts', 'bundle-workflows.js')]);
   const scripts = SCRIPTS.map((script) => join(draft, 'test', script));
   await bundleScripts(scripts, { draft, folder });
-  // Another test process may have been faster; its build is as good.
+  // Another test process may have been faster; its build is equivalent.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
   return folder;
 }
 
-/** Of everything that the build reads. */
+/** Hash of everything that the build reads. */
 async function digest(): Promise<string> {
   const hash = createHash('sha256');
   const parts = ['tsconfig.json', 'tsconfig.build.json', 'package.json'];
@@ -79,7 +79,7 @@ async function forgetOthers(): Promise<void> {
   const hourAgo = Date.now() - 3_600_000;
   for (const name of await readdir(cache)) {
     const path = join(cache, name);
-    // A test that still runs may use it.
+    // A test that is still running may use it.
     if ((await stat(path)).mtimeMs < hourAgo) await rm(path, { recursive: true, force: true });
   }
 }

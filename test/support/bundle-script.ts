@@ -9,9 +9,9 @@ const APART = ['webpack', '@swc/core', 'jiti'];
 const THREAD = '@temporalio/worker/lib/workflow/workflow-worker-thread.js';
 
 /**
- * Bundles compiled scripts with all that they import, each as one file next to its own, with the
- * ending `.bundle.mjs`. A process that loads one file starts in half of the CPU time of one that loads
- * a thousand. `draft`: where the scripts are now; `folder`: where they will be.
+ * Bundles compiled scripts with everything that they import, each into one file next to it, with
+ * the ending `.bundle.mjs`. A process that loads one file needs half of the CPU time of one that
+ * loads a thousand. `draft`: where the scripts are now; `folder`: where they will be.
  */
 export async function bundleScripts(
   scripts: readonly string[],
@@ -44,11 +44,13 @@ export async function bundleScripts(
   ]);
 }
 
-/** What bundled CommonJS modules load Node's modules with. */
+/** Bundled CommonJS modules use this to load Node's modules. */
 const REQUIRE = `import { createRequire as $createRequire } from 'node:module';
 const require = $createRequire(import.meta.url);`;
 
-/** Lets each module find the files next to it: it keeps the path that it has outside of the bundle. */
+/**
+ * Lets each module find the files next to it by preserving the path that it has outside the bundle.
+ */
 function ownPaths({
   moved,
   threads,
@@ -70,7 +72,7 @@ function ownPaths({
               const found = resolve(name);
               return JSON.stringify(threads.get(found) ?? found);
             } catch {
-              // It stands in a comment, or in a branch that is for other platforms.
+              // It is in a comment, or in a branch for other platforms.
               return call;
             }
           });

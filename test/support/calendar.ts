@@ -7,7 +7,7 @@ import {
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Desk } from './requests.js';
 
-/** Tools of a calendar that tell the desk what they do, and an assistant that plans with them. */
+/** Calendar tools that log their actions with the desk, and an assistant that plans with them. */
 export function createCalendar(desk: () => Pick<Desk, 'did'>) {
   const addEvent = defineTool({
     name: 'add_event',

@@ -1,6 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 
-/** Secrets that no payload, failure, log, or file of a test may show, by the variables that hold them. */
+/**
+ * Secrets that no payload, failure, log, or file of a test may contain, by the variables that hold
+ * them.
+ */
 export const CANARIES: Readonly<Record<string, string>> = {
   CANARY_API_KEY: 'sk-proj-cnry7Q2vT9xLm4KdZr8WbYpE5sUfHj3N',
   CANARY_SHORT_TOKEN: 'cnry-9fT2',
@@ -22,10 +25,10 @@ export const CANARIES: Readonly<Record<string, string>> = {
   CANARY_LISTED: 'cnry-listed-value-42-a1b2',
 };
 
-/** What is in an environment, but not secret. */
+/** Variables in an environment that are not secret. */
 export const CANARY_NAMES: readonly string[] = ['CANARY_LISTED'];
 
-/** The texts of a canary that are secret, and from how many characters on a beginning counts as one. */
+/** The secret texts of a canary, and the length from which a prefix counts as one. */
 function secretsIn(name: string, value: string): readonly { text: string; least: number }[] {
   const whole = (text: string): { text: string; least: number } => ({ text, least: text.length });
   switch (name) {
@@ -50,7 +53,9 @@ function secretsIn(name: string, value: string): readonly { text: string; least:
   }
 }
 
-/** A text in every form in which a program may write it. Written apart from the product on purpose. */
+/**
+ * Every form in which a program may write a text. Deliberately independent of the product's code.
+ */
 export function formsOf(text: string): Readonly<Record<string, string>> {
   const base64 = (before: string, after: string): string => {
     const bytes = Buffer.from(before + text + after);
@@ -73,7 +78,7 @@ export function formsOf(text: string): Readonly<Record<string, string>> {
   };
 }
 
-/** The parts of the forms that depend on nothing but the secret. */
+/** The parts of the forms that depend only on the secret. */
 function needlesOf(name: string, value: string): readonly string[] {
   return secretsIn(name, value).flatMap(({ text, least }) => {
     const part = text.slice(0, least);
@@ -101,7 +106,7 @@ const NEEDLES = Object.entries(CANARIES).flatMap(([name, value]) =>
   [...new Set(needlesOf(name, value))].map((needle) => ({ name, bytes: Buffer.from(needle) })),
 );
 
-/** Names the canaries that bytes, or a text, show in any form. */
+/** Names the canaries that appear in bytes or a text, in any form. */
 export function canariesIn(given: Uint8Array | string): readonly string[] {
   const bytes =
     typeof given === 'string'

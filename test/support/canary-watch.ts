@@ -8,7 +8,10 @@ import type { History } from '../../src/history/decode-event.js';
 import { canariesIn } from './canaries.js';
 import { historyText } from './history-text.js';
 
-/** Where a planted secret was seen. Kept beside what a test throws, which product code may swallow. */
+/**
+ * Where a planted secret was seen. Stored here in addition to the error of the test, which product
+ * code may swallow.
+ */
 const leaks: string[] = [];
 
 /** Throws, once, for all secrets that were seen since the last time. */
@@ -17,7 +20,7 @@ export function expectNoLeaks(): void {
   if (seen.length > 0) throw new Error(`planted secrets were let out:\n${seen.join('\n')}`);
 }
 
-/** Notes the planted secrets in what goes out at a place. */
+/** Records planted secrets in the output at a place. */
 export function watch(place: string, given: Uint8Array | string): void {
   for (const name of canariesIn(given)) {
     const at = process.env['CANARY_DEBUG'] ? `: ${Buffer.from(given).toString()}` : '';
@@ -25,7 +28,7 @@ export function watch(place: string, given: Uint8Array | string): void {
   }
 }
 
-/** Every payload that a client sends or reads. */
+/** Watches every payload that a client sends or receives. */
 export const canaryCodec: PayloadCodec = {
   encode: async (payloads) => watched('a payload that a client sent', payloads),
   decode: async (payloads) => watched('a payload that a client read', payloads),
@@ -36,7 +39,10 @@ function watched(place: string, payloads: Payload[]): Payload[] {
   return payloads;
 }
 
-/** All that workers of this process send: results, failures, heartbeats, and commands of workflows. */
+/**
+ * Watches all that workers of this process send: results, failures, heartbeats, and workflow
+ * commands.
+ */
 const SENT = [
   'completeActivityTask',
   'completeWorkflowActivation',
@@ -74,7 +80,7 @@ export function watchHistory(history: History): void {
   watch('a history', historyText(history));
 }
 
-/** Every file below a folder: blobs, archive, live, and a server's database. */
+/** Checks every file below a folder: blobs, archive, live, and a server's database. */
 export async function watchFiles(folder: string): Promise<void> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries) {

@@ -1,7 +1,7 @@
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { vi } from 'vitest';
 
-/** The id of the run that answers a call of an agent; waits until the call has begun. */
+/** Returns the id of the run that executes a call of an agent; waits until the call has begun. */
 export async function childOf(
   client: Client,
   handle: WorkflowHandle,

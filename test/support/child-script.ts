@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url';
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Arguments of `node` that run a script of the tests, given by its URL, in a process of its own: the
- * bundled one where the test run has built it (a process starts in a fraction of the CPU time), else the source.
+ * Returns the arguments of `node` that run a test script, given by its URL, as a process: the
+ * bundled one if the test run has built it (a process starts in a fraction of the CPU time),
+ * otherwise the source.
  */
 export function childScript(source: URL): readonly string[] {
   const path = fileURLToPath(source);
@@ -17,7 +18,7 @@ export function childScript(source: URL): readonly string[] {
 }
 
 /**
- * Lets the SDK run workflow code in the main thread: a process starts 0.8 s of CPU time earlier. The
- * tests of the installed package run it in its thread, as users do.
+ * Lets the SDK run workflow code in the main thread, which saves 0.8 s of CPU time per process. The
+ * tests of the installed package run it in its own thread, as users do.
  */
 export const NO_THREAD = { TEMPORAL_DEBUG: '1' };

@@ -7,7 +7,7 @@ import type { ClientOptions, PerdureClient } from '../../src/client/client-types
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Rig } from './rig.js';
 
-/** An agent for `obedientModel`: it has the tool that `steps N` asks for. */
+/** An agent for `obedientModel`, with the tool that `steps N` calls. */
 export function clerk(name = 'clerk', rest: Partial<AgentOptions> = {}): Agent {
   const note = defineTool({
     name: 'note',
@@ -19,7 +19,7 @@ export function clerk(name = 'clerk', rest: Partial<AgentOptions> = {}): Agent {
   return defineAgent({ name, instructions: 'do as told', model: 'm', tools: [note], ...rest });
 }
 
-/** A client of the product for the rig's queue, on a connection of its own. */
+/** A client of the product for the rig's queue, with its own connection. */
 export async function clientOf(rig: Rig, options: ClientOptions = {}): Promise<PerdureClient> {
   return await createClient({
     address: inject('temporalAddress'),

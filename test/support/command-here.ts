@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { main } from '../../src/cli/main.js';
 import type { ExitCode } from '../../src/cli/exit-codes.js';
 
-/** What a command of this process has written so far. Emits `text` for each write. */
+/** The output so far of a command in this process. Emits `text` for each write. */
 export class Output extends EventEmitter<{ text: [] }> {
   stdout = '';
   stderr = '';
@@ -13,9 +13,9 @@ const outputs = new AsyncLocalStorage<Output>();
 let isRouting = false;
 
 /**
- * Runs the program with a command line in this process, and returns the exit code. A process of its own would
- * load the program, and the workflow thread of its worker, anew: one or two seconds of CPU time. Its
- * current folder is that of the tests, and it cannot be interrupted.
+ * Runs the program with a command line in this process, and returns the exit code. A separate
+ * process would load the program, and the workflow thread of its worker, again: one or two seconds
+ * of CPU time. Its current folder is that of the tests, and it cannot be interrupted.
  */
 export async function runHere(
   args: readonly string[],
@@ -29,7 +29,7 @@ export async function runHere(
   }
 }
 
-/** Leads each write of a command to its output; all other writes stay as they are. */
+/** Redirects the writes of a command to its output; all other writes pass through. */
 function routeWrites(): void {
   if (isRouting) return;
   isRouting = true;
@@ -45,7 +45,7 @@ function routeWrites(): void {
   }
 }
 
-/** A program ends after its command and does not remove its listeners; this process goes on. */
+/** A program exits after its command and does not remove its listeners; this process continues. */
 function releaseInterrupts(): void {
   for (const event of ['SIGINT', 'SIGTERM', 'disconnect']) {
     for (const listener of process.listeners(event as NodeJS.Signals)) {

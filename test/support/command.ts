@@ -14,18 +14,21 @@ export interface CommandEnd {
   readonly stderr: string;
 }
 
-/** A command that runs. */
+/** A running command. */
 export interface FollowedCommand {
   readonly ended: Promise<CommandEnd>;
-  /** Resolves when stderr and stdout hold this so often; rejects when the command ends without. */
-  says(text: string, times?: number): Promise<void>;
-  /** What it has written to stderr so far. */
-  said(): string;
-  /** Waits for something that happens while the command runs; rejects when it ends before that. */
+  /**
+   * Resolves once stderr and stdout contain this text this often; rejects if the command ends
+   * first.
+   */
+  prints(text: string, times?: number): Promise<void>;
+  /** Its stderr output so far. */
+  stderr(): string;
+  /** Waits for an event during the command; rejects if the command ends first. */
   until(event: Promise<unknown>): Promise<void>;
 }
 
-/** The command as a process of its own. */
+/** The command as a separate process. */
 export interface RunningCommand extends FollowedCommand {
   readonly child: ChildProcess;
 }
@@ -35,7 +38,10 @@ export interface CommandPlace {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts commands in a fresh folder with a fresh home; whatever is left ends with the test file. */
+/**
+ * Starts commands in a fresh folder with a fresh home; anything left over is ended with the test
+ * file.
+ */
 export async function commandLine() {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-cli-'));
   const program = await builtProgram();
@@ -91,7 +97,7 @@ function follow(output: Output, code: Promise<number | null>): FollowedCommand {
     const end = await Promise.race([ended, event.then(() => null)]);
     if (end !== null) throw new Error(`it ended too early, with ${end.code}:\n${end.stderr}`);
   };
-  const heard = (text: string, times: number): Promise<void> =>
+  const contains = (text: string, times: number): Promise<void> =>
     new Promise((resolve) => {
       const look = (): void => {
         if ((output.stderr + output.stdout).split(text).length > times) resolve();
@@ -102,19 +108,19 @@ function follow(output: Output, code: Promise<number | null>): FollowedCommand {
   return {
     ended,
     until,
-    says: (text, times = 1) => until(heard(text, times)),
-    said: () => output.stderr,
+    prints: (text, times = 1) => until(contains(text, times)),
+    stderr: () => output.stderr,
   };
 }
 
-/** Neither keys, colors nor servers of whoever runs the tests. */
+/** Without the keys, colors, and servers of the environment that runs the tests. */
 function harmless(): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
+  const names = ['PATH', 'HOME', 'TMPDIR', 'TEMPORAL_CLI_PATH'];
   return {
-    ...Object.fromEntries(kept.flatMap((name) => [[name, process.env[name] ?? '']])),
+    ...Object.fromEntries(names.flatMap((name) => [[name, process.env[name] ?? '']])),
     ...NO_THREAD,
     PERDURE_SERVER: 'own',
-    // A server that a command starts ends with the tests, however they end.
+    // A server that a command starts ends with the tests, even if they crash.
     PERDURE_SERVER_OWNER_PID: String(process.pid),
   };
 }

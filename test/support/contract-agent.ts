@@ -4,7 +4,9 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 
-/** An agent whose answers have a schema and a refinement that no model is told of beforehand. */
+/**
+ * An agent whose answers have a schema and a refinement that the model does not know in advance.
+ */
 export function contractAgent(): Agent<{ name: string; age: number }> {
   return defineAgent({
     name: 'contract',
@@ -16,7 +18,7 @@ export function contractAgent(): Agent<{ name: string; age: number }> {
   });
 }
 
-/** What the model of the contract runs says, one after the other: the last keeps to the contract. */
+/** The replies of the model in the contract runs, in order; only the last one is valid. */
 export const CONTRACT_ANSWERS = [
   '{"name": "Ann", "age": 41}',
   '{"name": "Ann", "age": ',

@@ -16,7 +16,7 @@ import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js'
 import { isSegmentEnd } from '../../src/updates/execute-update.js';
 import type { Rig } from './rig.js';
 
-/** Says a message to a run, as a client of Temporal does: again if its segment ended before it was heard. */
+/** Sends a message to a run, as a Temporal client does, and retries if its segment ended first. */
 export async function ask(handle: WorkflowHandle, message: string | Ask): Promise<AskReceipt> {
   const given = typeof message === 'string' ? { message } : message;
   const updateId = given.id ?? randomUUID();
@@ -29,7 +29,7 @@ export async function ask(handle: WorkflowHandle, message: string | Ask): Promis
   }
 }
 
-/** Waits for the end of a turn by update `outcome`, again where a segment ended. */
+/** Waits for the end of a turn with the update `outcome`, and retries if the segment ended. */
 export async function outcomeOf(handle: WorkflowHandle, turn: number): Promise<TurnOutcome> {
   for (;;) {
     const outcome = await handle.executeUpdate(outcomeUpdate, { args: [{ turn }] });
@@ -41,7 +41,9 @@ export async function statusOf(handle: WorkflowHandle): Promise<RunStatus> {
   return await handle.query(statusQuery);
 }
 
-/** Resolves when the run shows this status. Follows the history, so it polls only when something happened. */
+/**
+ * Resolves when the run has this status. Follows the history, so it queries only after new events.
+ */
 export async function untilStatus(
   handle: WorkflowHandle,
   wanted: RunStatus['status'],
@@ -52,12 +54,12 @@ export async function untilStatus(
   }
 }
 
-/** Waits until the run is blocked, by whatever. */
+/** Waits until the run is blocked, for any reason. */
 export async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
   return await standing(handle, 'blocked');
 }
 
-/** Waits until the run waits for a decision, about whatever. */
+/** Waits until the run waits for any decision. */
 export async function asking(handle: WorkflowHandle): Promise<RunStatus> {
   return await standing(handle, 'waiting_decision');
 }
@@ -71,7 +73,7 @@ async function standing(handle: WorkflowHandle, wanted: RunStatus['status']): Pr
   return await vi.waitFor(look, { timeout: 30_000, interval: 50 });
 }
 
-/** Decides about the oldest request that the run shows. */
+/** Decides the run's oldest request. */
 export async function decide(
   handle: WorkflowHandle,
   decision: Omit<Decision, 'request' | 'digest'>,
@@ -83,7 +85,7 @@ export async function decide(
   return (await handle.executeUpdate(resolveUpdate, { args })).resolved;
 }
 
-/** Starts an open run together with its first message. */
+/** Starts an open run with its first message. */
 export async function startWith(
   rig: Rig,
   input: RunInput,
@@ -109,8 +111,8 @@ export async function startWith(
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
 
 /**
- * A model that does what the newest message of a person says: `steps N` calls the tool `note` N
- * times, one by one, then answers; everything else is answered at once. Answers name the message.
+ * A model that obeys the newest user message: `steps N` calls the tool `note` N times, one by one,
+ * then answers; anything else is answered at once. Answers quote the message.
  */
 export function obedientModel(): Model & { readonly requests: readonly ModelRequest[] } {
   const requests: ModelRequest[] = [];

@@ -7,7 +7,7 @@ import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 
-/** An agent whose tools do nothing but tell the ledger. */
+/** An agent whose tools only write to the ledger. */
 export function crashAgent(
   ledgerUrl: string,
   rest: { limits?: Limits; onLimit?: OnLimit } = {},
@@ -42,7 +42,10 @@ function ledgerTool(name: string, effect: 'read' | 'keyed', url: string): Tool {
   });
 }
 
-/** Blocks its process on the first attempt, so that the server takes the worker for dead while it lives. */
+/**
+ * Blocks its process on the first attempt, so that the server considers the worker dead while it is
+ * alive.
+ */
 const spinTool = defineTool({
   name: 'spin',
   description: 'spins',
@@ -73,8 +76,8 @@ function payTool(url: string): Tool {
 }
 
 /**
- * Asks for a quote before it takes effect, so that a test can freeze it in between. Its `verify` fences.
- * It takes no signal: a transfer that comes late has to arrive.
+ * Requests a quote before it takes effect, so that a test can freeze it in between. Its `verify`
+ * sets a fence. It ignores the signal: a late transfer must still arrive.
  */
 function transferTool(url: string): Tool {
   const post = async (entry: unknown): Promise<unknown> => {

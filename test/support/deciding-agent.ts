@@ -1,7 +1,7 @@
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 
-/** An agent whose decision asks its model five questions, one after the other. */
+/** An agent whose decision asks its model five questions in sequence. */
 export function decidingAgent(): Agent {
   return defineAgent({
     name: 'deciding',

@@ -47,7 +47,7 @@ export function unexportedTypes(entries: readonly string[]): readonly string[] {
       const isOurs = imported !== undefined || module.declared.has(other);
       if (!isOurs || isPublic.has(keyOf(target))) continue;
       if (!load(target.file).exported.has(target.name)) {
-        // A helper that its own file keeps to itself: what it mentions is mentioned through it.
+        // A helper that its file does not export: what it mentions is mentioned through it.
         isPublic.add(keyOf(target));
         queue.push(target);
         continue;

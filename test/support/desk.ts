@@ -11,46 +11,48 @@ import {
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from './clerk.js';
-import { taken } from './taken.js';
+import { expectDelivered } from './delivered.js';
 import { createRig, type Ended, type Rig } from './rig.js';
 
 type Start = Partial<StartOptions>;
 
-/** What became of a run, as its caller, its reader and its model saw it. */
-export interface Told extends Ended {
+/** The result of a run, as its caller, its reader, and its model saw it. */
+export interface RunReport extends Ended {
   readonly messages: readonly Message[];
-  /** What was sent to the model, in order. */
+  /** The requests to the model, in order. */
   readonly requests: readonly StubRequest[];
 }
 
-/** A run that waits for more. */
+/** An open run. */
 export interface OpenRun {
   readonly id: string;
-  /** Of the first turn. */
+  /** The result of the first turn. */
   readonly first: Outcome;
-  /** Says something, and waits for the end of the turn that it begins. */
+  /** Sends a message, and waits for the end of the turn that it begins. */
   ask(message: string): Promise<Outcome>;
-  close(): Promise<Told>;
+  close(): Promise<RunReport>;
 }
 
-/** A worker with these agents, their client, and the stub that answers for their models. */
+/** A worker with these agents, their client, and the stub that serves their models. */
 export interface Desk {
   readonly rig: Rig;
   readonly stub: Stub;
   readonly client: PerdureClient;
-  /** A text that names a conversation of its own, for which the stub answers by these steps. */
+  /**
+   * Returns a text that identifies a new conversation, for which the stub answers with these steps.
+   */
   conversation(...steps: readonly Step[]): string;
   requestsOf(conversation: string): readonly StubRequest[];
-  /** Starts a run by the client, waits for its end, and checks that its steps were all used. */
-  run(agent: string, steps: readonly Step[], start?: Start): Promise<Told>;
-  /** Starts an open run by its first message and waits for the end of that turn. */
+  /** Starts a run with the client, waits for its end, and checks that its steps were all used. */
+  run(agent: string, steps: readonly Step[], start?: Start): Promise<RunReport>;
+  /** Starts an open run with its first message and waits for the end of that turn. */
   open(agent: string, steps: readonly Step[], start?: Start): Promise<OpenRun>;
-  /** What there is to tell of a run that has ended; checks that its history replays. */
-  tell(id: string, conversation: string): Promise<Told>;
+  /** Collects the result of a run that has ended; checks that its history replays. */
+  report(id: string, conversation: string): Promise<RunReport>;
   close(): Promise<void>;
 }
 
-/** `models` by the name that agents give, each as the config would have it; the stub is behind those without code. */
+/** `models`, by the names that agents use, as in the config; the stub serves those without code. */
 export async function openDesk(
   agents: readonly Agent[],
   models: Readonly<Record<string, ModelEntry>> = { m: {} },
@@ -81,9 +83,9 @@ export async function openDesk(
       const message = desk.conversation(...steps);
       const { id } = await client.start(agent, { message, ...start });
       const outcome = await client.result(id);
-      const told = await desk.tell(id, message);
+      const report = await desk.report(id, message);
       stub.assertConsumed();
-      return { ...told, outcome };
+      return { ...report, outcome };
     },
     async open(agent, steps, start = {}) {
       const message = desk.conversation(...steps);
@@ -92,17 +94,17 @@ export async function openDesk(
         id,
         first: await client.result(id, { turn: 1 }),
         async ask(text) {
-          const { turn } = await taken(client.ask(id, text));
+          const { turn } = await expectDelivered(client.ask(id, text));
           return await client.result(id, { turn });
         },
         async close() {
           await client.close(id);
           stub.assertConsumed();
-          return await desk.tell(id, message);
+          return await desk.report(id, message);
         },
       };
     },
-    async tell(id, conversation) {
+    async report(id, conversation) {
       const ended = await rig.end(rig.client.workflow.getHandle(id));
       const { messages } = await client.transcript(id);
       return { ...ended, messages, requests: desk.requestsOf(conversation) };
@@ -116,12 +118,12 @@ export async function openDesk(
   return desk;
 }
 
-/** Roles and texts, for comparing a conversation at a glance. */
+/** Roles and texts, for comparing conversations. */
 export function spoken(messages: readonly Message[]): readonly (readonly [string, string])[] {
   return messages.map(({ role, text }) => [role, text] as const);
 }
 
-/** The same of a request, instructions included. */
+/** The same for a request, instructions included. */
 export function sent(request: StubRequest | undefined): readonly (readonly [string, unknown])[] {
   return (request?.messages ?? []).map(
     ({ role, content }: StubMessage) => [role, content] as const,

@@ -1,6 +1,6 @@
 /**
- * A command that needs a server, as a process of its own: `ensure-server-process.ts HOME`. Prints
- * the handle as one line of JSON and lives until it is killed.
+ * A command that needs a server, as a separate process: `ensure-server-process.ts HOME`. Prints the
+ * handle as one line of JSON and runs until it is killed.
  */
 import { ensureServer } from '../../src/server/ensure-server.js';
 

@@ -3,11 +3,11 @@ import { loadConfig } from '../../src/cli/input/load-config.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from './rig.js';
 
-/** An example as it lies in the repository, on a worker whose model is the stub, or a real one. */
+/** An example from the repository, on a worker whose model is the stub or a real one. */
 export interface Example {
   readonly rig: Rig;
   readonly stub: Stub;
-  /** The same agents on another worker; what the first had in memory is gone. */
+  /** Moves the same agents to another worker, which loses the memory of the first. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }

@@ -63,7 +63,10 @@ export function replied(state: RunState, reply: RecordedReply, at = 0): RunState
   return after(state, scheduled(model(), at), completed(model(), reply, at));
 }
 
-/** Returns work by name, without its name, and with `as` only while it is in flight; null if there is none. */
+/**
+ * Returns work by name, without its name, and with `as` only while it is in flight; null if it does
+ * not exist.
+ */
 export function workOf(state: RunState, name: string): Readonly<Record<string, unknown>> | null {
   const found: Partial<Record<string, unknown>> | undefined = findWork(state, name);
   if (found === undefined) return null;
@@ -71,7 +74,7 @@ export function workOf(state: RunState, name: string): Readonly<Record<string, u
   return { ...work, ...(work['phase'] === 'in-flight' && { as }) };
 }
 
-/** Returns until when work is blocked, Unix time in ms; undefined if it is not. */
+/** Returns until when work is blocked, Unix time in ms; undefined if it is not blocked. */
 export function blockedUntil(state: RunState, name: string): number | undefined {
   return findWork(state, name)?.block?.until;
 }

@@ -1,6 +1,6 @@
 import { createGate, type Barrier } from '../../src/testing/barrier.js';
 
-/** A gate that a test holds shut, whatever becomes of those who wait at it. */
+/** A gate that a test keeps shut, even if those who wait at it give up. */
 export interface Gate extends Barrier {
   wait(): Promise<void>;
 }

@@ -8,7 +8,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   process.env['PERDURE_TEST_BUILD'] = built;
   project.provide('temporalAddress', server.address);
   project.provide('temporalCli', server.cliPath);
-  // The build has bundled the workflow code of the sources already.
+  // The build has already bundled the workflow code of the sources.
   project.provide('workflowBundle', join(built, 'dist', 'workflow-bundle.js'));
   return async () => await server.stop();
 }

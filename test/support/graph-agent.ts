@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { NodeFunction } from '../../src/agents/graph-parts.js';
 import type { GraphDefinition, GraphNode, NodeKind } from '../../src/core/graph/definition.js';
 
-/** Makes a node of its exits, as a table from the exit's name to its target. */
+/** Creates a node from its exits, a table from each exit's name to its target. */
 export function node(
   name: string,
   kind: NodeKind & { readonly maxVisits?: number },
@@ -13,11 +13,11 @@ export function node(
   return { name, ...kind, exits: Object.entries(exits).map(([exit, to]) => ({ name: exit, to })) };
 }
 
-/** How the functions of these tests are executed. */
+/** The execution options of the functions in these tests. */
 export const RUN = { kind: 'run', timeoutMs: 10_000, attempts: 2 } as const;
 export const ROUTE = { kind: 'route', timeoutMs: 10_000, attempts: 2 } as const;
 
-/** How a plan in the field `plan` is executed. */
+/** The execution options of a plan in the field `plan`. */
 export const EXECUTE = {
   kind: 'execute',
   plan: 'plan',
@@ -27,7 +27,10 @@ export const EXECUTE = {
   onFailedDependency: 'skip',
 } as const;
 
-/** Makes a graph from its data, without the checks of `defineGraph`: the engine has to bear anything. */
+/**
+ * Creates a graph from its data, without the checks of `defineGraph`: the engine has to tolerate
+ * anything.
+ */
 export function graphAgent(
   definition: Partial<GraphDefinition> & Pick<GraphDefinition, 'start' | 'nodes'>,
   functions: Readonly<Record<string, NodeFunction>> = {},

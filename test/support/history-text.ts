@@ -1,6 +1,9 @@
 import type { History } from '../../src/history/decode-event.js';
 
-/** All that a history holds as one text: payload bytes as UTF-8, names and messages as they are. */
+/**
+ * Returns the whole content of a history as one text: payload bytes as UTF-8, names and messages
+ * unchanged.
+ */
 export function historyText(history: History): string {
   const parts: string[] = [];
   const walk = (value: unknown): void => {

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { portOf } from './port-of.js';
 
-/** An HTTP server of a test, on a port of its own. */
+/** An HTTP server for a test, on its own port. */
 export interface HttpServer {
   readonly url: string;
-  /** How many requests have come. */
+  /** The number of requests so far. */
   readonly requests: number;
   close(): Promise<void>;
 }

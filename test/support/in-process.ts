@@ -6,7 +6,7 @@ import type { ExitCode } from '../../src/cli/exit-codes.js';
 /** The result of a command that ran in this process. */
 export interface CommandOutput {
   readonly code: ExitCode;
-  /** The lines, joined by newlines. */
+  /** Returns the lines, joined by newlines. */
   readonly stdout: string;
   readonly stderr: string;
 }

@@ -8,7 +8,10 @@ import type { Tool } from '../../src/tools/tool.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from './graph-agent.js';
 
-/** Two graphs whose nodes, one of every kind that executes something, tell the ledger. */
+/**
+ * Two graphs with one node of every kind that executes something. Each execution is logged in the
+ * ledger.
+ */
 export function ledgerGraphs(url: string): readonly Agent[] {
   const tell = async (tool: string, key: string): Promise<void> => {
     await fetch(url, { method: 'POST', body: JSON.stringify({ tool, key, input: {} }) });
@@ -60,7 +63,7 @@ export function ledgerGraphs(url: string): readonly Agent[] {
   return [walker, below, planner(tell), decider(pay)];
 }
 
-/** Decides by a model, executes what it has decided, and asks an agent. */
+/** Decides by a model, executes the decision, and calls an agent. */
 function decider(pay: Tool): Agent {
   const clerk = defineAgent({ name: 'clerk-below', instructions: 'x', model: 'stub' });
   return defineGraph({
@@ -85,7 +88,7 @@ function decider(pay: Tool): Agent {
   });
 }
 
-/** Plans calls that tell the ledger; `wipe` needs a yes. */
+/** Plans calls that write to the ledger; `wipe` needs approval. */
 function planner(tell: (tool: string, key: string) => Promise<void>): Agent {
   const tool = (name: string) =>
     defineTool({

@@ -23,7 +23,7 @@ export interface Ledger {
   readonly attempts: readonly LedgerEntry[];
   /** Keys in the order in which they first took effect. */
   readonly effects: ReadonlySet<string>;
-  /** Executions that came after a fence of their key, and took no effect. */
+  /** Executions that arrived after a fence of their key, and had no effect. */
   readonly refused: readonly LedgerEntry[];
   /** Called with each attempt's number, from 1, before and after its effect; may wait. */
   onAttempt: (number: number, when: 'before' | 'after') => Promise<void> | void;
@@ -57,7 +57,7 @@ export async function startLedger(): Promise<Ledger> {
     };
     handle().catch(() => response.destroy());
   });
-  // A frozen worker finds its connection open when it continues.
+  // A frozen worker still has its open connection when it continues.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const ledger: Ledger = {

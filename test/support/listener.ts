@@ -1,47 +1,51 @@
 import type { StreamEvent } from '../../src/live/stream-events.js';
 
-/** Who reads a stream as its contract says, and notices what is missing or told twice. */
+/**
+ * A reader that follows a stream according to its contract, and detects missing or repeated deltas.
+ */
 export interface Listener {
-  hear(event: StreamEvent): void;
+  receive(event: StreamEvent): void;
   readonly events: readonly StreamEvent[];
-  /** What is being said at the moment. */
-  readonly spoken: string;
-  /** The replies, as they were when they became durable. */
+  /** The text in progress. */
+  readonly partial: string;
+  /** The replies, in their durable form. */
   readonly replies: readonly string[];
-  /** Of each reply, what had been heard of it before. */
-  readonly heard: readonly string[];
-  /** Of each reply, the number of the attempt that this was heard of; null where nothing was heard. */
+  /** The text of each reply that was streamed before it became durable. */
+  readonly streamed: readonly string[];
+  /**
+   * The number of the attempt whose deltas were received for each reply; null if there were none.
+   */
   readonly attempts: readonly (number | null)[];
 }
 
 export function createListener(): Listener {
   const events: StreamEvent[] = [];
   const replies: string[] = [];
-  const heard: string[] = [];
+  const streamed: string[] = [];
   const attempts: (number | null)[] = [];
   let number: number | null = null;
   const positions = new Set<string>();
   let attempt: string | null = null;
-  let spoken = '';
+  let partial = '';
   let units = 0;
   const forget = (): void => {
     attempt = null;
     number = null;
-    spoken = '';
+    partial = '';
     units = 0;
   };
   return {
     events,
     replies,
-    heard,
+    streamed,
     attempts,
-    get spoken() {
-      return spoken;
+    get partial() {
+      return partial;
     },
-    hear(event) {
+    receive(event) {
       events.push(event);
       if (event.type !== 'superseded' && event.type !== 'gap') {
-        if (positions.has(event.position)) throw new Error(`told twice: ${event.position}`);
+        if (positions.has(event.position)) throw new Error(`duplicate event: ${event.position}`);
         positions.add(event.position);
       }
       switch (event.type) {
@@ -52,20 +56,20 @@ export function createListener(): Listener {
           attempt = name;
           number = event.attempt;
           units += event.text.length + (event.name?.length ?? 0);
-          if (event.kind === 'text') spoken += event.text;
+          if (event.kind === 'text') partial += event.text;
           break;
         }
         case 'gap':
           if (event.offset !== units) throw new Error(`${units} units, then gap ${event.offset}`);
           units = event.until ?? units;
-          spoken += '[…]';
+          partial += '[…]';
           break;
         case 'superseded':
           forget();
           break;
         case 'model-replied':
           replies.push(event.message.text);
-          heard.push(spoken);
+          streamed.push(partial);
           attempts.push(number);
           forget();
           break;
@@ -75,14 +79,14 @@ export function createListener(): Listener {
   };
 }
 
-/** Reads until something is there, or to the end. */
+/** Reads until the condition holds, or to the end. */
 export async function listen(
   stream: AsyncIterable<StreamEvent>,
   listener: Listener,
   until: (event: StreamEvent) => boolean = () => false,
 ): Promise<Listener> {
   for await (const event of stream) {
-    listener.hear(event);
+    listener.receive(event);
     if (until(event)) break;
   }
   return listener;

@@ -1,6 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files of half a minute and more, the longest first, below `test` and without `.test.ts`. */
+/**
+ * Files that take half a minute or more, longest first, relative to `test` and without `.test.ts`.
+ */
 const LONGEST = [
   'run/long-runs',
   'run/extractions',
@@ -9,7 +11,7 @@ const LONGEST = [
   'server/server-death',
   'run/ask-through-faults',
   'acceptance/server-oddities',
-  'run/standing-runs',
+  'run/blocked-runs',
   'client/schedule',
   'run/crash',
   'history/events',
@@ -32,12 +34,12 @@ const LONGEST = [
 ];
 
 /**
- * Starts the longest files first, so that the end of a test run is not one long file alone, and the
- * projects one after the other, so that files share processes.
+ * Starts the longest files first, so that a test run does not end with one long file running alone,
+ * and the projects one after the other, so that files share processes.
  */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    // Not a sort of an array.
+    // This does not sort an array.
     // oxlint-disable-next-line unicorn/no-array-sort
     const sorted = await super.sort(files);
     const rank = (spec: TestSpecification): number => {

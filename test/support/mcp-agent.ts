@@ -9,12 +9,12 @@ import type { FixtureFiles } from './mcp-fixture.js';
 
 const SCRIPT = new URL('../fixtures/mcp/stdio-server.ts', import.meta.url);
 
-/** A tool without arguments, unless it is told otherwise. */
+/** A tool that has no arguments by default. */
 export function listed(name: string, rest: Partial<Tool> = {}): Tool {
   return { name, description: `does ${name}`, inputSchema: { type: 'object' }, ...rest };
 }
 
-/** Files of a fixture server, in a folder of their own. */
+/** The files of a fixture server, in a folder of their own. */
 export async function fixtureFiles(tools: readonly Tool[]): Promise<FixtureFiles> {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-mcp-'));
   const files = { tools: join(folder, 'tools.json'), ledger: join(folder, 'ledger.jsonl') };
@@ -22,7 +22,7 @@ export async function fixtureFiles(tools: readonly Tool[]): Promise<FixtureFiles
   return files;
 }
 
-/** What the server lists from now on. */
+/** Sets the tools that the server lists from now on. */
 export async function offer(files: FixtureFiles, tools: readonly Tool[]): Promise<void> {
   await writeFile(files.tools, JSON.stringify(tools));
 }

@@ -1,9 +1,9 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { Server, type CallToolResult, type Tool } from '@modelcontextprotocol/server';
 
-/** What a fixture server offers, and where it writes down what it was asked to do. */
+/** What a fixture server offers, and where it logs the requests that it receives. */
 export interface FixtureFiles {
-  /** JSON: a list of tools, read anew each time they are listed. */
+  /** JSON: a list of tools, reread each time they are listed. */
   readonly tools: string;
   /** A line of JSON for each call that arrives. */
   readonly ledger: string;
@@ -23,15 +23,15 @@ export function seen(ledger: string): readonly Seen[] {
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Seen);
 }
 
-/** One pixel. */
+/** An image of one pixel. */
 export const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 type Answer = (seen: Seen, times: number) => CallToolResult | Promise<CallToolResult>;
 
-const text = (said: string): CallToolResult => ({ content: [{ type: 'text', text: said }] });
+const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] });
 
-/** What the tools do, by name; any other answers with its arguments. */
+/** The implementations of the tools, by name; any other tool echoes its arguments. */
 const ANSWERS: Readonly<Record<string, Answer>> = {
   environment: () => text(JSON.stringify(process.env)),
   failing_environment: () => ({ ...text(JSON.stringify(process.env)), isError: true }),
@@ -61,14 +61,14 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     ],
   }),
   broken: () => ({ ...text('the disk is full: free 3 GB'), isError: true }),
-  // Dies in the middle of the first call, as a server does that is killed.
+  // Exits in the middle of the first call, like a server that is killed.
   dies_once: async ({ pid }, times) => {
     if (times === 1) process.kill(pid, 'SIGKILL');
     return await new Promise((resolve) => setTimeout(() => resolve(text('alive')), 1));
   },
 };
 
-/** A server built with the SDK, whose tools lie in a file. */
+/** A server built with the SDK, whose tools are listed in a file. */
 export function fixtureServer(files: FixtureFiles): Server {
   const server = new Server(
     { name: 'fixture', version: '1.0.0' },

@@ -12,11 +12,11 @@ export interface HttpFixture {
   readonly port: number;
   /** Headers of the requests so far. */
   readonly headers: readonly IncomingMessage['headers'][];
-  /** Breaks all connections off, as a process does that is killed. */
+  /** Closes all connections abruptly, like a process that is killed. */
   stop(): Promise<void>;
 }
 
-/** `answer`: what becomes of a request before the server sees it; a status ends it. */
+/** `answer`: handles a request before the server sees it; a status ends the request. */
 export async function httpFixture(
   files: FixtureFiles,
   {

@@ -7,7 +7,7 @@ import { replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker.js';
 
-// A worker as its own process, whose metrics Prometheus scrapes and whose logs pino writes.
+// A worker in its own process, with metrics for Prometheus and logs written by pino.
 
 const { env } = process;
 const log = pino();

@@ -12,15 +12,18 @@ import { decodeEvent, type History, type HistoryEvent } from '../../src/history/
 import { createProjector, outcomeOf, type Projection } from '../../src/history/projection.js';
 import type { RunReading } from '../../src/history/read-run.js';
 
-// The oracle: whatever a run says about itself, a reader of its history must say too.
+// The oracle: a reader of a run's history must show whatever the run itself reports.
 
-/** What a reader knows that stops after one workflow task. */
+/** The state of a reader that stops after one workflow task. */
 export interface ReaderState {
   readonly view: Projection;
   readonly events: readonly HistoryEvent[];
 }
 
-/** The fields of a status that the history determines. `doing` and `reports` also need a description. */
+/**
+ * The fields of a status that the history determines. `doing` and `reports` also need a
+ * description.
+ */
 const FIELDS = [
   'agent',
   'status',
@@ -42,7 +45,9 @@ const FIELDS = [
   'decisions',
 ] as const satisfies readonly (keyof RunStatus)[];
 
-/** Events that a worker makes by completing a workflow task. They follow the completion at once. */
+/**
+ * Events that a worker creates by completing a workflow task. They follow the completion directly.
+ */
 const MADE_BY_TASK: readonly HistoryEvent['type'][] = [
   'scheduled',
   'local',
@@ -51,24 +56,26 @@ const MADE_BY_TASK: readonly HistoryEvent['type'][] = [
   'child-started',
   'command',
   'cancel-asked',
-  // The completion of an update, among others that change nothing.
+  // Includes the completion of an update, and others that change nothing.
   'other',
 ];
 
 /**
- * Returns what a reader knows after the workflow task that started at event `historyLength`: all events
- * before it, and those that the task made. Later events are left out, even if the history has them.
+ * Returns the state of a reader after the workflow task that started at event `historyLength`: all
+ * events before it, and those that the task created. Later events are left out, even if the history
+ * has them.
  *
- * The server drops a workflow task in which the run only refused an update, and gives its ids to other
- * events. The run does not learn of that, so the newest task counts that the history has.
+ * The server drops a workflow task in which the run only refused an update, and reuses its ids for
+ * other events. The run is not informed, so the newest task in the history counts.
  */
 export function readerAt(history: History, historyLength: number): ReaderState {
   return stopAfter((history.events ?? []).map(decodeEvent), historyLength);
 }
 
 /**
- * Returns what a reader knows before the task at `historyLength`, if that task may have taken the ids of
- * a dropped one after the run answered: an update caused it, so no event did. Null otherwise.
+ * Returns the state of a reader before the task at `historyLength`, if that task may have reused
+ * the ids of a dropped one after the run answered. This requires that an update, rather than an
+ * event, caused it. Null otherwise.
  */
 export function readerBefore(history: History, historyLength: number): ReaderState | null {
   const all = (history.events ?? []).map(decodeEvent);
@@ -79,9 +86,9 @@ export function readerBefore(history: History, historyLength: number): ReaderSta
 }
 
 /**
- * Returns what a reader knows before the end of a run that was terminated or timed out at event
- * `historyLength`. A run that is asked after such an end is replayed up to the end, with what no complete
- * task has processed. Null for another event.
+ * Returns the state of a reader before the end of a run that was terminated or timed out at event
+ * `historyLength`. A run that is queried after such an end is replayed up to the end, including
+ * events that no complete task has processed. Null for another event.
  */
 export function readerBeforeEnd(history: History, historyLength: number): ReaderState | null {
   const all = (history.events ?? []).map(decodeEvent);
@@ -91,7 +98,10 @@ export function readerBeforeEnd(history: History, historyLength: number): Reader
   return readerOf(all.slice(0, end));
 }
 
-/** Returns how many events a history has until its last complete workflow task, with those that the task made. */
+/**
+ * Returns how many events a history has up to its last complete workflow task, including those that
+ * the task created.
+ */
 export function endOfLastTask(history: History): number {
   return readerAt(history, Number.MAX_SAFE_INTEGER).events.length;
 }
@@ -110,7 +120,7 @@ function stopAfter(all: readonly HistoryEvent[], historyLength: number): ReaderS
 function readerOf(events: readonly HistoryEvent[]): ReaderState {
   const projector = createProjector();
   for (const event of events) projector.push(event);
-  // All of these events are processed, so the reader may look at those that it holds back.
+  // All of these events are processed, so the reader may also show those that it holds back.
   return { view: projector.view(), events };
 }
 
@@ -119,7 +129,7 @@ function isMadeByTask(event: HistoryEvent): boolean {
   return MADE_BY_TASK.includes(event.type);
 }
 
-/** Returns in which ways a reader differs from the run: one line for each field. */
+/** Returns the differences between a reader and the run: one line for each field. */
 export function compare(
   status: RunStatus,
   page: TranscriptPage,
@@ -156,8 +166,8 @@ export function passedOnProblem(history: History): string | null {
 }
 
 /**
- * Returns in which ways the state that a segment passes to the next one differs from the state of a
- * reader that stops before the end of the segment. None if the segment does not end so.
+ * Returns the differences between the state that a segment passes to the next one and the state of
+ * a reader that stops before the end of the segment. Empty if the segment does not end that way.
  */
 export function carriedDifferences(history: History): readonly string[] {
   const { end, state } = stopBeforeEnd(history);
@@ -180,8 +190,8 @@ export function carriedDifferences(history: History): readonly string[] {
 }
 
 /**
- * Returns how the recorded outcome of a run differs from the one that a reader expects that stops before
- * the run's end. None if the history does not end with an outcome of the run's own.
+ * Returns how the recorded outcome of a run differs from the one expected by a reader that stops
+ * before the run's end. Empty if the history does not end with an outcome of the run's own.
  */
 export function endDifferences(history: History): readonly string[] {
   const { end, state } = stopBeforeEnd(history);
@@ -202,7 +212,10 @@ function stopBeforeEnd({ events = [] }: History): {
   return { end: all.at(-1), state: projector.view().state };
 }
 
-/** Returns the status that a reader shows, without what only the server's description says. */
+/**
+ * Returns the status that a reader shows, without the parts that only the server's description
+ * provides.
+ */
 export function statusOfReader(
   { id, runId }: Pick<RunStatus, 'id' | 'runId'>,
   { view, events }: ReaderState,
@@ -214,7 +227,7 @@ export function statusOfReader(
     runId,
     taskQueue: '',
     agent: textField(input, 'agent'),
-    // The server would add what it knows of the present.
+    // The server would add its current state.
     description: { status: { name: 'RUNNING' }, raw: {} },
     history: {},
     events,
@@ -222,17 +235,17 @@ export function statusOfReader(
     terminatedWhy: '',
   } as unknown as RunReading;
   const read = toRunStatus(reading, 0);
-  // Said to people who look at the run before it has processed the cancel.
+  // Shown to people who look at the run before it has processed the cancel.
   return read.message === 'a cancel is requested' ? { ...read, message: null } : read;
 }
 
 /** Compares the messages that the run has; a reader may know more of them. */
-function messageLines(said: readonly Message[], read: readonly Message[]): readonly string[] {
-  const numbers = new Set(numbersOf(said));
+function messageLines(reported: readonly Message[], read: readonly Message[]): readonly string[] {
+  const numbers = new Set(numbersOf(reported));
   const known = read.filter(({ n }) => numbers.has(n));
   const byNumber = (messages: readonly Message[]): object =>
     Object.fromEntries(messages.map((message) => [message.n, message]));
-  return linesOf('messages', byNumber(said), byNumber(known));
+  return linesOf('messages', byNumber(reported), byNumber(known));
 }
 
 function numbersOf(messages: readonly Message[]): readonly number[] {
@@ -250,15 +263,15 @@ interface Difference {
 const CLOCK_MS = 5_000;
 
 /**
- * Whether only the clock after a local activity differs. On a busy worker, it has gone on further than
- * the marker says, which is all that a reader, and a replay, can know.
+ * Returns whether only the clock after a local activity differs. On a busy worker, it may be ahead
+ * of the marker, which is all that a reader, and a replay, can know.
  */
 function isClockOfLocalActivity({ path, run, reader }: Difference): boolean {
   const isTime = /(?:\.at|\.startedAt)$/.test(path);
   return isTime && Math.abs(Number(run) - Number(reader)) < CLOCK_MS;
 }
 
-/** Describes the differences of two values, as JSON has them: the first one of each field. */
+/** Describes the differences of two values in JSON form: the first one of each field. */
 function linesOf(name: string, run: unknown, reader: unknown): readonly string[] {
   const byField = new Map<string, Difference[]>();
   for (const difference of differencesIn(name, plain(run), plain(reader))) {
@@ -283,7 +296,7 @@ function differencesIn(path: string, run: unknown, reader: unknown): readonly Di
   );
 }
 
-/** Returns a value as JSON has it, as answers of queries are. */
+/** Returns a value in JSON form, as query results are. */
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }

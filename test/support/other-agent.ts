@@ -1,6 +1,6 @@
 import { condition, continueAsNew, sleep } from '@temporalio/workflow';
 
-/** Bears the name of perdure's workflow and does something else: a run of a build that has changed. */
+/** Has the name of perdure's workflow and does something else, like a run of a changed build. */
 export async function agent(input: { readonly continues?: boolean }): Promise<void> {
   if (input.continues) await continueAsNew<typeof agent>({});
   await sleep(1);

@@ -10,7 +10,9 @@ if (!mayBeOther) {
   process.stderr.write('not run as root: tests with a process of another user are left out\n');
 }
 
-/** Listens on a port of 127.0.0.1 (0: any), says which, and hands every connection on to `target`. */
+/**
+ * Listens on a port of 127.0.0.1 (0: any), prints it, and forwards every connection to `target`.
+ */
 const PROXY = `
   const net = require('node:net');
   const [port, target] = process.argv.slice(1);
@@ -20,8 +22,8 @@ const PROXY = `
   }).listen(Number(port), '127.0.0.1', function () { console.log(this.address().port); });`;
 
 /**
- * A process of another user through which a server can be reached, as one who listens in would
- * start it. `words` end its command line.
+ * A process of another user that relays to a server, as an eavesdropper would start it. `words` end
+ * its command line.
  */
 export async function proxyOfOther(
   target: number,

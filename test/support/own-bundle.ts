@@ -6,7 +6,7 @@ const quiet = (): void => undefined;
 const logger = { log: quiet, trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
 let bundle: Promise<WorkflowBundle> | undefined;
 
-/** The workflows of perdure beside those of a project of its own, bundled once per process. */
+/** perdure's workflows together with those of another project, bundled once per process. */
 export async function ownBundle(): Promise<WorkflowBundle> {
   bundle ??= bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('own-workflows.ts', import.meta.url)),

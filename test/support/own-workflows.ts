@@ -3,18 +3,18 @@ import { agent, runAgent, type Outcome, type RunInput } from '../../src/workflow
 
 export { agent };
 
-/** Calls an agent twice with the same input, as a workflow of a project's own would. */
+/** Calls an agent twice with the same input, as a project's own workflow would. */
 export async function caller(input: RunInput): Promise<readonly Outcome[]> {
   return [await runAgent(input), await runAgent(input)];
 }
 
-/** Continues as new into an agent, with a state that no segment of it has left. */
+/** Continues as new into an agent, with a state that no segment has passed on. */
 export async function forger(input: RunInput, carried: unknown): Promise<void> {
   const go = makeContinueAsNewFunc<typeof agent>({ workflowType: 'agent' });
   await go(input, carried);
 }
 
-/** Stands still for some milliseconds of real time in one piece, as workflow code of a frozen worker does. */
+/** Blocks for some milliseconds of real time, as workflow code of a frozen worker does. */
 export async function standStill(ms: number): Promise<string> {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   return 'went on';

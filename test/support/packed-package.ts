@@ -9,23 +9,23 @@ import { builtProgram } from './built-program.js';
 const exec = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What somebody else's project depends on beside perdure, in the versions that perdure names. */
+/** The other dependencies of a user's project, in the versions that perdure specifies. */
 const BESIDE = ['@temporalio/client', '@temporalio/worker', '@temporalio/workflow', 'zod'];
 
 export interface FreshProject {
   readonly folder: string;
-  /** Compiles `src` to `dist`; what TypeScript finds wrong in it, and in the types of perdure. */
+  /** Compiles `src` to `dist`; returns the type errors in it and in perdure's types. */
   readonly compile: () => Promise<readonly string[]>;
-  /** Runs `node`, or a program of the project's own, in its folder; resolves with stdout. */
+  /** Runs `node`, or a program of the project, in its folder; resolves with stdout. */
   readonly run: (program: string, ...args: readonly string[]) => Promise<string>;
 }
 
-/** No registry could be asked, and npm's cache does not hold what is needed. */
+/** No registry was reachable, and npm's cache lacks a package. */
 export class NoRegistryError extends Error {
   override readonly name = 'NoRegistryError';
 }
 
-/** A project of its own outside the repository, with the given sources and the packed perdure installed. */
+/** A project outside the repository, with the given sources and the packed perdure installed. */
 export async function freshProject(sources: string): Promise<FreshProject> {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-project-'));
   await cp(sources, join(folder, 'src'), { recursive: true });
@@ -37,7 +37,7 @@ export async function freshProject(sources: string): Promise<FreshProject> {
     folder,
     async compile() {
       const { stdout } = await ended(folder, 'tsc', []);
-      // With strict settings the SDK's own declarations have faults.
+      // The SDK's own declarations have errors under strict settings.
       return stdout
         .split('\n')
         .filter((line) => /error TS/.test(line) && !line.startsWith('node_modules/@temporalio/'));
@@ -65,7 +65,7 @@ async function ended(
   }
 }
 
-/** The tarball that would be published, made of the sources as they are now. */
+/** The tarball that would be published, built from the current sources. */
 async function pack(folder: string): Promise<string> {
   const built = dirname(dirname(await builtProgram()));
   for (const part of (await ownManifest()).files) {
@@ -100,7 +100,7 @@ async function manifest(tarball: string): Promise<object> {
   };
 }
 
-/** Strict, and the declarations of what is installed are checked as well. */
+/** Strict, and also checks the declarations of installed packages. */
 const TSCONFIG = {
   compilerOptions: {
     strict: true,
@@ -128,7 +128,7 @@ async function npm(cwd: string, ...args: readonly string[]): Promise<void> {
   }
 }
 
-/** Without what the npm that runs the tests tells its children about this repository. */
+/** Removes the npm variables that describe this repository to child processes. */
 function ownEnvironment(): NodeJS.ProcessEnv {
   const foreign =
     /^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|INIT_CWD$|NODE_ENV$|OPENAI_|PERDURE_|TEMPORAL_)/;

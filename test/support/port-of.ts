@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 
-/** The port on which a listening server of a test was placed. */
+/** Returns the port of a listening test server. */
 export function portOf(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('it does not listen');

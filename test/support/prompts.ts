@@ -3,7 +3,7 @@ import type { Message } from '../../src/core/transcript/messages.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 
-/** The transcript as it goes over the wire, without the system message. */
+/** The transcript as sent over the wire, without the system message. */
 function wired(messages: readonly Message[]): readonly unknown[] {
   const request = createChatRequest(
     { model: '', instructions: 'x', messages, tools: [], toolChoice: 'auto', settings: {} },
@@ -12,7 +12,7 @@ function wired(messages: readonly Message[]): readonly unknown[] {
   return JSON.parse(JSON.stringify(request.messages.slice(1))) as unknown[];
 }
 
-/** Every request that a model received is exactly a beginning of the transcript. */
+/** Checks that every request that a model received is exactly a beginning of the transcript. */
 export function expectPromptsMatch(
   requests: readonly StubRequest[],
   transcript: readonly Message[],
@@ -24,7 +24,7 @@ export function expectPromptsMatch(
   }
 }
 
-/** Request k+1 begins with the bytes of request k's messages. */
+/** Checks that request k+1 begins with the bytes of request k's messages. */
 export function expectStablePrefix(requests: readonly StubRequest[]): void {
   const texts = requests.map(({ body }) => JSON.stringify(body['messages']).slice(0, -1));
   for (const [index, text] of texts.entries()) {

@@ -1,7 +1,7 @@
 export type { ProvidedContext } from 'vitest';
 
 declare module 'vitest' {
-  /** What `global-setup.ts` hands to the tests; read it with `inject`. */
+  /** The values that `global-setup.ts` provides to the tests; read them with `inject`. */
   export interface ProvidedContext {
     /** `host:port` of the Temporal server that all tests of this run share. */
     readonly temporalAddress: string;

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 /** A TCP proxy whose connections a test can cut. */
 export interface Proxy {
   readonly address: string;
-  /** Ends all connections, and refuses new ones from now on. */
+  /** Closes all connections, and refuses new ones from now on. */
   cut(): void;
   close(): Promise<void>;
 }

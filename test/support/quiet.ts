@@ -7,7 +7,7 @@ import { expectReadersAgree } from './watched-runs.js';
 import { expectNoLeaks, watchLog, watchWorkers } from './canary-watch.js';
 import { reuseWorkflowThreads } from './workflow-threads.js';
 
-// Every test of workers and servers runs with secrets in its environment, and fails when one is let out.
+// Every test of workers and servers has secrets in its environment, and fails when one leaks.
 Object.assign(process.env, CANARIES);
 watchWorkers();
 reuseWorkflowThreads();
@@ -17,7 +17,7 @@ installRuntime('INFO', (entry) => {
     process.stderr.write(`[${entry.level}] ${entry.message} ${inspect(entry.meta)}\n`);
   }
 });
-// A failed test has said enough, and its runs may be stuck.
+// A failed test needs no further report, and its runs may be stuck.
 afterEach(async ({ task }) => {
   if (task.result?.state !== 'fail') await expectReadersAgree();
 });

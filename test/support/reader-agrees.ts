@@ -16,7 +16,7 @@ import {
 import { replayLater } from './replays.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 
-/** What came of comparing a run with a reader of its history. */
+/** The result of comparing a run with a reader of its history. */
 export interface Comparison {
   readonly differences: readonly string[];
   /** What could not be compared, and why. */
@@ -26,16 +26,18 @@ export interface Comparison {
 interface ComparisonOptions {
   /** Moments that are left out because they were compared before. */
   readonly compared?: Set<string>;
-  /** How long a worker may take to answer. After that, or with 0 at once, the history is replayed. */
+  /**
+   * How long a worker may take to answer. After that, or with 0 at once, the history is replayed.
+   */
   readonly answerMs?: number;
 }
 
 /** Long enough for the replay of a long history on a busy machine. */
 const ANSWER_MS = 30_000;
-/** A run that works may take a workflow task between two queries. */
+/** A busy run may process a workflow task between two queries. */
 const TRIES = 20;
 
-/** Asks the workers of a run for its status and its messages at one moment. Null if there is no answer. */
+/** Queries a run for its status and its messages at one moment. Null if there is no answer. */
 async function ask(handle: WorkflowHandle): Promise<RunAnswer | null> {
   for (let left = TRIES; left > 0; left -= 1) {
     const before = await handle.query(statusQuery);
@@ -46,13 +48,16 @@ async function ask(handle: WorkflowHandle): Promise<RunAnswer | null> {
   return null;
 }
 
-/** How often, and how long after each other, a history is read until it has what the run has said. */
+/**
+ * How often, and at which interval, a history is read until it contains what the run has reported.
+ */
 const HISTORY_TRIES = 20;
 const HISTORY_PAUSE_MS = 100;
 
 /**
- * Compares a run with a reader of its history at this moment, and at the ends of its earlier segments.
- * If no worker answers for the run, its history is replayed, and the replayed run is asked.
+ * Compares a run with a reader of its history at this moment, and at the ends of its earlier
+ * segments. If no worker answers for the run, its history is replayed, and the replayed run is
+ * queried.
  */
 export async function compareWithReader(
   handle: WorkflowHandle,
@@ -92,8 +97,8 @@ export async function compareWithReader(
 }
 
 /**
- * Compares a run that has ended with a reader of its history: its earlier segments now, and its end with
- * all other replays at the end of the test file.
+ * Compares a run that has ended with a reader of its history: its earlier segments now, and its end
+ * with all other replays at the end of the test file.
  */
 export async function compareLater(
   handle: WorkflowHandle,
@@ -117,7 +122,7 @@ export async function compareLater(
 interface Later {
   readonly runId: string;
   readonly compared: Set<string>;
-  /** The test in which the run has ended. */
+  /** The test in which the run ended. */
   readonly where: string;
 }
 
@@ -138,7 +143,7 @@ async function compareEarlier(
     if (typeOf(earlier) !== 'agent') break;
     const unreadable = passedOnProblem(earlier);
     if (unreadable !== null)
-      unchecked.push(`segment ${id} passes on what is no state: ${unreadable}`);
+      unchecked.push(`segment ${id} passes on an invalid state: ${unreadable}`);
     found.push(
       ...carriedDifferences(earlier).map((line) => `at the end of segment ${id}: ${line}`),
     );
@@ -147,7 +152,7 @@ async function compareEarlier(
   return { differences: found, unchecked };
 }
 
-/** The words of the SDK about a run that has ended before it could answer: its input was refused. */
+/** The SDK's message about a run that ended before it could answer: its input was refused. */
 const ANSWERS_NOTHING = 'register a handler';
 
 /** Compares a reader of a history with the run as it is after a replay of the history. */
@@ -158,7 +163,7 @@ async function compareReplayed(history: History, workflowId: string): Promise<Co
   return compareAnswer(await answerByReplay({ events }, workflowId), history);
 }
 
-/** Compares a reader of a history with what the run says after a replay of it. */
+/** Compares a reader of a history with the answer of the run after a replay of it. */
 function compareAnswer(answer: ReplayedAnswer, history: History): Comparison {
   if (!('problem' in answer)) {
     return { differences: presentDifferences(answer, history), unchecked: [] };
@@ -185,8 +190,8 @@ function presentDifferences({ status, page }: RunAnswer, history: History): read
     reader(history, status.historyLength),
   );
   if (others.some((other) => other && compare(status, page, other).length === 0)) return [];
-  // On a busy worker that replays a run for a query, the SDK has named an earlier task than the one that
-  // the run was in. A reader that stops after a later task has to agree then.
+  // On a busy worker that replays a run for a query, the SDK may name an earlier task than the one
+  // that the run was in. A reader that stops after a later task has to agree then.
   const later = (history.events ?? [])
     .map(({ eventId }) => Number(eventId))
     .filter((id) => id > status.historyLength);

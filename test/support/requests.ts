@@ -21,21 +21,21 @@ type WorkerRest = Parameters<Rig['worker']>[1];
 /** A rig for runs that wait for people. */
 export interface Desk {
   readonly rig: Rig;
-  /** What the tools have done, in order. */
+  /** The effects of the tools, in order. */
   readonly done: readonly string[];
-  /** Notes what a tool has done. */
+  /** Records an effect of a tool. */
   did(effect: string): void;
-  /** Waits until a tool has done it. */
+  /** Waits until a tool has had this effect. */
   untilDone(effect: string): Promise<void>;
   reset(): void;
   /** Sets the replies of the next run. The model is `script`. */
   script(lines: readonly Line[]): void;
   work(agents: readonly Agent[], rest?: WorkerRest): Promise<RunningWorker>;
   run(input: RunInput): Promise<Ended>;
-  /** Starts a run, and waits until it asks for something. */
+  /** Starts a run, and waits until it raises a request. */
   asked(input: RunInput): Promise<{ handle: WorkflowHandle; requests: readonly Request[] }>;
   statusWhere(handle: WorkflowHandle, fits: (status: RunStatus) => boolean): Promise<RunStatus>;
-  /** Decides about the oldest request. */
+  /** Decides the oldest request. */
   decide(
     handle: WorkflowHandle,
     decision: Omit<Decision, 'request' | 'digest'>,

@@ -1,7 +1,7 @@
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 
-/** An agent whose documents come from the ledger, which sees each attempt to find them. */
+/** An agent that retrieves its documents from the ledger, which sees each attempt. */
 export function retrievingAgent(ledgerUrl: string): Agent {
   return defineAgent({
     name: 'retrieving',

@@ -20,18 +20,21 @@ import { canaryCodec, expectNoLeaks, watchFiles, watchHistory } from './canary-w
 
 type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
 
-/** A task queue of its own on the shared server, with what tests do to it. */
+/** A task queue of its own on the shared server, with the operations that tests need. */
 export interface Rig {
   readonly client: Client;
   readonly taskQueue: string;
   readonly home: string;
   worker(agents: readonly Agent[], rest?: Rest): Promise<RunningWorker>;
   start(input: RunInput | Record<string, unknown>, id?: string): Promise<WorkflowHandle>;
-  /** Starts a run, waits for its end, and returns all there is to know. Its history is replayed at the end of the file. */
+  /**
+   * Starts a run, waits for its end, and returns everything about it. Its history is replayed at
+   * the end of the file.
+   */
   run(input: RunInput | Record<string, unknown>): Promise<Ended>;
   end(handle: WorkflowHandle): Promise<Ended>;
   stopWorkers(): Promise<void>;
-  /** Lets a run, or without `id` all runs, be left uncompared by the oracle if it cannot be compared. */
+  /** Exempts a run, or without `id` all runs, from the oracle if it cannot be compared. */
   exempt(why: string, id?: string): void;
   close(): Promise<void>;
 }
@@ -126,7 +129,7 @@ async function endOf(handle: WorkflowHandle): Promise<Ended> {
   return { outcome, history, projection, handle };
 }
 
-/** With RECORD_HISTORIES set to a folder, writes the history there under the test's name. */
+/** If RECORD_HISTORIES names a folder, writes the history there under the test's name. */
 export async function keepHistory(history: History, part = ''): Promise<void> {
   const folder = process.env['RECORD_HISTORIES'];
   if (folder === undefined) return;

@@ -2,7 +2,7 @@ import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { TranscriptPageRange } from '../../src/workflows/messages.js';
 
-/** What a run says about itself at one moment. */
+/** What a run reports about itself at one moment. */
 export interface RunAnswer {
   readonly status: RunStatus;
   /** The messages that the run holds in memory, side branches included. */

@@ -8,7 +8,7 @@ import { sha256Hex } from '../../src/core/digest.js';
 import { initialState, type RunConfig, type RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 
-/** A history that fills no segment by its own size; the steps of a run still may. */
+/** A history size that does not fill a segment; the steps of a run still may. */
 export const SHORT: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };
 
 export function toolDefinition(
@@ -70,7 +70,7 @@ export function begun(runConfig: RunConfig, text = 'go'): RunState {
   return reduce(waiting, { type: 'turn-begun', at: 0 });
 }
 
-export function asks(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
+export function callReply(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
   return {
     text: '',
     calls: calls.map(([name, value = {}]): AskedCall => {
@@ -82,11 +82,14 @@ export function asks(...calls: readonly (readonly [string, unknown?])[]): Record
   };
 }
 
-export function says(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
+export function textReply(text: string, finish: RecordedReply['finish'] = 'stop'): RecordedReply {
   return { text, finish, usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 } };
 }
 
-/** The state after calls of the open batch have ended with these results, in the order given. */
+/**
+ * Returns the state after calls of the open batch have ended with these results, in the order
+ * given.
+ */
 export function withResults(state: RunState, results: readonly CallResult[], at = 0): RunState {
   return results.reduce(
     (before, result) => reduce(before, { type: 'call-finished', result, at }),

@@ -13,7 +13,7 @@ export interface Segment {
   readonly bytes: number;
 }
 
-/** All segments of a run, oldest first; each is checked to replay. */
+/** Returns all segments of a run, oldest first; each is checked to replay. */
 export async function segmentsOf(client: Client, id: string): Promise<readonly Segment[]> {
   const segments: Segment[] = [];
   let runId: string | undefined = (await client.workflow.getHandle(id).describe()).runId;
@@ -31,7 +31,7 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
 }
 
 /** Returns all messages in order of their numbers. Throws if two segments disagree about one. */
-export function saidIn(segments: readonly Segment[]): readonly Message[] {
+export function messagesIn(segments: readonly Segment[]): readonly Message[] {
   const all = new Map<number, Message>();
   for (const { view } of segments) {
     for (const message of view.messages) {

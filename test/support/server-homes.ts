@@ -22,7 +22,7 @@ const handleSchema: z.ZodType<ServerHandle> = z.object({
   home: z.string(),
 });
 
-/** Fresh folders for embedded servers; whatever was started in them ends with the test file. */
+/** Fresh folders for embedded servers; all servers in them are ended with the test file. */
 export function serverHomes() {
   const homes: string[] = [];
   const children: ChildProcess[] = [];

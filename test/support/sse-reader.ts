@@ -4,7 +4,7 @@ import type { StreamEvent } from '../../src/live/stream-events.js';
 /** A connection that reads server-sent events as a browser does. */
 export interface SseReader {
   readonly events: AsyncGenerator<StreamEvent, void, undefined>;
-  /** Nothing is read before somebody asks for an event. */
+  /** Reading starts when an event is requested. */
   readonly response: IncomingMessage;
   close(): void;
 }
@@ -20,7 +20,7 @@ export async function request(url: string, headers: Headers = {}): Promise<Incom
 export async function openSse(url: string, headers: Headers = {}): Promise<SseReader> {
   const response = await request(url, headers);
   if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}`);
-  // Broken off by who reads, or by the server: both are an end.
+  // Aborted by the reader or by the server: both end the stream.
   response.on('error', () => undefined);
   return { events: events(response), response, close: () => void response.destroy() };
 }

@@ -1,4 +1,4 @@
-// Keeps putting a link in the place of a folder and the folder back, until its input ends.
+// Repeatedly replaces a folder with a link and restores it, until its input ends.
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 
 const [folder, outside] = process.argv.slice(2);
@@ -6,7 +6,9 @@ let isOver = false;
 process.stdin.on('end', () => (isOver = true)).resume();
 process.stdout.write('swapping\n');
 
-/** Whoever writes may have made the folder anew meanwhile: then it is removed, and the step repeated. */
+/**
+ * A writer may have recreated the folder meanwhile. If so, it is removed, and the step is repeated.
+ */
 const insist = (step) => {
   for (;;) {
     try {

@@ -16,8 +16,8 @@ export interface TestServer {
 }
 
 /**
- * Starts an embedded server of its own, as the product does, in a fresh folder. It ends with this
- * process, however the process ends. `settings`: dynamic configuration, as `name=value`.
+ * Starts a separate embedded server, as the product does, in a fresh folder. It ends with this
+ * process, even if the process crashes. `settings`: dynamic configuration, as `name=value`.
  */
 export async function testServer(settings: readonly string[] = []): Promise<TestServer> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
@@ -38,8 +38,8 @@ export async function testServer(settings: readonly string[] = []): Promise<Test
 }
 
 /**
- * Writes a program that becomes the CLI, with garbage collections only from 1.5 GB on, not at each
- * doubling of the live heap, since the memory is there. Returns its path.
+ * Writes a program that becomes the CLI, with garbage collection only from 1.5 GB on instead of at
+ * each doubling of the live heap, since memory is available. Returns its path.
  */
 async function wrapped(
   cli: string,

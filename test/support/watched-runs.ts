@@ -14,11 +14,11 @@ export interface WatchedRuns {
   /** Compares all runs that have started, also those that are still open. */
   checkAll(): Promise<void>;
   /**
-   * Lets a run, or without `id` all runs, be left uncompared if it cannot be compared. `why` is printed.
-   * Where a run can be compared, it still has to agree.
+   * Exempts a run, or without `id` all runs, if it cannot be compared. `why` is printed. If a run
+   * can be compared, it still has to agree.
    */
   exempt(why: string, id?: string): void;
-  /** Compares them for the last time. */
+  /** Compares all runs for the last time. */
   close(): Promise<void>;
 }
 
@@ -41,7 +41,9 @@ interface Watched {
   readonly isOfSources: () => boolean;
 }
 
-/** How long a worker that the rig does not know may take to answer, before the history is replayed. */
+/**
+ * How long a worker that the rig does not know may take to answer, before the history is replayed.
+ */
 const OTHER_WORKER_MS = 2_000;
 
 const NO_FAULT: Comparison = { differences: [], unchecked: [] };
@@ -56,11 +58,11 @@ export function watchRuns({
 }: Watched): WatchedRuns {
   /** Moments of runs that were compared. */
   const compared = new Set<string>();
-  /** How long the histories of runs were when they were compared, by run id. */
+  /** The lengths of histories when they were compared, by run id. */
   const lengths = new Map<string, number>();
   /** Runs that had ended when they were compared. */
   const ended = new Set<string>();
-  /** Reasons why runs may be left uncompared, by workflow id; under '' that for all runs. */
+  /** Reasons why runs may be exempt, by workflow id; the one under '' applies to all runs. */
   const exempted = new Map<string, string>();
 
   async function faultsOf(id: string): Promise<readonly string[]> {
@@ -116,7 +118,9 @@ export function watchRuns({
     return found;
   }
 
-  /** Tests run at the same time: each waits for what the others compare, and finds it compared. */
+  /**
+   * Tests run concurrently: each waits for the comparisons of the others, and does not repeat them.
+   */
   let last: Promise<unknown> = Promise.resolve();
 
   async function checkInTurn(given: () => Promise<Iterable<string>>): Promise<void> {
@@ -146,13 +150,13 @@ export function watchRuns({
   return runs;
 }
 
-/** Names the test that runs now. */
+/** Names the current test. */
 function where(): string {
   const { currentTestName = 'between tests', testPath = '' } = expect.getState();
   return `${testPath.slice(testPath.lastIndexOf('/test/') + 1)} > ${currentTestName}: `;
 }
 
-/** Returns an interceptor that notes the id of each run that a client starts. */
+/** Returns an interceptor that records the id of each run that a client starts. */
 export function noteStarts(started: Set<string>): WorkflowClientInterceptor {
   const note = (type: string, id: string): void => {
     if (type === 'agent') started.add(id);

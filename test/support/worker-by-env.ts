@@ -39,14 +39,14 @@ export async function workerByEnv(
     taskQueue: env['QUEUE'] ?? '',
     env,
     workflows: env['ROLE'] !== 'activities',
-    // These workers are killed: nobody waits ten seconds until that is noticed.
+    // These workers are killed, and tests should not wait ten seconds until that is detected.
     heartbeatMs: Number(env['HEARTBEAT_MS'] ?? 3_000),
     ...(env['LIVE'] && { live: {} }),
     ...rest,
   });
 }
 
-/** Where there are files of a fixture server: an agent that has it for its tools. */
+/** If there are files of a fixture server, adds an agent that has it as a tool source. */
 function mcpAgents({
   MCP_TOOLS: tools,
   MCP_LEDGER: ledger,

@@ -12,11 +12,11 @@ let bundlePath: Promise<string> | undefined;
 
 export interface WorkerChild {
   readonly pid: number;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
 }
 
-/** Starts a worker process and resolves when it polls. `files`: what it may have open at most. */
+/** Starts a worker process and resolves when it polls. `files`: its limit of open files. */
 export async function workerChild(
   env: Readonly<Record<string, string>>,
   { files }: { readonly files?: number } = {},
@@ -42,8 +42,8 @@ export async function workerChild(
 }
 
 /**
- * Creates the same worker in this process, which costs much less. For a worker that is not killed: it
- * takes over from one that was.
+ * Creates the same worker in this process, which costs much less. For a worker that is not killed,
+ * such as one that takes over from a killed one.
  */
 export async function workerHere(
   env: Readonly<Record<string, string>>,

@@ -1,4 +1,5 @@
-// A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
+// A worker in its own process, so that SIGKILL is real. Configured by its environment; reports
+// `ready`.
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/worker/runtime.js';
 import { workerByEnv } from './worker-by-env.js';
@@ -9,7 +10,7 @@ const address = env['ADDRESS'] ?? '';
 const taskQueue = env['QUEUE'] ?? '';
 const workflowBundle = { codePath: env['BUNDLE'] ?? '' };
 
-/** Runs workflow code and no activity: whatever a run does is then done by another process. */
+/** Runs workflow code and no activities, so that another process executes them. */
 async function workflowsOnly(): Promise<void> {
   const connection = await NativeConnection.connect({ address });
   const loadAgent = (): Promise<never> => Promise.reject(new Error('no agent is here'));

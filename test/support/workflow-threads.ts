@@ -22,16 +22,16 @@ interface IdleThread {
   readonly settings: object;
 }
 
-/** Threads of workers that have shut down. A thread takes some 50 MB. */
+/** Threads of workers that have shut down. A thread takes about 50 MB. */
 const idle: IdleThread[] = [];
 const MOST_IDLE = 3;
 
 let isReusing = false;
 
 /**
- * Lets each worker of this process take over the workflow thread of one that has shut down, and parses
- * a bundle once. Both cost half a second of CPU time per worker otherwise. Two workers never share a
- * thread, and a thread that still holds a workflow ends with its worker.
+ * Lets each worker of this process take over the workflow thread of one that has shut down, and
+ * parses a bundle once. Each would otherwise cost half a second of CPU time per worker. Two workers
+ * never share a thread, and a thread that still holds a workflow ends with its worker.
  */
 export function reuseWorkflowThreads(): void {
   if (isReusing) return;
@@ -52,15 +52,15 @@ export function reuseWorkflowThreads(): void {
 }
 
 /**
- * Takes away the limit on how long workflow code may block its thread. For each call into that code, of
- * which an activation has four or more, Node would start a thread that waits for the limit: half of the
- * CPU time of a workflow thread. Processes that tests start have the limit.
+ * Removes the limit on how long workflow code may block its thread. For each call into that code,
+ * and an activation has four or more, Node would start a thread that waits for the limit: half of
+ * the CPU time of a workflow thread. Processes that tests start have the limit.
  */
 function withoutTimeLimit(
   options: ThreadedVMWorkflowCreatorOptions,
 ): ThreadedVMWorkflowCreatorOptions {
   const { isolateExecutionTimeoutMs: _, ...rest } = options;
-  // Node takes an absent limit for none.
+  // Node treats a missing limit as none.
   return rest as ThreadedVMWorkflowCreatorOptions;
 }
 
@@ -84,7 +84,7 @@ function takeIdle(settings: object): Thread | undefined {
   return taken.thread;
 }
 
-/** Keeps a thread, which does not keep the process alive. */
+/** Stores a thread, which does not keep the process alive. */
 function keepIdle(kept: IdleThread): void {
   for (const client of clientsOf(kept.thread)) nodeThread(client).unref();
   idle.push(kept);
@@ -98,12 +98,12 @@ function nodeThread(client: WorkerThreadClient): NodeThread {
   return Reflect.get(client, 'workerThread') as NodeThread;
 }
 
-/** Whether the thread holds a workflow, or has ended. */
+/** Returns whether the thread holds a workflow, or has ended. */
 function isInUse(client: WorkerThreadClient): boolean {
   return client.getActiveWorkflowCount() > 0 || Reflect.get(client, 'workerExited') === true;
 }
 
-/** Keeps the last bundle that was parsed: tests use one, or few in turn. */
+/** Caches the last bundle that was parsed: tests use one, or few in turn. */
 function parseBundlesOnce(): void {
   const name = 'getOrCreateBundle';
   const parse = (Reflect.get(Worker, name) as ParseBundle).bind(Worker);

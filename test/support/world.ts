@@ -14,13 +14,13 @@ interface Interrupted {
   readonly by: Interruption;
 }
 
-/** How a model call ends. `interrupted`: the reply came in spite of an interruption. */
+/** How a model call ends. `interrupted`: the reply arrived despite an interruption. */
 export type ModelEnd =
   | Interrupted
   | { readonly type: 'replied'; readonly reply: RecordedReply; readonly interrupted?: Interruption }
   | { readonly type: 'failed'; readonly reason: FailReason; readonly message: string };
 
-/** How a retrieval ends. `interrupted`: the documents came in spite of an interruption. */
+/** How a retrieval ends. `interrupted`: the documents arrived despite an interruption. */
 export type RetrievalEnd =
   | Interrupted
   | {
@@ -32,14 +32,17 @@ export type RetrievalEnd =
 
 export interface ModelCall {
   readonly closing: boolean;
-  /** The place in the prompt before which the call summarizes; absent for any other call. */
+  /** The position in the prompt before which the call summarizes; absent for any other call. */
   readonly cut?: number;
 }
 
-/** What a test decides about the world of a run. Whatever it leaves out is quiet. */
+/** A test's choices about the world of a run. Anything left out is uneventful. */
 export interface World extends Partial<Pick<Effects, 'segment' | 'observe'>> {
   callModel(state: RunState, call: ModelCall): Promise<ModelEnd>;
-  /** Executes calls, and gives `finished` each result. Returns what interrupted the batch, or null. */
+  /**
+   * Executes calls, and passes each result to `finished`. Returns what interrupted the batch, or
+   * null.
+   */
   runCalls?(
     state: RunState,
     calls: readonly ToolCall[],

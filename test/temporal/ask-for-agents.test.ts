@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { askForAgents, hasLiveWorker } from '../../src/temporal/probe-worker.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { untilPolls } from '../support/until-polls.js';
+import { waitUntilPolling } from '../support/wait-until-polling.js';
 
 let rig: Rig;
 beforeAll(async () => {
@@ -10,11 +10,11 @@ beforeAll(async () => {
   const call = { name: 'called', description: 'Helps.', instructions: 'x', model: 'demo' };
   const agent = defineAgent({ ...call, name: 'desk', agents: [defineAgent(call)] });
   const { identity } = await rig.worker([agent]);
-  await untilPolls(rig.client, { taskQueue: rig.taskQueue, identity });
+  await waitUntilPolling(rig.client, { taskQueue: rig.taskQueue, identity });
 });
 afterAll(async () => await rig.close());
 
-test('a worker says which agents it lacks', async () => {
+test('a worker reports which agents it lacks', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
   const agents = ['desk', 'called', 'dsek'];

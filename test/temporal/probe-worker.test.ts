@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-/** Polls once, as a worker of another machine that then ends. */
+/** Polls once, like a worker of another machine that then ends. */
 async function leaveATrace(identity: string): Promise<void> {
   const { client, taskQueue } = rig;
   const gone = new AbortController();
@@ -52,7 +52,7 @@ test('a worker with other workflows, which does not know the probe, counts', asy
   await other.close();
 });
 
-test('the probe is in no list', async () => {
+test('the probe is not listed', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
   const list = async (query: string): Promise<readonly string[]> => {
@@ -67,7 +67,7 @@ test('the probe is in no list', async () => {
   expect(await list(probes)).toEqual([]);
 });
 
-test('a server that refuses the division is asked without it', async () => {
+test('a server that rejects the namespace division is queried without it', async () => {
   const { client, taskQueue } = rig;
   const refused: string[] = [];
   const cause = Object.assign(new Error('refused'), {

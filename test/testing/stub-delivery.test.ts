@@ -107,7 +107,7 @@ test('notices a client that disconnects during a slow answer', async () => {
   expect(await stub.requests[0]?.ended).toBe('client');
 });
 
-test('delays', async () => {
+test('delays an answer', async () => {
   const stub = await stubFor(reply.text('slow', { delayMs: 200 }), reply.text('quick'));
   const order: string[] = [];
   const asked = async (): Promise<void> => {
@@ -125,13 +125,13 @@ test('sends small parts with pauses', async () => {
   expect(pieces).toBeGreaterThan(2);
 });
 
-test('ends the message after some bytes', async () => {
+test('ends the message after a number of bytes', async () => {
   const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'end' } }));
   expect(await (await ask(stub)).text()).toBe('abc');
   expect(await stub.requests[0]?.ended).toBe('answered');
 });
 
-test('resets the connection after some bytes', async () => {
+test('resets the connection after a number of bytes', async () => {
   const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'reset' } }));
   const { text, end } = await onWire(stub);
   expect(text).toMatch(/3\r\nabc\r\n$/);
@@ -195,7 +195,7 @@ test('streams calls in parts', async () => {
   ]);
 });
 
-test('damages a stream in each way', async () => {
+test('damages a stream in each supported way', async () => {
   const crlf = await streamed(reply.text('x', { sse: { lineEnd: '\r\n', comments: true } }));
   expect(crlf.text).toMatch(/^: still here\r\ndata: \{.*\}\r\n\r\n: still here\r\n/);
   const malformed = await streamed(

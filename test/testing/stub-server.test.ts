@@ -8,21 +8,25 @@ async function stubFor(options?: StubOptions): Promise<Stub> {
   return stub;
 }
 
-interface Said {
+interface WireReply {
   readonly role: string;
   readonly content: string;
 }
 
-function user(content: string): Said {
+function user(content: string): WireReply {
   return { role: 'user', content };
 }
 
-function conversation(assistantMessages: number): Said[] {
+function conversation(assistantMessages: number): WireReply[] {
   const assistant = { role: 'assistant', content: 'y' };
   return [user('x'), ...Array.from({ length: assistantMessages }, () => assistant)];
 }
 
-async function ask(stub: Stub, messages: readonly Said[], rest: object = {}): Promise<Response> {
+async function ask(
+  stub: Stub,
+  messages: readonly WireReply[],
+  rest: object = {},
+): Promise<Response> {
   return await fetch(`${stub.baseUrl}/chat/completions`, {
     method: 'POST',
     body: JSON.stringify({ model: 'stub', messages, ...rest }),
@@ -54,7 +58,7 @@ test('names unused steps', async () => {
   );
 });
 
-test('keeps a queue per conversation, found by the first user message', async () => {
+test('keeps a queue per conversation, identified by the first user message', async () => {
   const stub = await stubFor();
   stub.scriptFor('run-a', reply.text('a1'), reply.text('a2'));
   stub.scriptFor('run-b', reply.text('b1'));
@@ -172,7 +176,7 @@ test('sends calls, usage, and finish reasons as scripted', async () => {
   ]);
 });
 
-test('sends the probabilities of tokens, whole and in a stream', async () => {
+test('sends token probabilities, whole and streamed', async () => {
   const stub = await stubFor();
   const logprobs = [{ token: 'A', top: { A: 0.5, B: 0 } }];
   stub.fallback(() => reply.text('A', { logprobs }));

@@ -18,7 +18,7 @@ describe('toolContext', () => {
     expect(context.signal.aborted).toBe(false);
   });
 
-  test('takes the parts that a test chooses, and keeps the defaults of the others', () => {
+  test('uses the parts that a test passes, and keeps the defaults of the others', () => {
     const signal = AbortSignal.abort();
     const context = toolContext({
       idempotencyKey: 'k1',
@@ -49,7 +49,7 @@ describe('toolContext', () => {
     ]);
   });
 
-  test('gives artifacts as a run does: as JSON, checked by a schema, or as a ToolError', async () => {
+  test('passes artifacts as a run does: as JSON, checked by a schema, or as a ToolError', async () => {
     const due = new Date('2027-01-01T00:00:00Z');
     const { artifacts } = toolContext({ artifacts: { report: { rows: [1, 2], due } } });
     expect(artifacts.names).toEqual(['report']);

@@ -14,7 +14,7 @@ function nested(levels: number): string {
 }
 
 describe('parseArguments', () => {
-  it.each(['', '  ', '\n'])('takes %j as no arguments', (text) => {
+  it.each(['', '  ', '\n'])('treats %j as no arguments', (text) => {
     expect(parseArguments(text)).toEqual({ ok: true, value: {} });
   });
 
@@ -33,7 +33,7 @@ describe('parseArguments', () => {
     ['{"a":1} and more', 'character "a" at position 8'],
     ['{"path":"src', 'they end too early, after 12 characters'],
     ['"{\\"a\\":"', 'they end too early, after 5 characters'],
-  ])('says where %j stops being JSON', (text, expected) => {
+  ])('reports where %j stops being JSON', (text, expected) => {
     const problem = problemOf(text);
     expect(problem.type).toBe('invalid_json');
     expect(problem.message).toContain(expected);
@@ -94,7 +94,7 @@ describe('parseArguments', () => {
 });
 
 describe('jsonFaultPosition', () => {
-  it('finds a foreign character wherever it is put between tokens', () => {
+  it('finds a foreign character wherever it is inserted between tokens', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), (json, seed) => {
         const spots = [...json.matchAll(/[{}[\],:](?=(?:[^"]*"[^"]*")*[^"]*$)/g)];
@@ -128,7 +128,7 @@ describe('unknownTool', () => {
     });
   });
 
-  it('says so if there are none, and stays short if there are many', () => {
+  it('reports that there are none, and stays short if there are many', () => {
     expect(unknownTool('x', []).message).toContain('there are no tools; answer in text');
     const many = Array.from({ length: 500 }, (_, index) => `tool_${index}`);
     expect(unknownTool('tool_499', many).message).toContain('Tools: tool_499, ');

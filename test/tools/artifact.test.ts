@@ -16,12 +16,12 @@ import { ToolError } from '../../src/tools/tool-error.js';
 import { callFailure, callTool } from './support.js';
 
 describe('artifact', () => {
-  test.each(['orders', 'orders_2', '2026-11', 'x'.repeat(64)])('takes the name %j', (name) => {
+  test.each(['orders', 'orders_2', '2026-11', 'x'.repeat(64)])('accepts the name %j', (name) => {
     expect(artifact([1], { name })).toMatchObject({ value: [1], name });
   });
 
   test.each(['', 'Orders', 'orders 2', 'a/b', 'x'.repeat(65), 7])(
-    'refuses the name %j, so that the model reads it',
+    'refuses the name %j, in an error that the model reads',
     (name) => {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as JavaScript would
       const make = (): unknown => artifact(1, { name: name as string });
@@ -58,7 +58,7 @@ describe('artifact', () => {
     }
   });
 
-  test('says where it belongs if it lies inside another value', async () => {
+  test('reports where it belongs if it is inside another value', async () => {
     const text = await normalizeResult({ rows: artifact([1]) });
     expect(text).toBe('{"rows":"[an artifact has to be the whole result of a tool]"}');
     expect([artifact(1), { value: 1 }, null].map(isArtifact)).toEqual([true, false, false]);
@@ -84,7 +84,7 @@ describe('the value of an artifact', () => {
     [{}, '{}', 'empty object'],
     [null, 'null', 'null'],
     [false, 'false', 'boolean false'],
-  ])('is kept as data: %o', async (value, content, kind) => {
+  ])('is stored as data: %o', async (value, content, kind) => {
     const given = value === 'a text' ? '"' : value;
     expect(await artifactValue(given)).toMatchObject({ content, kind, head: content });
   });
@@ -108,7 +108,7 @@ describe('the value of an artifact', () => {
     });
   });
 
-  test('starts with at most 500 bytes of it, and describes it in one line (property)', async () => {
+  test('starts with at most 500 bytes of it, and is described in one line (property)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         const kept = await artifactValue(value);

@@ -132,7 +132,7 @@ describe('checkArguments', () => {
 describe('describeCall', () => {
   const input = z.object({ cents: z.number() });
 
-  it('returns the description by the tool', async () => {
+  it("returns the tool's description", async () => {
     const tool = toolWith(input, (value) => `refund ${JSON.stringify(value)}`);
     expect(await describeCall(tool, { cents: 4 })).toBe('refund {"cents":4}');
   });

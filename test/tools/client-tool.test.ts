@@ -20,7 +20,7 @@ function defineLoosely(changes: Record<string, unknown>): unknown {
 }
 
 describe('a tool without execute', () => {
-  test('is one of the caller, with the schema of its result', () => {
+  test('is executed by the caller, with the schema of its result', () => {
     const tool = defineTool({
       ...common,
       output: z.object({ color: z.string() }),
@@ -58,7 +58,7 @@ describe('a tool without execute', () => {
     expect(() => defineLoosely(changes)).toThrow(message);
   });
 
-  test('may expire later than a timer of Node could fire', () => {
+  test('may expire later than the longest timer of Node', () => {
     const expires = 180 * 24 * 60 * 60_000;
     expect(defineTool({ ...common, expires }).expiresMs).toBe(expires);
   });
@@ -67,12 +67,12 @@ describe('a tool without execute', () => {
 describe('a tool with undo', () => {
   const undoable = { effect: 'keyed', execute: () => 1, undo: () => undefined };
 
-  test('has a window of 24 hours, or the one that it gives', () => {
+  test('has a window of 24 hours, or the one that it sets', () => {
     expect(defineLoosely(undoable)).toMatchObject({ undoMs: 86_400_000 });
     expect(defineLoosely({ ...undoable, undoWithin: 5 })).toMatchObject({ undoMs: 5 });
   });
 
-  test('is none that only reads, and no window stands alone', () => {
+  test('is refused if it only reads, and so is a window without undo', () => {
     expect(() => defineLoosely({ ...undoable, effect: 'read' })).toThrow(
       'undo: expected none with effect "read", which changes nothing',
     );
@@ -98,7 +98,7 @@ test('a tool with an approval pins that it has one', () => {
 });
 
 describe('askPerson', () => {
-  test('is a question that may be asked again, and expires only if it should', () => {
+  test('is a question that may be repeated, and expires only if it should', () => {
     const definition = toToolDefinition(askPerson());
     expect(definition).toMatchObject({
       name: 'ask_person',
@@ -118,7 +118,7 @@ describe('askPerson', () => {
     [{ question: 'Which?', options: Array.from({ length: 21 }, () => 'a') }, false],
     [{ question: 'Which?', options: ['x'.repeat(201)] }, false],
     [{}, false],
-  ])('takes %o: %s', async (input, fits) => {
+  ])('accepts %o: %s', async (input, fits) => {
     expect((await checkArguments(askPerson(), input)).ok).toBe(fits);
   });
 });

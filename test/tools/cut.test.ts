@@ -65,7 +65,7 @@ describe('fitText', () => {
 });
 
 describe('cutText', () => {
-  it('never splits a character and omits exactly what it says', () => {
+  it('never splits a character and omits exactly what it states', () => {
     fc.assert(
       fc.property(unicode, fc.integer({ min: 8, max: 60 }), (text, keepBytes) => {
         const bytes = Buffer.byteLength(text);

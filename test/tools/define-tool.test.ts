@@ -42,7 +42,7 @@ describe('defineTool', () => {
     expect(defineTool({ ...minimal, effect: 'once' }).attempts).toBe(1);
   });
 
-  it('keeps what the author chose', () => {
+  it("preserves the author's choices", () => {
     const tool = defineTool({
       ...minimal,
       effect: 'once',
@@ -89,7 +89,7 @@ describe('defineTool', () => {
     expect(await defineTool(options).execute({ order: '1' }, toolContext())).toBe('5');
   });
 
-  it('types what a test calls, validates it, and rejects with the text that a model would read', async () => {
+  it('types a call in a test, validates it, and rejects with the text that a model would read', async () => {
     const tool = defineTool({
       ...minimal,
       input: z.object({ euros: z.number().default(5), due: z.iso.date().transform(Date.parse) }),
@@ -129,7 +129,7 @@ describe('defineTool', () => {
     );
   });
 
-  it('takes names that every object has', () => {
+  it('accepts names that every object has', () => {
     for (const name of ['constructor', '__proto__', 'toString']) {
       expect(defineTool({ ...minimal, name }).name).toBe(name);
     }

@@ -60,7 +60,7 @@ describe('normalizeError', () => {
     });
   });
 
-  it('cuts 300,000 characters to 4 KiB of UTF-8 and says so', () => {
+  it('truncates 300,000 characters to 4 KiB of UTF-8, with a note', () => {
     const { message } = normalizeError(new Error('ü'.repeat(300_000)));
     expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096);
     expect(Buffer.byteLength(message)).toBeGreaterThan(4000);
@@ -70,7 +70,7 @@ describe('normalizeError', () => {
     ).toHaveLength(100);
   });
 
-  it('redacts a secret before it cuts, so that no part of one is left', () => {
+  it('redacts a secret before it truncates, so that no part of one remains', () => {
     vi.stubEnv('SHOP_TOKEN', 'abcdefgh-12345678');
     learnSecrets({ env: process.env });
     const thrown = new Error(`${'x'.repeat(4_050)}abcdefgh-12345678${'y'.repeat(100)}`);

@@ -29,7 +29,7 @@ class Account {
 
 describe('normalizeResult', () => {
   it.each([
-    ['a text, as it is', 'a "text"\n', 'a "text"\n'],
+    ['a text, unchanged', 'a "text"\n', 'a "text"\n'],
     ['an empty text', '', ''],
     ['nothing', undefined, '(no result)'],
     ['null', null, 'null'],
@@ -88,7 +88,7 @@ describe('normalizeResult', () => {
     ['a typed array of bigints', new BigInt64Array([5n]), '["5"]'],
     ['a blob', new Blob(['abc']), '{"type":"binary","bytes":3}'],
     ['a key that is a trap', JSON.parse('{"__proto__":{"a":1}}'), '{"__proto__":{"a":1}}'],
-    ['half a character', 'a\uD800b', 'a\uFFFDb'],
+    ['a lone surrogate', 'a\uD800b', 'a\uFFFDb'],
   ])('gives %s', async (_label, value, expected) => {
     expect(await normalizeResult(value)).toBe(expected);
   });
@@ -150,7 +150,7 @@ describe('normalizeResult', () => {
     );
   });
 
-  it('cuts a text that appears a thousand times once there is too much of it', async () => {
+  it('truncates a text that appears a thousand times once there is too much of it', async () => {
     const text = 'x'.repeat(1024 * 1024);
     const result = await normalizeResult(Array.from({ length: 1_000 }, () => text));
     expect(result.length).toBeLessThan(66 * 1024 * 1024);
@@ -200,7 +200,7 @@ describe('normalizeResult', () => {
   });
 });
 
-/** Throws where an error stands. */
+/** Throws at the place of an error. */
 async function* yielding(...values: unknown[]): AsyncGenerator {
   for (const value of values) {
     if (value instanceof Error) throw value;

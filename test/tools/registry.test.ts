@@ -31,7 +31,7 @@ describe('createToolRegistry', () => {
     expect(registry.get('constructor')?.name).toBe('constructor');
   });
 
-  it('refuses two tools of one name, naming both', () => {
+  it('refuses two tools with the same name, naming both', () => {
     const twins = [tool('x', 'Sends mail.'), tool('y'), tool('x', 'Deletes mail.')];
     expect(() => createToolRegistry(twins)).toThrow(
       'two tools are named "x" (items 1 and 3 of `tools`): "Sends mail." and "Deletes mail."; rename one of them',

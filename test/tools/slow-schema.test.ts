@@ -31,7 +31,7 @@ describe('mayBeSlow', () => {
     ['a transform', z.string().transform((text) => text)],
     ['an overwrite', z.string().trim()],
     ['a pattern', z.object({ a: z.string().regex(/^(a+)+$/) })],
-    ['a pattern in the place of a format', z.email({ pattern: /^(a+)+$/ })],
+    ['a pattern instead of a format', z.email({ pattern: /^(a+)+$/ })],
     ['a format of the author', z.stringFormat('even', () => true)],
     ['a pattern for a part of a URL', z.url({ hostname: /^(a+)+$/ })],
     ['a pattern of a template', z.templateLiteral(['a', z.string()])],

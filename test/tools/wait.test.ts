@@ -60,7 +60,7 @@ describe('wait', () => {
     ).toThrow('"kind" is not an option');
   });
 
-  test('accepts a duration or a moment', async () => {
+  test('accepts a duration or a time', async () => {
     for (const value of [
       { seconds: 60 },
       { seconds: 0.5, reason: 'the build' },

@@ -10,11 +10,11 @@ import { followRun } from '../../src/history/follow-run.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
 import { replyText as answered } from '../../src/models/scripted.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { setLimitsUpdate } from '../../src/workflows/messages.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf, turnsIn } from '../support/segments.js';
+import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 import { RefusedError } from '../../src/core/errors.js';
 
 let rig: Rig;
@@ -72,7 +72,9 @@ describe('messages', () => {
     const count = 14;
     const asked: Promise<DeliveredMessage>[] = [];
     const replyText = (number: number): void => {
-      asked.push(taken(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })));
+      asked.push(
+        expectDelivered(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })),
+      );
     };
     // The segment ends when the turn ends.
     for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
@@ -87,7 +89,7 @@ describe('messages', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: count + 1 });
     const segments = await segmentsOf(rig.client, id);
     expect(segments.length).toBeGreaterThan(count / 2);
-    const messages = saidIn(segments).filter(({ role }) => role === 'user');
+    const messages = messagesIn(segments).filter(({ role }) => role === 'user');
     expect(messages.map(({ text }) => text)).toEqual(
       Array.from({ length: count + 1 }, (_, number) => `m${number}`),
     );
@@ -125,13 +127,13 @@ describe('messages', () => {
 });
 
 describe('control', () => {
-  test('cancels the current turn, and the run goes on', async () => {
+  test('cancels the current turn, and the run continues', async () => {
     const { handle } = await held();
     const id = handle.workflowId;
     expect(await cancelTurn(rig.client, id)).toBe(1);
     expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'cancelled' });
     await expect(cancelTurn(rig.client, id)).rejects.toThrow('no turn is under way');
-    const { turn } = await taken(askRun(rig.client, id, { message: 'next' }));
+    const { turn } = await expectDelivered(askRun(rig.client, id, { message: 'next' }));
     expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: next' });
   });
 
@@ -139,7 +141,7 @@ describe('control', () => {
     const { handle, gate } = await held();
     const id = handle.workflowId;
     await pauseRun(rig.client, id);
-    const { turn } = await taken(askRun(rig.client, id, { message: 'later' }));
+    const { turn } = await expectDelivered(askRun(rig.client, id, { message: 'later' }));
     gate.barrier.release();
     expect(await outcomeOfTurn(handle, 1)).toMatchObject({ status: 'completed' });
     expect(await handle.query('status')).toMatchObject({ status: 'paused', turn: 1, queued: 1 });

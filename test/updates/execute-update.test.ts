@@ -90,7 +90,7 @@ describe('an update', () => {
     await expect(sending).rejects.toMatchObject(known);
   });
 
-  test('stays uncertain after one uncertain try, whatever the next try says', async () => {
+  test('stays uncertain after one uncertain try, whatever the next try reports', async () => {
     const errors = [serviceError(14, 'cut off'), serviceError(7, 'no permission')];
     const sending = executeUpdate(rig.client, { id }, () =>
       Promise.reject(errors.shift() ?? new Error()),
@@ -101,7 +101,7 @@ describe('an update', () => {
   test.each([
     ['has ended', new WorkflowNotFoundError('gone', 'x', undefined)],
     ['was started before', new WorkflowExecutionAlreadyStartedError('x', 'no-such-run', 'agent')],
-  ])('may have been taken if one try was uncertain and the run then %s', async (_what, end) => {
+  ])('may have been accepted if one try was uncertain and the run then %s', async (_what, end) => {
     const errors = [new WorkflowUpdateRPCTimeoutOrCancelledError('x'), end];
     const target = { id: 'no-such-run', messageId: 'm-1' };
     const sending = executeUpdate(rig.client, target, () =>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeGraph } from '../../../src/core/graph/describe.js';
 import { asking, graphOfNodes, mail, runNode } from './fixture.js';
 
-test('a run at a node is described by node, visit, time, and what it has done in the turn', () => {
+test('a run at a node is described by node, visit, time, and its actions in the turn', () => {
   expect(describeGraph({ definition: mail, state: asking }, 13_000)).toEqual([
     'node ask, visit 2, for 3.0 s',
     'done: load, sort, ask, send',
@@ -25,7 +25,7 @@ test('between turns only the last turn is described, and a new run not at all', 
   ).toEqual([]);
 });
 
-test('many nodes are cut to the newest, and hidden characters are shown', () => {
+test('many nodes are truncated to the newest, and hidden characters are shown', () => {
   const names = Array.from({ length: 11 }, (_, index) => `n${index}`);
   const definition = graphOfNodes('n0', [runNode('n0', 'end', 'a\u202eb\nc')]);
   const visited = names.map((node) => ({ node, inTurn: 1, total: 1, ms: 0, taken: [] }));

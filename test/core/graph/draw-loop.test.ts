@@ -23,7 +23,7 @@ const shown = (parts: Partial<LoopParts>): readonly string[] =>
     .map((line) => line.trim());
 
 describe('the drawing of the built-in loop', () => {
-  test('leads from decide to the tools and back, and by a text to the end', () => {
+  test('leads from decide to the tools and back, and with a text to the end', () => {
     const tools = [
       tool('read_file'),
       tool('submit', { ends: true }),
@@ -78,7 +78,7 @@ describe('the drawing of the built-in loop', () => {
     );
   });
 
-  test('repeats an invalid answer, and fails by a text if the agent wants calls', () => {
+  test('repeats an invalid answer, and fails at a text if the agent requires calls', () => {
     expect(shown({ output: { type: 'function' } })).toContain('n0 -->|"invalid answer"| n0');
     expect(shown({ onPlainText: 'fail' })).toContain('n0 -->|"text"| finish');
     const strict = shown({ onPlainText: 'fail', tools: [tool('a')], output: { type: 'function' } });
@@ -86,7 +86,7 @@ describe('the drawing of the built-in loop', () => {
     expect(strict.join()).not.toContain('invalid');
   });
 
-  test('says what decides', () => {
+  test('shows what makes the decisions', () => {
     expect(shown({ decide: 'schema' })[1]).toBe('n0{{"decide<br/>model m, by schema"}}');
     expect(shown({ decide: 'function' })[1]).toBe('n0{{"decide<br/>own function"}}');
     expect(shown({ model: '', decide: 'schema' })[1]).toBe('n0{{"decide<br/>model, by schema"}}');

@@ -13,7 +13,7 @@ const pinned: RunState = {
   config: { ...plain.config, definition: { ...definition, graph: mail } },
 };
 
-test('a run in a graph is drawn with what it has done', () => {
+test('a run in a graph is drawn with its visits', () => {
   const state = { ...pinned, graph: asking };
   expect(runGraph(state)).toEqual({ definition: mail, state: asking });
   expect(drawRun(state, 'waits here')).toEqual(
@@ -26,7 +26,7 @@ test('a run before its first turn is drawn without marks', () => {
   expect(drawRun(pinned, 'x')).toEqual(drawGraph(mail));
 });
 
-test('a run of an agent has no graph and is drawn as its loop', () => {
+test('a run of an agent has no graph, and the built-in loop is drawn', () => {
   expect(runGraph(plain)).toBe(null);
   expect(drawRun(plain, 'x')).toEqual(drawLoop(definition));
 });

@@ -1,7 +1,7 @@
 import type { GraphDefinition, GraphNode } from '../../../src/core/graph/definition.js';
 import type { GraphState } from '../../../src/core/graph/graph-state.js';
 
-/** A graph with these nodes, and with nothing else that a drawing shows. */
+/** A graph with these nodes, and nothing else that a drawing shows. */
 export function graphOfNodes(start: string, nodes: readonly GraphNode[]): GraphDefinition {
   return { start, nodes, fields: [], initial: {}, perTurn: [] };
 }
@@ -21,7 +21,7 @@ export function runNode(name: string, to: string, label?: string): GraphNode {
 const exits = (table: Readonly<Record<string, string>>): GraphNode['exits'] =>
   Object.entries(table).map(([name, to]) => ({ name, to }));
 
-/** The graph of the design: load, sort, ask, send, page. */
+/** The graph of the design document: load, sort, ask, send, page. */
 export const mail: GraphDefinition = graphOfNodes('load', [
   runNode('load', 'sort', 'load the mail'),
   { name: 'sort', kind: 'choose', cases: [], exits: exits({ urgent: 'page', else: 'ask' }) },
@@ -42,7 +42,7 @@ export const mail: GraphDefinition = graphOfNodes('load', [
   },
 ]);
 
-/** A run of it that has been sent back once, and that asks again. */
+/** A run of it that was sent back once, and waits for a person again. */
 export const asking: GraphState = {
   values: {},
   at: { node: 'ask', visit: 2, since: 10_000 },

@@ -3,7 +3,7 @@ import { drawGraph } from '../../../src/core/graph/draw.js';
 import { toMermaid } from '../../../src/core/graph/mermaid.js';
 import { asking, graphOfNodes, mail, runNode } from './fixture.js';
 
-/** A line of a drawing: ids of perdure, a quoted text of safe characters, and nothing else. */
+/** A line of a drawing: perdure's ids, a quoted text of safe characters, and nothing else. */
 const TEXT = String.raw`"(?:👤 )?(?:[\p{L}\p{N} ,_×-]|\d\.\d s|#\d+;|<br/>)*"`;
 const ID = '(?:n\\d+|start|finish|closing)';
 const LINE = new RegExp(
@@ -24,7 +24,7 @@ const LINE = new RegExp(
 
 const lines = (text: string): readonly string[] => text.split('\n');
 
-describe('the text for Mermaid', () => {
+describe('the Mermaid text', () => {
   test('of a graph marks the start, names the exits of a branch, and draws each kind in its shape', () => {
     expect(lines(toMermaid(drawGraph(mail)))).toEqual([
       'flowchart TD',
@@ -51,7 +51,7 @@ describe('the text for Mermaid', () => {
     ]);
   });
 
-  test('of a run shows visits, times, the taken edges, and the node that the run is at', () => {
+  test('of a run shows visits, times, the edges taken, and the current node', () => {
     const text = lines(toMermaid(drawGraph(mail, { state: asking, here: 'waits here' })));
     expect(text.slice(1, 21)).toEqual([
       '  start(["start"])',
@@ -84,7 +84,7 @@ describe('the text for Mermaid', () => {
     expect(text.at(-1)).toBe('  linkStyle 0,1,3,4,8 stroke:#16a34a,stroke-width:3px');
   });
 
-  test('shows a first visit that lasts without a time, and a run before its turn without a visit', () => {
+  test('shows a current first visit without a time, and a run before its turn without a visit', () => {
     const graph = graphOfNodes('a', [runNode('a', 'end')]);
     const at = { node: 'a', visit: 1, since: 0 };
     const first = { node: 'a', inTurn: 1, total: 1, ms: 0, taken: [] };
@@ -121,7 +121,7 @@ describe('the text for Mermaid', () => {
     ['a pipe', '|x| n0'],
     ['nothing', ' '],
     ['much', '"'.repeat(10_000)],
-  ])('lets a label with %s add nothing', (_, hostile) => {
+  ])('is not changed by a label with %s', (_, hostile) => {
     const nodes = [
       runNode('a', 'b', hostile),
       {
@@ -161,13 +161,13 @@ describe('the text for Mermaid', () => {
     expect(toMermaid(drawGraph(graph))).toContain(`n0["${written}<br/>run"]`);
   });
 
-  test('says once what a node does if that is its name', () => {
+  test('describes a node once if its name is the description', () => {
     const graph = graphOfNodes('run', [runNode('run', 'end')]);
     expect(toMermaid(drawGraph(graph))).toContain('n0["run"]');
   });
 
   test.each(['end', 'graph', 'subgraph', 'class', 'style', 'click', 'constructor', 'toString'])(
-    'draws a node named %s under an id of its own',
+    'gives a node named %s a different id',
     (name) => {
       const graph = graphOfNodes(name === 'end' ? 'a' : name, [
         runNode(name, 'a'),
@@ -181,7 +181,7 @@ describe('the text for Mermaid', () => {
     },
   );
 
-  test('draws a target that the graph lacks, and no end where none leads to it', () => {
+  test('draws a target that the graph lacks, and no end if nothing leads to it', () => {
     const text = toMermaid(drawGraph(graphOfNodes('a', [runNode('a', 'gone')])));
     expect(text).toContain('n1["gone<br/>not in the graph"]');
     expect(text).toContain('n0 --> n1');
@@ -195,14 +195,14 @@ describe('the text for Mermaid', () => {
   });
 });
 
-describe('what a node does', () => {
+describe('the description of a node’s work', () => {
   const worker = { timeoutMs: 1, attempts: 1 };
   test.each([
     [{ kind: 'run', ...worker }, 'each run, 4 at once'],
     [{ kind: 'agent', agent: 'desk', message: '' }, 'each agent desk, 4 at once'],
     [{ kind: 'graph', graph: 'mail', input: {} }, 'each graph mail, 4 at once'],
     [{ kind: 'tool', tool: 'look', arguments: {} }, 'each tool look, 4 at once'],
-  ] as const)('is said for %j', (body, about) => {
+  ] as const)('exists for %j', (body, about) => {
     const node = { name: 'e', kind: 'each', over: [], atOnce: 4, body, exits: [] } as const;
     expect(drawGraph(graphOfNodes('e', [node])).nodes[1]?.about).toBe(about);
   });

@@ -6,7 +6,7 @@ import { anthropicModel } from '../../../src/models/anthropic/model.js';
 import { createModelCatalog, type ModelEntry } from '../../../src/models/model-catalog.js';
 import type { Model, ModelReply, ModelRequest } from '../../../src/models/model.js';
 import { reply, type Step } from '../../../src/testing/steps.js';
-import { asked, callOnce, failureOf, request, stubWith } from '../support.js';
+import { assistantCalls, callOnce, failureOf, request, stubWith } from '../support.js';
 
 const KEY = 'canary-key-1234';
 
@@ -71,7 +71,7 @@ test('a key that no header can carry is refused without being shown', () => {
   );
 });
 
-test('thoughts come back signed, from a blob as well', async () => {
+test('thoughts are sent back signed, from a blob as well', async () => {
   const calls = [{ name: 'f', arguments: {} }];
   const { stub, model } = await modelWith(
     reply.calls(calls, { reasoning: 'Hm, f.', text: 'I look.' }),
@@ -84,7 +84,7 @@ test('thoughts come back signed, from a blob as well', async () => {
   const messages: readonly PromptMessage[] = [
     { role: 'user', text: 'hello' },
     {
-      ...asked({ id: 'call_1', name: 'f', arguments: '{}' }),
+      ...assistantCalls({ id: 'call_1', name: 'f', arguments: '{}' }),
       text: first.text,
       provider: { from: first.provider?.from ?? '', blob },
     } as PromptMessage,
@@ -108,7 +108,7 @@ test('thoughts that the API refuses are left out in a second request', async () 
   const broken = { ...provider, items: [{ type: 'thinking', thinking: 'Hm.', signature: 'x' }] };
   const messages = [
     { role: 'user', text: 'hello' },
-    { ...asked({ id: 'c', name: 'f', arguments: '{}' }), provider: broken },
+    { ...assistantCalls({ id: 'c', name: 'f', arguments: '{}' }), provider: broken },
     { role: 'tool', callId: 'c', text: 'one' },
   ] as readonly PromptMessage[];
   expect(await callWith(model, { tools, messages })).toMatchObject({
@@ -144,7 +144,7 @@ test.each<[string, Partial<ModelRequest>, string]>([
     { settings: { reasoning_effort: 'low' } },
     'settings.reasoning_effort',
   ],
-])('a model that says "%s" is asked again without it', async (message, rest, parameter) => {
+])('a model that answers "%s" is called again without it', async (message, rest, parameter) => {
   const { model } = await modelWith(error(400, 'invalid_request_error', message), reply.text('ok'));
   expect(await callWith(model, rest)).toMatchObject({ text: 'ok', dropped: [parameter] });
 });
@@ -153,7 +153,7 @@ const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('bas
 const pdf = Buffer.from('%PDF-1.7\n%').toString('base64');
 const note = Buffer.from('Grüße').toString('base64');
 
-test('sends images, PDFs, and texts, of a tool as well', async () => {
+test('sends images, PDFs, and texts, including those of a tool', async () => {
   const texts = new Map([png, pdf, note].map((text) => [sha256Hex(text), text]));
   const blobOf = (text: string) => ({ sha256: sha256Hex(text), bytes: text.length });
   const { stub, model } = await modelWith(reply.text('ok'));
@@ -172,7 +172,7 @@ test('sends images, PDFs, and texts, of a tool as well', async () => {
           { type: 'file', mediaType: 'text/markdown', name: 'a.md', blob: blobOf(note) },
         ],
       },
-      asked({ id: 'c', name: 'f', arguments: '{}' }),
+      assistantCalls({ id: 'c', name: 'f', arguments: '{}' }),
       { role: 'tool', callId: 'c', text: 'seen', attachments: [image] },
     ],
   });
@@ -239,7 +239,7 @@ test.each<[string, Record<string, ModelEntry>, Record<string, string>, string]>(
 test.each([
   ['anthropic/claude-sonnet-4-6', { ANTHROPIC_API_KEY: KEY }],
   ['claude-sonnet-4-6', {}],
-])('an entry for %s with a key of its own states its API if there are two (%j)', (model, keys) => {
+])('an entry for %s with its own key has to name its API if there are two (%j)', (model, keys) => {
   const environment = { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', TEAM_KEY: KEY, ...keys };
   const entry: ModelEntry = { model, apiKeyEnv: 'TEAM_KEY' };
   expect(() => createModelCatalog({ team: entry }, environment)).toThrow(
@@ -255,7 +255,7 @@ test.each([
 test.each([
   ['a key', { ANTHROPIC_API_KEY: 'no key' }, /correct ANTHROPIC_API_KEY/],
   ['an address', { ANTHROPIC_BASE_URL: 'nowhere' }, /ANTHROPIC_BASE_URL/],
-])('%s that cannot be used is refused when the worker starts', (_, environment, problem) => {
+])('%s is refused if it is unusable, when the worker starts', (_, environment, problem) => {
   expect(() => createModelCatalog({}, environment)).toThrow(problem);
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createMessagesRequest } from '../../../src/models/anthropic/request.js';
 import type { ModelRequest } from '../../../src/models/model.js';
 import type { PromptMessage } from '../../../src/core/transcript/messages.js';
-import { asked, request } from '../support.js';
+import { assistantCalls, request } from '../support.js';
 
 const CACHED = { cache_control: { type: 'ephemeral' } };
 const tools = [{ name: 'f', description: 'Does it.', parameters: { properties: {} } }];
@@ -26,7 +26,7 @@ test('writes instructions, messages, and the limit of the output', () => {
 const turn: readonly PromptMessage[] = [
   { role: 'user', text: 'hello' },
   { role: 'user', text: 'and this' },
-  asked(
+  assistantCalls(
     { id: 'call_1', name: 'f', arguments: '{"a":1}' },
     { id: 'call_2', name: 'f', arguments: '{"a":' },
   ),
@@ -34,7 +34,7 @@ const turn: readonly PromptMessage[] = [
   { role: 'tool', callId: 'call_2', text: '' },
 ];
 
-test('joins neighbors of one role, and marks what the next request reads from the cache', () => {
+test('joins adjacent messages of one role, and marks what the next request reads from the cache', () => {
   const { messages } = write({ messages: [...turn, { role: 'user', text: 'steered' }], tools });
   expect(messages).toEqual([
     {
@@ -140,7 +140,7 @@ const strict = {
   additionalProperties: false,
 } as const;
 
-test('sends a schema that the API enforces, beside the effort', () => {
+test('sends a schema that the API enforces, together with the effort', () => {
   const responseFormat = { name: 'answer', schema: strict, instruction: 'As JSON.' };
   const settings = { output_config: { effort: 'low' } };
   const body = write({ responseFormat, settings });
@@ -154,14 +154,14 @@ test('sends a schema that the API enforces, beside the effort', () => {
 test.each([
   ['a schema with optional fields', 'claude-sonnet-4-6', { ...strict, required: [] }],
   ['a schema for an older model', 'claude-opus-4-1-20250805', strict],
-])('puts %s into words', (_what, model, schema) => {
+])('describes %s in words', (_what, model, schema) => {
   const responseFormat = { name: 'answer', schema, instruction: 'As JSON.' };
   const body = write({ model, responseFormat });
   expect(body).not.toHaveProperty('output_config');
   expect(body.system?.[0]?.text).toBe('Be brief.\n\nAs JSON.');
 });
 
-test('sends settings verbatim, without those that the API has not', () => {
+test('sends settings verbatim, without those that the API does not support', () => {
   const settings = { temperature: 0.3, top_p: 1, stop_sequences: ['END'], service_tier: 'auto' };
   const body = write({ settings });
   expect(body).toMatchObject({ stop_sequences: ['END'], service_tier: 'auto' });
@@ -195,7 +195,7 @@ test.each<[string, readonly object[], readonly string[]]>([
     [thought, { characters: 7 }, { call: 0 }, second],
     ['thinking', 'text', 'tool_use'],
   ],
-])('thoughts go back to their model, %s', (_what, items, types) => {
+])('thoughts are sent back to their model, %s', (_what, items, types) => {
   const messages = [turn[0]!, thinking(items), turn[3]!];
   const replay = { from: 'maker', stored: new Map() };
   const options = { stream: false, replay };
@@ -205,7 +205,7 @@ test.each<[string, readonly object[], readonly string[]]>([
   expect(body).toMatchObject(THINKING);
 });
 
-test('thoughts of another model are not sent, and such a turn goes on without thinking', () => {
+test('thoughts of another model are not sent, and such a turn continues without thinking', () => {
   const messages = [turn[0]!, thinking([thought]), turn[3]!];
   const options = { stream: false, replay: { from: 'other', stored: new Map() } };
   const body = createMessagesRequest(request({ messages, tools, settings: THINKING }), options);

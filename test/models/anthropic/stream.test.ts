@@ -1,4 +1,4 @@
-// The fixtures are written by hand after the public documentation of the API, version 2026-10-21.
+// The fixtures are hand-written from the public documentation of the API, version 2026-10-21.
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { anthropicApi } from '../../../src/models/anthropic/api.js';
@@ -158,7 +158,7 @@ test.each([
   expect(reply).toEqual(await replyOf('thinking-and-calls'));
 });
 
-test('a stream of broken JSON is no reply', async () => {
+test('a stream of broken JSON is not a reply', async () => {
   const error = await failureOf(read([Buffer.from('event: ping\ndata: {"type":\n\n')]));
   expect(error.details).toMatchObject({ kind: 'retry', type: 'bad_sse' });
 });

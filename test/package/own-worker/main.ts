@@ -1,4 +1,5 @@
-// A project that has a worker already and adds agents to it: `main.js ADDRESS QUEUE`. Prints what came of it.
+// A project that already has a worker and adds agents to it: `main.js ADDRESS QUEUE`. Prints the
+// result.
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';

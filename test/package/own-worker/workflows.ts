@@ -5,12 +5,12 @@ export { agent } from 'perdure/workflow';
 
 const { shout } = proxyActivities<typeof activities>({ startToCloseTimeout: '10 s' });
 
-/** A workflow of the project's own, beside the agents. */
+/** The project's own workflow, next to the agents. */
 export async function greet(name: string): Promise<string> {
   return await shout(`hello ${name}`);
 }
 
-/** Tells where it failed. */
+/** Reports where it failed. */
 export async function fail(): Promise<string> {
   return new Error('as asked').stack ?? '';
 }

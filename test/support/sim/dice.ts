@@ -1,9 +1,12 @@
-/** The random choices of one simulated run. When all are used up, each further choice is the first one. */
+/**
+ * The random choices of one simulated run. When all are used up, each further choice is the first
+ * one.
+ */
 export interface Dice {
-  /** Returns a number from 0 to `sides - 1`; 0 is the quiet choice. */
+  /** Returns a number from 0 to `sides - 1`; 0 is the uneventful choice. */
   roll(sides: number): number;
   pick<T>(options: readonly [T, ...T[]]): T;
-  /** Returns true in one of `sides` cases, never when the choices are used up. */
+  /** Returns true in one of `sides` cases, and never when the choices are used up. */
   chance(sides: number): boolean;
   isUsedUp(): boolean;
 }

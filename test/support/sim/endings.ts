@@ -13,14 +13,14 @@ import { failure } from '../turn.js';
 import type { Dice } from './dice.js';
 import { chooseClosing, chooseReply, chooseSummary, chooseVerdict } from './replies.js';
 
-/** How an activity ends, without its task and its time. */
+/** The end of an activity, without its task and its time. */
 export type Ending =
   | { readonly type: 'completed'; readonly result: unknown }
   | { readonly type: 'failed'; readonly failure: Failure }
   | { readonly type: 'canceled' };
 
 const BLOB = { sha256: 'a'.repeat(64), bytes: 9 };
-/** What somebody may have recorded by hand. */
+/** A result that a person may have recorded by hand. */
 const RUBBISH = [null, 'by hand', { ok: true }, { text: 7 }] as const;
 
 const done = (result: unknown): Ending => ({ type: 'completed', result });
@@ -49,7 +49,7 @@ function broken(dice: Dice): Ending {
   return { type: 'failed', failure: dice.pick(kinds) };
 }
 
-/** Returns how an activity ends that nothing interrupts. The first choice is that it does its work. */
+/** Returns the end of an activity that nothing interrupts. The first choice is success. */
 export function chooseEnding(dice: Dice, task: Task, config: RunConfig): Ending {
   const how = dice.roll(20);
   if (how === 1) return done(dice.pick(RUBBISH));
@@ -83,7 +83,7 @@ export function chooseEnding(dice: Dice, task: Task, config: RunConfig): Ending 
   }
 }
 
-/** Returns how an activity ends that is being canceled: it may still end in another way. */
+/** Returns the end of an activity that is being canceled: it may still end in another way. */
 export function chooseCanceledEnding(dice: Dice, task: Task, config: RunConfig): Ending {
   return dice.chance(3) ? chooseEnding(dice, task, config) : { type: 'canceled' };
 }
@@ -110,7 +110,7 @@ function chooseVerification(dice: Dice): unknown {
   ]);
 }
 
-/** Returns what became of an undo: the rules may ask first, or deny it. */
+/** Returns the outcome of an undo: the rules may require approval first, or deny it. */
 function chooseUndo(dice: Dice, { approved }: Record<string, unknown>): unknown {
   const asks = { then: 'ask', why: 'a rule', ...(dice.chance(2) && { expires: 20_000 }) };
   const verdict = dice.pick([asks, { then: 'deny', why: 'never' }]);
@@ -123,12 +123,12 @@ function chooseUndo(dice: Dice, { approved }: Record<string, unknown>): unknown 
   ]);
 }
 
-/** Returns what a worker found out about a decision: mostly that it counts. */
+/** Returns the worker's check of a decision: mostly that it is valid. */
 function chooseChecked(dice: Dice, { decision, call }: Record<string, unknown>): unknown {
   if (dice.chance(5)) return { ok: false, message: 'it does not fit' };
   if (!isObject(decision)) return { ok: true };
   if (decision['as'] === 'answer') {
-    return dice.chance(8) ? { ok: true } : { ok: true, result: { text: 'as a person says' } };
+    return dice.chance(8) ? { ok: true } : { ok: true, result: { text: 'as a person reported' } };
   }
   if (decision['as'] !== 'edit' || !isObject(call) || dice.chance(8)) return { ok: true };
   const json = JSON.stringify(decision['arguments']);

@@ -29,9 +29,9 @@ export interface Played {
   /** Null for a run whose agent could not be loaded. */
   readonly outcome: Outcome | null;
   readonly turns: readonly EndedTurn[];
-  /** What happened, by segment. */
+  /** The facts, by segment. */
   readonly log: readonly (readonly Entry[])[];
-  /** What each segment but the last one passed on. */
+  /** What each segment except the last one passed on. */
   readonly carried: readonly RunState[];
 }
 
@@ -49,7 +49,7 @@ const STARTED_AT = 1_000;
 /** When an open run without a message is closed. */
 const UNUSED_AT = STARTED_AT + FIRST_MESSAGE_MS;
 
-/** Plays a run in a world of chance to its end. */
+/** Plays a run in a random world to its end. */
 export async function play(numbers: readonly number[], watching: Watching = {}): Promise<Played> {
   const dice = createDice(numbers);
   const config = chooseConfig(dice);
@@ -104,7 +104,7 @@ function chooseFirst(dice: Dice): RunState {
   });
 }
 
-/** Returns the state as the next segment receives it. Throws if that one would refuse it. */
+/** Returns the state as the next segment receives it. Throws if that segment would refuse it. */
 export function carry(state: RunState): RunState {
   const read = readForm(JSON.parse(JSON.stringify({ schema: SCHEMA, state, shown: '' })));
   if (!('form' in read)) throw new Error(read.problem);

@@ -2,7 +2,7 @@ import type { RecordedReply } from '../../../src/core/reply.js';
 import type { Deciders } from '../../../src/core/requests/deciders.js';
 import type { Verdict } from '../../../src/core/requests/rules.js';
 import type { AskedCall } from '../../../src/core/transcript/messages.js';
-import { asks, says } from '../scripts.js';
+import { callReply, textReply } from '../scripts.js';
 import type { Dice } from './dice.js';
 
 const NAMES = [
@@ -30,7 +30,7 @@ function argumentsFor(name: string, dice: Dice): unknown {
 
 function chooseCall(dice: Dice): AskedCall | undefined {
   const name = dice.pick(NAMES);
-  const [call] = asks([name, argumentsFor(name, dice)]).calls ?? [];
+  const [call] = callReply([name, argumentsFor(name, dice)]).calls ?? [];
   const problem = { type: 'invalid_arguments', message: 'x: expected a number' } as const;
   const checks = [{ id: 'check', code: 'risky' }];
   return (
@@ -50,7 +50,7 @@ const DECIDERS: readonly [Deciders, ...Deciders[]] = [
   ['ann', 'bob'],
 ];
 
-/** Returns what the rules say about a call: nothing at first. */
+/** Returns the verdict of the rules on a call: nothing at first. */
 export function chooseVerdict(dice: Dice): { readonly verdict?: Verdict } {
   if (dice.chance(12)) return { verdict: { then: 'deny', why: 'never' } };
   if (!dice.chance(4)) return {};
@@ -86,10 +86,10 @@ export function chooseReply(dice: Dice, parses: boolean): RecordedReply {
     const parsed = isValid
       ? ({ ok: true, output: { a: 1 } } as const)
       : ({ ok: false, problem: 'not valid', output: { raw: 1 } } as const);
-    return { ...says('an answer'), ...(parses && { parsed }), ...extra };
+    return { ...textReply('an answer'), ...(parses && { parsed }), ...extra };
   }
   if (kind === 1)
-    return { ...says('half', dice.pick(['length', 'refused', 'filtered'])), ...extra };
+    return { ...textReply('half', dice.pick(['length', 'refused', 'filtered'])), ...extra };
   const count = dice.pick([1, 2, 3, 7]);
   const calls = Array.from({ length: count }, () => chooseCall(dice)).filter(
     (call) => call !== undefined,
@@ -101,12 +101,17 @@ export function chooseReply(dice: Dice, parses: boolean): RecordedReply {
 /** Returns the reply of a call that closes the turn. */
 export function chooseClosing(dice: Dice): RecordedReply {
   const usage = chooseUsage(dice);
-  const reply = dice.pick([says('in short'), says(' '), says('no', 'filtered'), asks(['pay'])]);
+  const reply = dice.pick([
+    textReply('in short'),
+    textReply(' '),
+    textReply('no', 'filtered'),
+    callReply(['pay']),
+  ]);
   return { ...reply, usage };
 }
 
 /** Returns the reply of a call that summarizes. */
 export function chooseSummary(dice: Dice): RecordedReply {
   const usage = chooseUsage(dice);
-  return { ...dice.pick([says('so far'), says(''), says('so', 'length')]), usage };
+  return { ...dice.pick([textReply('so far'), textReply(''), textReply('so', 'length')]), usage };
 }

@@ -13,7 +13,7 @@ import { openCallById } from '../../../src/core/turn.js';
 
 type Start = Extract<WorkStep, { type: 'start' }>;
 
-/** A piece of work that activities do, as the workflow starts them. */
+/** The activities of a piece of work, as the workflow starts them. */
 export interface Tended {
   readonly name: string;
   readonly activity: (step: Start, work: Work | undefined) => Task;
@@ -52,7 +52,7 @@ function checkOf(name: string, { block }: Start): Task {
   return { activity: 'checkBlob', input: { sha256: block?.blob, work: name } };
 }
 
-/** A piece of work that is being tended: when something can be done about it, null if it is unknown. */
+/** Work in progress: when it can continue, or null if that is unknown. */
 interface Active {
   readonly tended: Tended;
   isFirst: boolean;
@@ -60,10 +60,10 @@ interface Active {
 }
 
 const FIRST: Start = { type: 'start', as: 'attempt' };
-/** Pieces of work that are tended at the same time. */
+/** Pieces of work that are in progress at the same time. */
 const LANES = 5;
 
-/** Does pieces of work until they are over, as `tend` and `runCalls` of the workflow do. */
+/** Executes pieces of work until they are over, as `tend` and `runCalls` of the workflow do. */
 export function tendAll(
   world: World,
   pieces: readonly Tended[],
@@ -101,7 +101,7 @@ function raiseRequests(world: World): void {
   for (const event of eventsOf(action, now)) apply(run, event);
 }
 
-/** Returns the calls that a decision lets begin meanwhile. */
+/** Returns the calls that a decision allows to begin meanwhile. */
 function decidedCalls(world: World, known: readonly Tended[]): readonly Tended[] {
   const { state } = world.run;
   if (mustLeave(world)) return [];
@@ -112,13 +112,13 @@ function decidedCalls(world: World, known: readonly Tended[]): readonly Tended[]
   return begun.map(tendedCall);
 }
 
-/** Checks the decision that is proposed about this work, if there is one. */
+/** Checks the proposed decision about this work, if there is one. */
 export function checkProposal(world: World, name: string): void {
   startCheck(world, name);
   while (world.flights.has(name)) happen(world, [null]);
 }
 
-/** Starts the check of the decision that is proposed about this work. Returns whether there is one. */
+/** Starts the check of the proposed decision about this work. Returns whether there is one. */
 function startCheck(world: World, name: string): boolean {
   const { state } = world.run;
   const { proposal, request: asked } = findWork(state, name) ?? {};
@@ -131,7 +131,7 @@ function startCheck(world: World, name: string): boolean {
   return true;
 }
 
-/** Undoes calls beside whatever the run does. Returns the times at which something can be done. */
+/** Undoes calls in parallel with the run. Returns the times at which it can continue. */
 export function undoBeside(world: World): readonly (number | null)[] {
   return world.run.state.work.filter(isUndo).map((work) => {
     const { name } = work;
@@ -162,7 +162,7 @@ function mayBegin(world: World, { name }: Tended): boolean {
   return !isNew || (!state.paused && !mustLeave(world));
 }
 
-/** Takes the steps that can be taken now. Returns false when nothing more is to be done. */
+/** Takes the steps that can be taken now. Returns false when nothing is left to do. */
 function advance(world: World, active: Active): boolean {
   const { tended: doing } = active;
   const { name } = doing;

@@ -8,11 +8,11 @@ import type { SegmentFacts } from '../../../src/core/segments/carry.js';
 import type { RunConfig } from '../../../src/core/state.js';
 import { isCancelable } from '../../../src/core/work/next-step.js';
 import { findWork } from '../../../src/core/work/work.js';
-import { chooseDeed, lastDeed } from './deeds.js';
+import { chooseHumanAction, lastAction } from './human-actions.js';
 import type { Dice } from './dice.js';
 import { chooseCanceledEnding, chooseChildEnd, chooseEnding } from './endings.js';
 
-/** A fact as the workflow learned of it, and what the next action depended on then. */
+/** A fact as the workflow received it, and the values that the next action depended on. */
 export interface Entry {
   readonly fact: Fact;
   readonly segment: SegmentFacts;
@@ -24,18 +24,18 @@ interface Flight {
   isCanceled: boolean;
 }
 
-/** A run in a world of chance. */
+/** A run in a random world. */
 export interface World {
   readonly run: Run;
   readonly config: RunConfig;
   readonly dice: Dice;
   /** By the name of the work. */
   readonly flights: Map<string, Flight>;
-  /** Called agents whose run existed before, and is followed next. */
+  /** Called agents whose run already existed, and is followed next. */
   readonly existing: Set<string>;
-  /** What has happened, by segment. */
+  /** The facts, by segment. */
   readonly log: Entry[][];
-  /** Goes on with the undoing of calls. Returns the times at which something can be done about it. */
+  /** Continues the undoing of calls. Returns the times at which it can continue again. */
   readonly beside: (world: World) => readonly (number | null)[];
   /** Called after each fact. */
   readonly noted: (world: World, fact: Fact) => void;
@@ -44,7 +44,7 @@ export interface World {
   happenings: number;
 }
 
-/** More happenings than this mean that the run never ends. */
+/** More events than this mean that the run never ends. */
 const MOST_HAPPENINGS = 2_500;
 
 export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
@@ -53,7 +53,7 @@ export function segmentOf(world: World): SegmentFacts {
   return { historyBytes: 0, historyEvents: world.events, suggested: false };
 }
 
-/** Records a fact, as the workflow does. What is in flight is canceled by an interruption. */
+/** Records a fact, as the workflow does. An interruption cancels work in flight. */
 export function note(world: World, observed: Observed): void {
   const { run } = world;
   const before = interruptionOf(run.state);
@@ -68,7 +68,7 @@ export function note(world: World, observed: Observed): void {
   world.noted(world, fact);
 }
 
-/** Whether the segment is full, and the next one can continue all work. */
+/** Returns whether the segment is full, and the next one can continue all work. */
 export function mustLeave(world: World): boolean {
   const { run, now } = world;
   return nextAction(run.state, segmentOf(world), now).type === 'continue-as-new';
@@ -80,7 +80,7 @@ export function start(world: World, name: string, task: Task): void {
   note(world, { type: 'scheduled', task });
 }
 
-/** Counts something that happened. Throws if it is so much that the run never ends. */
+/** Counts an event. Throws if there are so many that the run never ends. */
 export function countHappening(world: World): void {
   world.happenings += 1;
   if (world.happenings > MOST_HAPPENINGS) throw new Error('the run never ends');
@@ -92,14 +92,14 @@ export function happen(world: World, times: readonly (number | null)[]): void {
   countHappening(world);
   const later = [...times, ...world.beside(world), nextExpiry(world)];
   cancelUnwanted(world);
-  const deed = chooseDeed(run.state, dice, { serial: world.happenings, now: world.now });
-  if (deed !== null) return note(world, deed);
+  const action = chooseHumanAction(run.state, dice, { serial: world.happenings, now: world.now });
+  if (action !== null) return note(world, action);
   const deadline = nextDeadline(run.state);
   const next = Math.min(...later.map((time) => time ?? Infinity), deadline?.at ?? Infinity);
   if (flights.size > 0 && !dice.chance(6)) return land(world);
   if (next < Infinity) return pass(world, next);
   if (flights.size > 0) return land(world);
-  note(world, lastDeed(run.state, world.happenings, world.now));
+  note(world, lastAction(run.state, world.happenings, world.now));
 }
 
 /** Returns when the next request expires, as the workflow's timer does; null if none does. */
@@ -124,7 +124,7 @@ function pass(world: World, until: number): void {
   note(world, { type: 'clock' });
 }
 
-/** Ends something that is in flight. */
+/** Ends a piece of work in flight. */
 function land(world: World): void {
   const { flights, dice, config } = world;
   world.now += dice.pick([10, 3_000]);

@@ -38,7 +38,7 @@ describe('the file tools', () => {
     }
   });
 
-  it('refuse a folder beside the root whose name begins with that of the root', async () => {
+  it('refuse a folder next to the root whose name begins with that of the root', async () => {
     const place = await yard();
     await mkdir(`${place.root}-twin`);
     for (const error of await failures(place, `${place.root}-twin/x`)) {

@@ -26,7 +26,7 @@ describe('list_files', () => {
     ]);
   });
 
-  it('lists deeper levels, with paths that the other tools take, and says what it omitted', async () => {
+  it('lists deeper levels, with paths that the other tools accept, and states what it omitted', async () => {
     const place = await yard();
     await place.put(project);
     expect((await place.call('list_files', { depth: 64 })).split('\n')).toEqual([
@@ -75,7 +75,7 @@ describe('list_files', () => {
     ]);
   });
 
-  it('counts all files but shows 500, and says how many are omitted', async () => {
+  it('counts all files but shows 500, and states how many are omitted', async () => {
     const place = await yard();
     await place.put(
       Object.fromEntries(Array.from({ length: 620 }, (_, index) => [`f${1_000 + index}.txt`, 'x'])),
@@ -98,7 +98,7 @@ describe('list_files', () => {
     ]);
   });
 
-  it('says that a file is not a folder', async () => {
+  it('reports that a file is not a folder', async () => {
     const place = await yard();
     await place.put(project);
     const error = await place.failure('list_files', { path: 'README.md' });

@@ -67,7 +67,7 @@ describe('write_file refuses names that programs execute', () => {
     expect(await readdir(place.root)).toEqual([]);
   });
 
-  it('a folder of such a name behind a link, and a program behind a harmless name', async () => {
+  it('a folder with such a name behind a link, and a program behind a harmless name', async () => {
     const place = await yard();
     await place.put({ '.github/workflows/ci.yml': 'on: push\n', tool: '#!/bin/sh\n' });
     await symlink('.github/workflows', path.join(place.root, 'notes'));
@@ -190,7 +190,7 @@ describe('secrets', () => {
   });
 });
 
-test('a plain name stays unchanged', () => {
+test('a plain name is unchanged', () => {
   for (const name of ['readme.md', 'a b.txt', 'übung.txt', '.env', '日本.md']) {
     expect(plainName(name)).toBe(name);
   }

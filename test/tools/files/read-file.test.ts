@@ -26,7 +26,7 @@ describe('read_file', () => {
     );
   });
 
-  it('shows a part, and says where to continue', async () => {
+  it('shows a part, and states where to continue', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'one\ntwo\nthree\nfour' });
     expect(await place.call('read_file', { path: 'a.txt', offset: 2, limit: 2 })).toBe(
@@ -37,7 +37,7 @@ describe('read_file', () => {
     );
   });
 
-  it('says how many lines there are if the offset is beyond them', async () => {
+  it('reports the number of lines if the offset is beyond them', async () => {
     const place = await yard();
     await place.put({ 'a.txt': 'one\ntwo\n' });
     const error = await place.failure('read_file', { path: 'a.txt', offset: 3 });
@@ -100,7 +100,7 @@ describe('read_file', () => {
 
   it.each([
     ['a NUL', Buffer.from('text\0text')],
-    ['no UTF-8', Buffer.from([0x89, 0x50, 0x4e, 0x47])],
+    ['invalid UTF-8', Buffer.from([0x89, 0x50, 0x4e, 0x47])],
     ['Latin-1', Buffer.from('grün', 'latin1')],
   ])('names a binary file with its size: %s', async (_label, bytes) => {
     const place = await yard();
@@ -110,13 +110,13 @@ describe('read_file', () => {
     );
   });
 
-  it('does not take text for binary because a character lies across the border of a sample', async () => {
+  it('does not mistake text for binary because a character crosses the border of a sample', async () => {
     const place = await yard();
     await place.put({ 'a.txt': `${'x'.repeat(8_191)}€\n` });
     expect(await place.call('read_file', { path: 'a.txt' })).toContain('x€');
   });
 
-  it('says that a folder is not a file', async () => {
+  it('reports that a folder is not a file', async () => {
     const place = await yard();
     await place.put({ 'src/a.ts': '' });
     const error = await place.failure('read_file', { path: 'src' });

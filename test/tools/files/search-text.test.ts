@@ -13,7 +13,7 @@ describe('search_text', () => {
     'logo.png': Buffer.from([0, 1, 2, ...Buffer.from('agent')]),
   };
 
-  it('finds text as it is written, and says what was searched and what was not', async () => {
+  it('finds text as it is written, and states what was searched and what was not', async () => {
     const place = await yard();
     await place.put(project);
     expect((await place.call('search_text', { query: 'agent' })).split('\n')).toEqual([
@@ -79,7 +79,7 @@ describe('search_text', () => {
     expect(lines[101]).toBe('[40 more matches not shown; narrow with path or pattern]');
   });
 
-  it('shows the part of a long line where the match is', async () => {
+  it('shows the part of a long line that contains the match', async () => {
     const place = await yard();
     await place.put({ 'min.js': `${'🙂'.repeat(5_000)}needle${'y'.repeat(5_000)}` });
     const [, line = ''] = (await place.call('search_text', { query: 'needle' })).split('\n');
@@ -99,7 +99,7 @@ describe('search_text', () => {
     ]);
   });
 
-  it('says that a query of several lines finds nothing', async () => {
+  it('reports that a query of several lines finds nothing', async () => {
     const place = await yard();
     const error = await place.failure('search_text', { query: 'a\nb' });
     expect(error.message).toContain('the search goes line by line');

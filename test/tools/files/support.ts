@@ -8,7 +8,9 @@ import type { FileToolsOptions } from '../../../src/tools/files/file-tools.js';
 import type { ToolContext } from '../../../src/tools/tool.js';
 import { callFailure, callTool, temporaryFolder, toolNamed } from '../support.js';
 
-/** A folder with the file tools of its `root` folder; files beside `root` must stay unreachable. */
+/**
+ * A folder with the file tools of its `root` folder; files next to `root` must stay unreachable.
+ */
 export interface Yard {
   readonly root: string;
   readonly outside: string;

@@ -11,7 +11,7 @@ import { yard, type Yard } from './support.js';
 const ROUNDS = 150;
 const SWAPPER = fileURLToPath(new URL('../../support/swap-folder.js', import.meta.url));
 
-/** Makes a yard whose folder `sub` another process keeps replacing by a link that leads out. */
+/** Creates a folder whose `sub` another process keeps replacing with a link that leads out. */
 async function swappedYard(): Promise<Yard> {
   const place = await yard();
   await place.put({ 'sub/secret.txt': 'the public one\n', 'sub/deep/secret.txt': 'public too\n' });
@@ -57,7 +57,7 @@ describe('a folder that is swapped for a link that leads out', () => {
     expect(seen.some(shows)).toBe(true);
   });
 
-  it('write_file never writes, and makes no folder, outside', async () => {
+  it('write_file never writes, and creates no folder, outside', async () => {
     const place = await swappedYard();
     const wrote = (text: string): boolean => text.startsWith('wrote');
     const seen = await rounds(

@@ -80,7 +80,7 @@ describe('write_file', () => {
     ['src/', 'names a folder; name a file in it'],
     ['src', 'is a folder; name a file in it'],
     ['a.txt/b.txt', 'is not a folder, or a part of its path is a file'],
-  ])('does not take %j for a file', async (requested, expected) => {
+  ])('does not accept %j as a file', async (requested, expected) => {
     const place = await yard();
     await place.put({ 'src/index.ts': '', 'a.txt': '' });
     const error = await place.failure('write_file', { path: requested, content: 'x' });

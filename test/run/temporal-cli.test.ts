@@ -49,17 +49,17 @@ beforeAll(async () => {
 afterAll(async () => await rig.close());
 
 describe('a run of twelve steps', () => {
-  test('holds every message once in its history', async () => {
+  test('has every message once in its history', async () => {
     const { outcome, history } = await rig.run({ agent: 'twelve', message: 'the-question' });
     expect(outcome).toMatchObject({ status: 'completed', steps: 12, toolCalls: 11 });
-    const told = historyText(history);
-    const times = (text: string): number => told.split(text).length - 1;
+    const allText = historyText(history);
+    const times = (text: string): number => allText.split(text).length - 1;
     expect(times('the-question')).toBe(1);
     for (const word of words.slice(0, 11)) {
       expect(times(`text-${word}-text`)).toBe(1);
       expect(times(`noted-${word}-noted`)).toBe(1);
     }
-    // The answer is a message, and the result that the workflow returns to whoever started it.
+    // The answer is a message, and also the result that the workflow returns to its caller.
     expect(times(`answer-${words[11]}`)).toBe(2);
   });
 });
@@ -99,14 +99,14 @@ describe('the Temporal CLI alone', () => {
       ['--input-meta', 'encoding=odd/one', '--input', '{}'],
       'input: it cannot be read (Unknown encoding: odd/one)',
     ],
-  ])('is told what is wrong with %s', async (_what, args, message) => {
+  ])('gets an error for %s', async (_what, args, message) => {
     const id = `cli-${randomUUID()}`;
     const start = ['workflow', 'start', '--type', 'agent', '--task-queue', rig.taskQueue];
     await temporal(...start, '--workflow-id', id, ...args);
     expect(await failureOf(rig.client.workflow.getHandle(id).result())).toContain(message);
   });
 
-  test('is told about a payload that says it is JSON and is not', async () => {
+  test('gets an error for a payload that claims to be JSON and is not', async () => {
     const id = `raw-${randomUUID()}`;
     const { connection } = rig.client;
     await connection.workflowService.startWorkflowExecution({
@@ -125,7 +125,7 @@ describe('the Temporal CLI alone', () => {
   });
 });
 
-describe('a bad input fails at once, naming field, value and cure', () => {
+describe('an invalid input fails at once and names the field, value, and fix', () => {
   test.each([
     [{ agent: 'brief' }, 'message: expected a string, got none'],
     [{ agent: 'brief', message: 7 }, 'message: expected a string, got 7'],
@@ -178,7 +178,7 @@ describe('a bad input fails at once, naming field, value and cure', () => {
   });
 });
 
-/** The message of a run that failed as it should: type, and an outcome in the details. */
+/** The message of a run that failed as expected: its type, and an outcome in the details. */
 async function failureOf(result: Promise<unknown>): Promise<string> {
   const error: unknown = await result.then(() => null).catch((thrown: unknown) => thrown);
   if (!(error instanceof WorkflowFailedError)) throw new Error('the run did not fail');

@@ -14,7 +14,7 @@ import { createRig, type Rig } from '../support/rig.js';
 let rig: Rig;
 let client: PerdureClient;
 
-/** The context of each call, and what the artifact that it named was. */
+/** The context of each call, and the value of the artifact that it named. */
 const seen: { readonly context: Json; readonly value: unknown }[] = [];
 const read = defineTool({
   name: 'read',
@@ -90,7 +90,7 @@ describe('the context of a message', () => {
     ]);
   });
 
-  test('extends one that is too large to travel, and reaches called agents', async () => {
+  test('extends one that is stored because of its size, and reaches called agents', async () => {
     const run = await open({ tenant: 'acme', large: 'x'.repeat(40_000) });
     const { seen: reads } = await turn(run, { message: 'ask none', context: { role: 'admin' } });
     expect(reads[0]?.context).toMatchObject({ tenant: 'acme', role: 'admin' });
@@ -119,8 +119,8 @@ describe('the context of a message', () => {
   });
 });
 
-describe('values that come with a message', () => {
-  test('are artifacts: the model reads about them, and a tool gets them whole by name', async () => {
+describe('values that are sent with a message', () => {
+  test('are artifacts: the model reads a summary of them, and a tool gets the whole value by name', async () => {
     const orders = Array.from({ length: 300 }, (_, id) => ({ id, euros: 7 }));
     const run = await client.start('desk', {
       message: 'read orders',
@@ -179,7 +179,7 @@ describe('values that come with a message', () => {
     expect(refused?.text).toContain('was not stored for this run');
   });
 
-  test('may be all that JSON has', async () => {
+  test('may be any JSON value', async () => {
     const odd = Object.assign(Object.create(null) as object, { zero: -0, list: [null, 'x', 1.5] });
     const run = await client.start('desk', { message: 'read odd', artifacts: { odd } });
     const before = seen.length;
@@ -187,7 +187,7 @@ describe('values that come with a message', () => {
     expect(seen[before]?.value).toEqual({ zero: 0, list: [null, 'x', 1.5] });
   });
 
-  test('are not given to a fork by a client that has not stored them for it', async () => {
+  test('are not passed to a fork by a client that has not stored them for it', async () => {
     const run = await open();
     await turn(run, 'read none');
     const forked = client.fork(run, { message: 'x', artifacts: { a: 1 } } as never);

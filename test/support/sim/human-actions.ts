@@ -11,8 +11,8 @@ import type { RunState } from '../../../src/core/state.js';
 import { inTurn } from '../../../src/core/turn.js';
 import type { Dice } from './dice.js';
 
-/** What people do, as the history records it, without the time. */
-export type Deed =
+/** An action of a person, as the history records it, without the time. */
+export type HumanAction =
   | Omit<FactOf<'update'>, 'at'>
   | Omit<FactOf<'signal'>, 'at'>
   | Omit<FactOf<'cancel-requested'>, 'at'>
@@ -25,7 +25,7 @@ interface Place {
   readonly now: number;
 }
 
-const update = (name: string, id: string, input: unknown = {}): Deed => ({
+const update = (name: string, id: string, input: unknown = {}): HumanAction => ({
   type: 'update',
   name,
   id,
@@ -33,14 +33,14 @@ const update = (name: string, id: string, input: unknown = {}): Deed => ({
 });
 
 /**
- * Returns what people do next, null for nothing. Like the validators of the workflow, it does not let
- * through what the run refuses; signals have no validator. `serial` numbers the deeds.
+ * Returns what people do next, null for nothing. Like the validators of the workflow, it rejects
+ * what the run refuses; signals have no validator. `serial` numbers the actions.
  */
-export function chooseDeed(
+export function chooseHumanAction(
   state: RunState,
   dice: Dice,
   { serial, now }: { readonly serial: number; readonly now: number },
-): Deed | null {
+): HumanAction | null {
   const id = `u${dice.chance(8) ? serial - 1 : serial}`;
   const place = { id, now };
   switch (dice.roll(18)) {
@@ -77,8 +77,8 @@ export function chooseDeed(
   }
 }
 
-/** Somebody was told about a request. */
-function noticeOf(state: RunState, dice: Dice): Deed | null {
+/** A notice about a request was sent. */
+function noticeOf(state: RunState, dice: Dice): HumanAction | null {
   const open = openRequests(state, 'run');
   const request = open[dice.roll(open.length || 1)];
   if (request === undefined || !state.config.decisions?.notify) return null;
@@ -86,7 +86,7 @@ function noticeOf(state: RunState, dice: Dice): Deed | null {
   return { type: 'completed', task, result: null };
 }
 
-function chooseAsk(state: RunState, dice: Dice, id: string): Deed | null {
+function chooseAsk(state: RunState, dice: Dice, id: string): HumanAction | null {
   const ask: Ask = {
     message: `text of ${id}`,
     mode: dice.pick(['queue', 'steer']),
@@ -112,8 +112,10 @@ function chooseSignal(dice: Dice, serial: number): unknown {
 
 const NAMES = [undefined, 'ann', 'bob'] as const;
 
-/** Decides about requests: mostly as they offer, else in a way that the run has to refuse. */
-function chooseDecision(state: RunState, dice: Dice, { id, now }: Place): Deed | null {
+/**
+ * Decides requests: mostly with an offered option, otherwise in a way that the run has to refuse.
+ */
+function chooseDecision(state: RunState, dice: Dice, { id, now }: Place): HumanAction | null {
   const open = openRequests(state, 'run');
   const [first] = open;
   if (first === undefined) return null;
@@ -155,20 +157,24 @@ function decisionAbout(request: Request, dice: Dice, by: string | undefined): De
   };
 }
 
-function chooseUndo(state: RunState, dice: Dice, { id, now }: Place): Deed | null {
+function chooseUndo(state: RunState, dice: Dice, { id, now }: Place): HumanAction | null {
   const kept = state.kept ?? [];
   const call = dice.chance(3) ? kept[dice.roll(kept.length || 1)]?.call.id : undefined;
   const given = call === undefined ? {} : { call };
   return undoProblem(state, call, now) === null ? update('undo', id, given) : null;
 }
 
-function chooseRevocation({ grants = [] }: RunState, dice: Dice, { id }: Place): Deed | null {
+function chooseRevocation(
+  { grants = [] }: RunState,
+  dice: Dice,
+  { id }: Place,
+): HumanAction | null {
   const grant = grants[dice.roll(grants.length || 1)];
   return grant === undefined ? null : update('revoke', id, { grant: grant.id });
 }
 
-/** Returns what ends the waiting of a run that nothing else moves on. */
-export function lastDeed(state: RunState, serial: number, now: number): Deed {
+/** Returns an action that ends the wait of a run that nothing else advances. */
+export function lastAction(state: RunState, serial: number, now: number): HumanAction {
   const id = `last ${serial}`;
   if (state.paused) return update('resume', id);
   const request = openRequests(state, 'run').find(({ checking }) => !checking);
@@ -184,7 +190,7 @@ export function lastDeed(state: RunState, serial: number, now: number): Deed {
 
 function lastWord({ turn }: RunState, { id: request, digest, decisions }: Request): Decision {
   const as = LAST_WORDS.find((word) => decisions.includes(word)) ?? 'deny';
-  // Somebody who has not asked, or else who has.
+  // A person other than the requester, or the requester.
   const by = ['ann', 'bob'].find((name) => !turn.by?.includes(name)) ?? 'ann';
   return { request, digest, as, by };
 }

@@ -2,8 +2,11 @@ import type { Client } from '@temporalio/client';
 import { expect, vi } from 'vitest';
 import { listPollers } from '../../src/temporal/pollers.js';
 
-/** Resolves when the server lists this worker: one that runs may not have reached it with its first poll yet. */
-export async function untilPolls(
+/**
+ * Resolves when the server lists this worker. A running worker's first poll may not have arrived
+ * yet.
+ */
+export async function waitUntilPolling(
   { connection, options: { namespace } }: Client,
   { taskQueue, identity }: { readonly taskQueue: string; readonly identity: string },
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { findWork } from '../../src/core/work/work.js';
 import { batchOf, outcomeOf } from '../../src/core/turn.js';
-import { acted, asked, checkOf, ID, requestOf } from '../support/asking.js';
+import { afterNextAction, runWithCall, checkOf, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -20,12 +20,12 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says } from '../support/scripts.js';
+import { callReply, begun, config, textReply } from '../support/scripts.js';
 
 const CHUNK = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
 const ACTIVITIES: readonly (readonly [string, unknown])[] = [
   ['loadAgent', config()],
-  ['callModel', says('x')],
+  ['callModel', textReply('x')],
   ['runTool', { ok: true, text: '' }],
   ['runFunction', { happened: false }],
   ['checkDecision', { ok: true }],
@@ -47,15 +47,21 @@ const INPUTS: readonly unknown[] = [
   { call: 7, request: 'r1', archive: 7, chunk: 'x', run: 7, work: 7, compact: 'x', cut: 'x' },
 ];
 
-describe('a history that somebody has completed by hand', () => {
+describe('a history with activities that were completed by hand', () => {
   const states: readonly (readonly [string, RunState])[] = [
-    ['a run that begins', initialState(unloadedConfig('a'), { open: true })],
-    ['a run that calls its model', after(begun(config()), scheduled(model()))],
-    ['a run that executes a call', after(asked('look'), scheduled(toolTask(asked('look'), 0)))],
-    ['a run that asks', acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }))],
+    ['a run at its start', initialState(unloadedConfig('a'), { open: true })],
+    ['a run that is calling its model', after(begun(config()), scheduled(model()))],
+    [
+      'a run that is executing a call',
+      after(runWithCall('look'), scheduled(toolTask(runWithCall('look'), 0))),
+    ],
+    [
+      'a run that asks',
+      afterNextAction(runWithCall('put', { verdict: { then: 'ask', why: 'a rule' } })),
+    ],
   ];
 
-  test.each(states)('is borne, whatever its inputs are, by %s', (_, state) => {
+  test.each(states)('is tolerated, whatever its inputs are, by %s', (_, state) => {
     for (const [activity, result] of ACTIVITIES) {
       for (const input of INPUTS) {
         const task: Task = { activity, input };
@@ -73,7 +79,7 @@ describe('a history that somebody has completed by hand', () => {
     }
   });
 
-  test.each(['update', 'signal'] as const)('is borne with any input of the %s', (type) => {
+  test.each(['update', 'signal'] as const)('is tolerated with any input of the %s', (type) => {
     const [, [, state] = ['', begun(config())]] = states;
     for (const name of ['ask', 'resolve', 'undo', 'revoke', 'setLimits', 'pause', 'message']) {
       for (const input of [...INPUTS, 'x', [null], [{}]]) {
@@ -84,14 +90,14 @@ describe('a history that somebody has completed by hand', () => {
     }
   });
 
-  test('ends a run whose agent it loads with something else, because a worker has answered', () => {
+  test('fails the run if another result replaces its agent, because a worker has answered', () => {
     const local = { activity: 'loadAgent', input: { local: true } };
     const empty = initialState(unloadedConfig('a'), { open: true });
     expect(after(empty, scheduled(local), completed(local, 7)).work).toEqual([]);
     expect(workOf(after(empty, scheduled(local), failed(local, 'x')), 'agent')).not.toBeNull();
   });
 
-  test('fails the turn whose model call it completes with something else', () => {
+  test('fails the turn if another result replaces that of its model call', () => {
     const state = after(begun(config()), scheduled(model()), completed(model(), 'hello'));
     expect(outcomeOf(state)).toMatchObject({
       status: 'failed',
@@ -101,7 +107,7 @@ describe('a history that somebody has completed by hand', () => {
 });
 
 describe('a late fact', () => {
-  const two = replied(begun(config()), asks(['look', { n: 1 }], ['look', { n: 2 }]));
+  const two = replied(begun(config()), callReply(['look', { n: 1 }], ['look', { n: 2 }]));
   const [first, second] = [toolTask(two, 0), toolTask(two, 1)];
   const half = after(
     two,
@@ -120,7 +126,7 @@ describe('a late fact', () => {
     }
   });
 
-  test('that begins a call again which has its result ends with that activity', () => {
+  test('that restarts a call which has its result ends with that activity', () => {
     for (const fact of late.slice(0, 2)) {
       const again = after(half, scheduled(first), fact);
       expect(findWork(again, ID)).toBeUndefined();
@@ -128,7 +134,7 @@ describe('a late fact', () => {
     }
   });
 
-  test('that begins a call of an earlier step ends with that activity, too', () => {
+  test('that restarts a call of an earlier step ends with that activity, too', () => {
     const over = after(half, completed(second, { ok: true, text: 'b' }));
     for (const fact of late) {
       expect(after(over, scheduled(first), fact).work).toEqual([]);
@@ -137,31 +143,31 @@ describe('a late fact', () => {
   });
 });
 
-describe('a request of which somebody was told', () => {
-  const state = acted(asked('put', { verdict: { then: 'ask', why: 'a rule' } }));
-  const told = (input: unknown): RunState =>
+describe('a request whose notice was sent', () => {
+  const state = afterNextAction(runWithCall('put', { verdict: { then: 'ask', why: 'a rule' } }));
+  const afterNotice = (input: unknown): RunState =>
     after(state, completed({ activity: 'notifyRequest', input }, null));
 
-  test('remembers it, so that it is told once', () => {
-    expect(workOf(told({ request: { id: 'r1' } }), ID)?.['request']).toMatchObject({
+  test('remembers that, so that the notice is sent once', () => {
+    expect(workOf(afterNotice({ request: { id: 'r1' } }), ID)?.['request']).toMatchObject({
       notified: true,
     });
-    expect(requestOf(told({ request: { id: 'r1' } })).id).toBe('r1');
+    expect(requestOf(afterNotice({ request: { id: 'r1' } })).id).toBe('r1');
   });
 
-  test('is another one if the task names another', () => {
+  test('does not change if the notice was for another request', () => {
     for (const input of [{ request: { id: 'r2' } }, { request: 'r1' }, null]) {
-      expect(told(input)).toEqual(state);
+      expect(afterNotice(input)).toEqual(state);
     }
   });
 
-  test('is not decided by a check of no decision', () => {
+  test('is not decided by a check without a decision', () => {
     expect(after(state, completed(checkOf(state), { ok: true }))).toEqual(state);
     expect(openRequests(state, 'run')).toHaveLength(1);
   });
 });
 
-test('only a call asks whether its changed tool is accepted', () => {
+test('only a call can have a request to accept its changed tool', () => {
   const state = begun(config({ retrieve: { timeoutMs: 1 } }));
   const task = { activity: 'retrieveDocuments', input: {} };
   const changed = after(

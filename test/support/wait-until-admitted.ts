@@ -1,8 +1,8 @@
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { vi } from 'vitest';
 
-/** Resolves when the server holds an update for the next workflow task. */
-export async function untilAdmitted(
+/** Resolves when the server has admitted an update for the next workflow task. */
+export async function waitUntilAdmitted(
   { workflowService, options: { namespace } }: Client,
   { workflowId }: WorkflowHandle,
   updateId: string,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { interpret } from '../../src/core/interpret.js';
 import { nextAction } from '../../src/core/next-action.js';
-import { acted, asked, decision, ID } from '../support/asking.js';
+import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,
   completed,
@@ -17,7 +17,7 @@ const start = begun(config());
 const pause = (input: unknown) => ({ type: 'signal', name: 'pause', input, at: 7 }) as const;
 
 describe('the signal `pause`', () => {
-  test('pauses the run, and says who sent it', () => {
+  test('pauses the run, and records who sent it', () => {
     const state = after(start, pause({ by: 'ann' }));
     expect(nextAction(state).type).toBe('await-resume');
     expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7, by: 'ann' }]);
@@ -31,11 +31,14 @@ describe('the signal `pause`', () => {
     [{ by: '' }],
     [{ by: 7 }],
     [{ by: 'x'.repeat(201) }],
-  ])('pauses it whatever the signal holds, because nobody could be told: %j', (input) => {
-    const state = after(start, pause(input));
-    expect(state.paused).toBe(true);
-    expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7 }]);
-  });
+  ])(
+    'pauses the run whatever the signal contains, because no sender could be informed: %j',
+    (input) => {
+      const state = after(start, pause(input));
+      expect(state.paused).toBe(true);
+      expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7 }]);
+    },
+  );
 
   test('changes nothing if the run is paused', () => {
     const paused = after(start, update('pause'));
@@ -43,7 +46,7 @@ describe('the signal `pause`', () => {
   });
 });
 
-test('a run that is not paused is not resumed, but what is blocked is tried', () => {
+test('resume of a run that is not paused retries blocked work', () => {
   const state = after(start, update('resume', { by: 'ann' }, 'u', 3));
   expect(state.paused).toBe(false);
   expect(state.decisions).toEqual([{ what: 'resume', id: 'u', at: 3, by: 'ann' }]);
@@ -53,7 +56,7 @@ test('a run that is not paused is not resumed, but what is blocked is tried', ()
 
 describe('a grant', () => {
   const verdict = { then: 'ask', why: 'a rule' } as const;
-  const asking = acted(asked('put', { verdict }));
+  const asking = afterNextAction(runWithCall('put', { verdict }));
   const grant = { scope: 'tool' };
   const granted = after(asking, decision(asking, 'approve', { grant }));
   const task = toolTask(granted, 0);
@@ -64,7 +67,7 @@ describe('a grant', () => {
   test('is named by each call that is made under it, and by no other', () => {
     expect(workOf(after(granted, scheduled(task)), ID)).not.toHaveProperty('grant');
     expect(done.transcript.messages.at(-1)).not.toHaveProperty('grant');
-    const again = asked('put', later, done);
+    const again = runWithCall('put', later, done);
     expect(nextAction(again).type).toBe('run-calls');
     const running = after(again, scheduled(toolTask(again, 0)));
     expect(workOf(running, NEXT)).toMatchObject({ grant: 'g1' });
@@ -77,14 +80,14 @@ describe('a grant', () => {
     }
   });
 
-  test('that is revoked lets no further call pass', () => {
+  test('allows no further call after it is revoked', () => {
     const revoked = after(done, update('revoke', { grant: 'g1', by: 'ann' }, 'u', 5));
     expect(revoked.grants).toEqual([]);
     expect(revoked.decisions?.at(-1)).toEqual({ what: 'revoke', id: 'u', at: 5, by: 'ann' });
-    expect(nextAction(asked('put', later, revoked)).type).toBe('raise-requests');
+    expect(nextAction(runWithCall('put', later, revoked)).type).toBe('raise-requests');
   });
 
-  test('stays if another one is revoked', () => {
+  test('remains if another one is revoked', () => {
     for (const input of [{ grant: 'g2' }, { grant: 7 }, {}]) {
       expect(after(done, update('revoke', input, 'u')).grants).toHaveLength(1);
     }

@@ -9,10 +9,10 @@ import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import {
-  asks,
+  callReply,
   begun,
   config,
-  says,
+  textReply,
   TOOLS,
   toolDefinition,
   withResults,
@@ -75,7 +75,7 @@ describe('a message', () => {
 });
 
 describe('the end of an open run', () => {
-  test('by a cancel is stronger than all others, and a weaker one does not replace a close', () => {
+  test('a cancel takes precedence over other ends, and a weaker one does not replace a close', () => {
     const cancelled = reduce(open(), { type: 'ending', by: 'cancelled' });
     expect(reduce(cancelled, { type: 'ending', by: 'closed' }).ending).toBe('cancelled');
     expect(reduce(cancelled, { type: 'ending', by: 'wallMs' }).ending).toBe('cancelled');
@@ -85,7 +85,7 @@ describe('the end of an open run', () => {
 });
 
 describe('a new agent', () => {
-  test('is loaded before the turn of the message that asks for it, and only then', () => {
+  test('is loaded before the turn of the message that requests it, and only then', () => {
     const { event } = acceptMessage(open(), { message: 'x', refresh: true }, 'x');
     const waiting = event === null ? open() : reduce(open(), event);
     expect(nextAction(waiting).type).toBe('refresh-agent');
@@ -135,7 +135,7 @@ describe('the budget of a called agent', () => {
   const expert = toolDefinition('expert', 'keyed', { kind: 'agent' });
   const withExpert = (tokens: number): RunState => {
     const runConfig = config({ tools: [...TOOLS, expert], limits: { tokens } });
-    const reply = asks(['expert', { n: 1 }], ['expert', { n: 2 }], ['look']);
+    const reply = callReply(['expert', { n: 1 }], ['expert', { n: 2 }], ['look']);
     return reduce(begun(runConfig), { type: 'model-replied', reply, at: 0 });
   };
 
@@ -146,7 +146,7 @@ describe('the budget of a called agent', () => {
     expect(tokens).toBe(Math.floor((left - 1_024) / 2));
   });
 
-  test('is never zero or less, which would be no limit', () => {
+  test('is never zero or less, which would mean no limit', () => {
     expect(childBudget(withExpert(600), 0).tokens).toBe(1);
     expect(childBudget(begun(config()), 0)).toEqual({});
   });
@@ -197,6 +197,6 @@ test('an answer does not end the turn if a message has joined it meanwhile', () 
   const state = reduce(withMessages(open(), 'a'), { type: 'turn-begun', at: 0 });
   const { event } = acceptMessage(state, { message: 'b', mode: 'steer' }, 'b');
   const steered = event === null ? state : reduce(state, event);
-  const answered = reduce(steered, { type: 'model-replied', reply: says('x'), at: 0 });
+  const answered = reduce(steered, { type: 'model-replied', reply: textReply('x'), at: 0 });
   expect(nextAction(answered).type).toBe('join-messages');
 });

@@ -3,7 +3,14 @@ import { nextAction, type Action } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { batchOf } from '../../src/core/turn.js';
-import { acted, asked, checkOf, decision, ID, requestOf } from '../support/asking.js';
+import {
+  afterNextAction,
+  runWithCall,
+  checkOf,
+  decision,
+  ID,
+  requestOf,
+} from '../support/pending-call.js';
 import {
   after,
   blocked,
@@ -17,7 +24,7 @@ import {
   update,
   workOf,
 } from '../support/facts.js';
-import { asks, begun, config, says, toolDefinition, TOOLS } from '../support/scripts.js';
+import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 
 const VERDICT = { then: 'ask', why: 'a rule' } as const;
 const start = begun(config());
@@ -29,9 +36,9 @@ const undoing = (state: RunState): RunState => ({
   work: [{ name: 'undo:call_0_0_0', phase: 'in-flight', as: 'attempt' }],
 });
 
-describe('a run that would end', () => {
-  test('waits until an undo beside it has ended', () => {
-    const done = reduce(replied(start, says('hi')), { type: 'turn-recorded', at: 1 });
+describe('a run that is about to end', () => {
+  test('waits until a parallel undo has ended', () => {
+    const done = reduce(replied(start, textReply('hi')), { type: 'turn-recorded', at: 1 });
     expect(typeOf(undoing(done))).toBe('await-work');
     expect(typeOf(done)).toBe('finish');
   });
@@ -45,17 +52,21 @@ describe('a run that would end', () => {
   });
 
   test('waits for an activity of a call that is over', () => {
-    const task = toolTask(asked('look'), 0);
-    const done = after(asked('look'), scheduled(task), completed(task, { ok: true, text: 'a' }));
+    const task = toolTask(runWithCall('look'), 0);
+    const done = after(
+      runWithCall('look'),
+      scheduled(task),
+      completed(task, { ok: true, text: 'a' }),
+    );
     expect(typeOf(after(done, scheduled(task)))).toBe('await-work');
     expect(typeOf(undoing(done))).toBe('call-model');
   });
 });
 
-test('a decision about a limit is checked where a worker decides who may decide', () => {
+test('a decision about a limit is checked if a worker checks who may decide', () => {
   const agent = config({ onLimit: 'ask', limits: { steps: 1 } });
   const strict = begun({ ...agent, decisions: { mayDecide: true } });
-  const state = acted(replied(strict, asks(['nothing'])));
+  const state = afterNextAction(replied(strict, callReply(['nothing'])));
   const fact = decision(state, 'raise', { arguments: { steps: 2 } }, { name: 'limit' });
   const proposed = after(state, fact);
   expect([typeOf(state), typeOf(proposed)]).toEqual(['await-decision', 'check-decision']);
@@ -64,8 +75,8 @@ test('a decision about a limit is checked where a worker decides who may decide'
   expect(raised.config.limits.turn.steps).toBe(3);
 });
 
-describe('messages that are to be summarized', () => {
-  const replies = [asks(['nothing', 0]), asks(['nothing', 1]), asks(['nothing', 2])];
+describe('messages that will be summarized', () => {
+  const replies = [callReply(['nothing', 0]), callReply(['nothing', 1]), callReply(['nothing', 2])];
   const long = (): RunState => {
     const state = replies.reduce((before, reply) => replied(before, reply), start);
     const compaction = { ...state.compaction, wanted: true };
@@ -76,7 +87,7 @@ describe('messages that are to be summarized', () => {
     return action.type === 'archive' ? action.cut : 0;
   };
 
-  test('need no archive for those that are in a chunk already', () => {
+  test('need no archive if they are already in a chunk', () => {
     const state = long();
     const cut = cutOf(state);
     const chunk = { blob: { sha256: 'a'.repeat(64), bytes: 1 }, count: 2 };
@@ -84,7 +95,7 @@ describe('messages that are to be summarized', () => {
     expect(nextAction(chunked)).toMatchObject({ type: 'compact', cut });
   });
 
-  test('take refused answers with them, which have to be archived, too', () => {
+  test('include refused answers, which have to be archived, too', () => {
     const state = { ...long(), archived: cutOf(long()) };
     expect(typeOf(state)).toBe('compact');
     const [message] = state.transcript.messages;
@@ -94,9 +105,9 @@ describe('messages that are to be summarized', () => {
   });
 });
 
-describe('a wait about which a rule asks', () => {
+describe('a wait that needs approval by a rule', () => {
   const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
-  const nap = asked(
+  const nap = runWithCall(
     'nap',
     { arguments: '{"seconds":5}', verdict: VERDICT },
     begun(config({ tools })),
@@ -104,15 +115,15 @@ describe('a wait about which a rule asks', () => {
 
   test('begins with the approval', () => {
     expect(typeOf(nap)).toBe('raise-requests');
-    const asking = acted(nap);
+    const asking = afterNextAction(nap);
     expect(typeOf(asking)).toBe('await-decision');
     const approved = after(asking, decision(asking, 'approve'));
     expect(nextAction(approved)).toEqual({ type: 'await-time', until: 5_000 });
   });
 });
 
-test('`resume` keeps a request whose call is tried again', () => {
-  const state = asked('look');
+test('`resume` keeps a request whose call is retried', () => {
+  const state = runWithCall('look');
   const probe = toolTask(state, 0, { blocked: 'tool_changed' });
   const changed = after(
     state,
@@ -122,7 +133,7 @@ test('`resume` keeps a request whose call is tried again', () => {
     update('resume', {}, 'u1'),
     blocked(probe, 'tool_changed', { definition: 'd' }, 9),
   );
-  // The next attempt follows at once, because somebody has asked for it meanwhile.
+  // The next attempt follows at once, because a person has requested it meanwhile.
   expect(workOf(changed, ID)).not.toHaveProperty('block');
   expect(workOf(changed, ID)).toMatchObject({
     phase: 'waiting',
@@ -137,10 +148,12 @@ test('`resume` keeps a request whose call is tried again', () => {
   expect(workOf(again, ID)).toMatchObject({ phase: 'waiting', block: { until: 120_020 } });
 });
 
-describe('a call whose outcome its tool can verify', () => {
+describe('a call whose tool can verify its outcome', () => {
   const tools = [toolDefinition('refund', 'once', { verify: true })];
   const verified = (result: object): RunState => {
-    const asking = acted(asked('refund', { verdict: VERDICT }, begun(config({ tools }))));
+    const asking = afterNextAction(
+      runWithCall('refund', { verdict: VERDICT }, begun(config({ tools }))),
+    );
     const approved = after(asking, decision(asking, 'approve'));
     const task = toolTask(approved, 0);
     const verify = { ...task, activity: 'runFunction' };
@@ -154,7 +167,7 @@ describe('a call whose outcome its tool can verify', () => {
     expect(typeOf(state)).toBe('run-calls');
   });
 
-  test('stays approved while a person looks what became of it', () => {
+  test('stays approved while a person checks its outcome', () => {
     const state = verified({ happened: 'unknown', message: 'no idea' });
     expect(workOf(state, ID)).toMatchObject({ approved: true, phase: 'asking' });
     const again = after(state, decision(state, 'retry'));
@@ -162,23 +175,29 @@ describe('a call whose outcome its tool can verify', () => {
   });
 });
 
-test('a third same call is told the id of the one that was executed', () => {
-  const task = toolTask(asked('put'), 0);
-  const done = after(asked('put'), scheduled(task), completed(task, { ok: true, text: 'put' }));
-  const twice = replied(replied(done, asks(['put'])), asks(['put']));
+test('a third identical call gets the id of the one that was executed', () => {
+  const task = toolTask(runWithCall('put'), 0);
+  const done = after(
+    runWithCall('put'),
+    scheduled(task),
+    completed(task, { ok: true, text: 'put' }),
+  );
+  const twice = replied(replied(done, callReply(['put'])), callReply(['put']));
   const note = (id: string): string =>
     `[already done in this turn as ${id}; not executed again, this is its result]\nput`;
   expect(results(twice)).toEqual(['put', note(ID), note(ID)]);
   expect(twice.turn.spent.toolCalls).toBe(1);
 });
 
-test('a list of artifacts is no execution, so it ends no row of denied calls', () => {
+test('a list of artifacts is not an execution, so it does not end a sequence of denied calls', () => {
   const tools = [...TOOLS, toolDefinition('list_artifacts', 'read', { kind: 'artifacts' })];
-  const asking = acted(asked('put', { verdict: VERDICT }, begun(config({ tools }))));
+  const asking = afterNextAction(
+    runWithCall('put', { verdict: VERDICT }, begun(config({ tools }))),
+  );
   const denied = after(asking, decision(asking, 'deny'));
-  const listed = replied(denied, asks(['list_artifacts']));
+  const listed = replied(denied, callReply(['list_artifacts']));
   expect([denied.turn.denials, listed.turn.denials]).toEqual([1, 1]);
-  const look = replied(listed, asks(['look']));
+  const look = replied(listed, callReply(['look']));
   const task = toolTask(look, 0);
   const seen = after(look, scheduled(task), completed(task, { ok: true, text: 'seen' }));
   expect([seen.turn.denials, batchOf(seen)]).toEqual([0, null]);

@@ -6,7 +6,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { History } from '../../src/history/decode-event.js';
 import { ask, obedientModel, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { rubbish } from '../support/rubbish.js';
+import { rubbish } from '../support/hostile-json.js';
 
 let rig: Rig;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ const samples = (names: readonly string[], count: number): readonly unknown[] =>
 const failedTasks = ({ events }: History): number =>
   (events ?? []).filter((event) => event.workflowTaskFailedEventAttributes).length;
 
-/** Starts a run with these arguments as any client of Temporal may. */
+/** Starts a run with these arguments, as any Temporal client may. */
 async function startWith(args: unknown[], rest: object = {}): Promise<WorkflowHandle> {
   const { taskQueue, client } = rig;
   const workflowId = `rubbish-${randomUUID()}`;
@@ -43,7 +43,7 @@ async function refusal(handle: WorkflowHandle): Promise<string> {
 describe('a start', () => {
   const input = { agent: 'clerk', message: 'go' };
 
-  test('with rubbish for its input fails with a text, and fails no workflow task', async () => {
+  test('with malformed input fails with a message, and fails no workflow task', async () => {
     const odd = samples(['agent', 'message', 'open', 'limits', 'tags'], 40);
     const known = [
       { ...input, contextBlob: { sha256: { toString: 1 } } },
@@ -56,7 +56,7 @@ describe('a start', () => {
     for (const why of await Promise.all(handles.map(refusal))) expect(why).toMatch(/^input: ./);
   });
 
-  test('with a state of its own is refused, also where the server repeats it', async () => {
+  test('with a forged state is refused, even if the server retries it', async () => {
     const forged = { schema: 1, state: {}, shown: '' };
     expect(await refusal(await startWith([input, forged]))).toContain('carried: expected no');
     const retried = await startWith([input, forged], { retry: { maximumAttempts: 3 } });
@@ -72,14 +72,14 @@ describe('a start', () => {
     await rig.client.workflow.getHandle(repeated.workflowId).terminate();
   });
 
-  test('with limits that no clock can count begins all the same', async () => {
+  test('with limits beyond the range of any timer still begins', async () => {
     const limits = { wallMs: 1e300, run: { wallMs: 2 ** 53 } };
     const { outcome } = await rig.run({ ...input, limits });
     expect(outcome.status).toBe('completed');
   });
 });
 
-test('a run that is sent hundreds of pieces of rubbish answers, and completes', async () => {
+test('a run that receives hundreds of malformed messages answers, and completes', async () => {
   const handle = await startWith([{ agent: 'clerk', open: true, message: 'one' }]);
   await outcomeOf(handle, 1);
   const names = ['message', 'id', 'mode', 'call', 'as', 'result', 'steps', 'turn', 'from', 'to'];

@@ -53,7 +53,7 @@ function messagesOf(stub: Stub): readonly (readonly Message[])[] {
   return stub.requests.map(({ body }) => body['messages'] as readonly Message[]);
 }
 
-/** Each request's messages, as bytes, begin with those of the one before. */
+/** The messages of each request, as bytes, begin with those of the previous one. */
 function expectStablePrefix(stub: Stub): void {
   const texts = messagesOf(stub).map((all) => all.map((one) => JSON.stringify(one)));
   for (const [index, all] of texts.entries()) {
@@ -68,7 +68,7 @@ test.each([
   ['reasoning_content', 'whole', false],
   ['thought_signature', 'streamed', true],
   ['thought_signature', 'whole', false],
-] as const)('%s goes back with its calls, %s', async (demands, _how, stream) => {
+] as const)('%s is sent back with its calls, %s', async (demands, _how, stream) => {
   const stub = await demanding(demands);
   stub.script(reading('a', 'I look at a.'), reading('b', large), reply.text('All read.'));
   stub.script(reading('c', 'And c.'), reply.text('That too.', { reasoning: 'Easy.' }));
@@ -76,7 +76,7 @@ test.each([
   await rig.worker([agent], { models: entry(stub, stream) });
   const handle = await rig.start({ agent: 'reader', message: 'Read.', open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'All read.', steps: 3 });
-  // What the first worker had in memory is gone.
+  // The memory of the first worker is gone.
   await rig.stopWorkers();
   await rig.worker([agent], { models: entry(stub, stream) });
   await ask(handle, 'And c?');
@@ -84,26 +84,26 @@ test.each([
   await ask(handle, 'So?');
   expect(await outcomeOf(handle, 3)).toMatchObject({ answer: 'Done.' });
   expectStablePrefix(stub);
-  const said = (messagesOf(stub).at(-1) ?? []).filter(({ role }) => role === 'assistant');
-  expect(said.map((message) => message['reasoning_content'])).toEqual([
+  const replies = (messagesOf(stub).at(-1) ?? []).filter(({ role }) => role === 'assistant');
+  expect(replies.map((message) => message['reasoning_content'])).toEqual([
     'I look at a.',
     large,
     undefined,
     'And c.',
     undefined,
   ]);
-  const calls = said[0]?.['tool_calls'] as readonly Message[];
+  const calls = replies[0]?.['tool_calls'] as readonly Message[];
   expect(calls.map(({ id, extra_content: extra }) => [id, extra])).toEqual([
     ['call_1_1_0', { google: { thought_signature: 'signed I look at a.' } }],
     ['call_1_1_1', undefined],
   ]);
   const [segment] = await segmentsOf(rig.client, handle.workflowId);
-  // The large thought lies in the blob store.
+  // The large thought is in the blob store.
   expect(segment?.bytes).toBeLessThan(100_000);
   stub.assertConsumed();
 });
 
-test('another server, another model and the other API are not given them', async () => {
+test('another server, another model, and the other API do not receive them', async () => {
   const [one, other] = [await demanding('reasoning_content'), await demanding()];
   one.script(reading('a', 'Hm.'), reply.text('Read.'));
   await rig.worker([agent], { models: entry(one, true) });
@@ -126,7 +126,7 @@ test('another server, another model and the other API are not given them', async
   }
 });
 
-test('a server that refuses what it sent is asked without it from then on', async () => {
+test('a server that refuses its own fields is called without them from then on', async () => {
   const stub = await demanding();
   const message = "property 'reasoning_content' is unsupported, did you mean 'role'?";
   stub.script(

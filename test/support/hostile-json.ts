@@ -25,7 +25,7 @@ const leaf = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
-/** JSON of every kind, with what trips code that trusts names, numbers, and texts. */
+/** JSON of every kind, with values that break code that trusts names, numbers, and texts. */
 export function rubbish(names: readonly string[] = []): fc.Arbitrary<unknown> {
   const key = fc.oneof(
     fc.constantFrom(...names, ...ODD_NAMES),
@@ -42,7 +42,7 @@ export function rubbish(names: readonly string[] = []): fc.Arbitrary<unknown> {
   return value;
 }
 
-/** As `JSON.parse` makes it: `__proto__` is a field like any other. */
+/** As `JSON.parse` creates it: `__proto__` is a field like any other. */
 function jsonOf(entries: readonly (readonly [string, unknown])[]): unknown {
   const object = {};
   for (const [name, value] of entries) {
@@ -56,14 +56,14 @@ function jsonOf(entries: readonly (readonly [string, unknown])[]): unknown {
   return object;
 }
 
-/** Every place in a JSON value, as a path of keys. */
+/** Returns every place in a JSON value, as a path of keys. */
 export function pathsOf(value: unknown, path: readonly string[] = []): readonly string[][] {
   if (typeof value !== 'object' || value === null) return [[...path]];
   const below = Object.entries(value).flatMap(([key, each]) => pathsOf(each, [...path, key]));
   return path.length === 0 ? below : [[...path], ...below];
 }
 
-/** A copy with another value at one place. */
+/** Returns a copy with another value at one place. */
 export function replaced(value: unknown, path: readonly string[], by: unknown): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return by;

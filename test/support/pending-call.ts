@@ -8,22 +8,22 @@ import type { RunState } from '../../src/core/state.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import { findWork } from '../../src/core/work/work.js';
 import { replied, update } from './facts.js';
-import { asks, begun, config } from './scripts.js';
+import { callReply, begun, config } from './scripts.js';
 
 /** The id of the only call in `asked`. */
 export const ID = 'call_1_1_0';
 
-/** Returns a run whose model asks for one call of this tool. */
-export function asked(
+/** Returns a run whose model calls this tool once. */
+export function runWithCall(
   name: string,
   rest: Partial<AskedCall> = {},
   start: RunState = begun(config()),
 ): RunState {
-  const [call] = asks([name]).calls ?? [];
-  return replied(start, { ...asks(), calls: call ? [{ ...call, ...rest }] : [] });
+  const [call] = callReply([name]).calls ?? [];
+  return replied(start, { ...callReply(), calls: call ? [{ ...call, ...rest }] : [] });
 }
 
-/** Returns the request about this work as everybody sees it. */
+/** Returns the public form of the request about this work. */
 export function requestOf(state: RunState, name = ID): Request {
   const id = findWork(state, name)?.request?.id;
   const request = openRequests(state, 'run').find((one) => one.id === id);
@@ -31,7 +31,7 @@ export function requestOf(state: RunState, name = ID): Request {
   return request;
 }
 
-/** Returns the update that decides about the request of this work. */
+/** Returns the update that decides the request about this work. */
 export function decision(
   state: RunState,
   as: string,
@@ -42,14 +42,14 @@ export function decision(
   return update('resolve', { request, digest, as, ...rest }, `u ${request}`, at);
 }
 
-/** The check of a decision about this work, on a worker. */
+/** The worker's check of a decision about this work. */
 export function checkOf(state: RunState, name = ID): Task {
   const request = { id: findWork(state, name)?.request?.id };
   return { activity: 'checkDecision', input: { work: name, request } };
 }
 
-/** Returns the state after the action that comes next, which takes no time. */
-export function acted(state: RunState, at = 0): RunState {
+/** Returns the state after the next action, which takes no time. */
+export function afterNextAction(state: RunState, at = 0): RunState {
   const action = nextAction(state, NEVER_FULL, at);
   if (!isAtOnce(action)) throw new Error(action.type);
   return eventsOf(action, at).reduce(reduce, state);

@@ -25,7 +25,7 @@ import { ask, asking, blocked, decide, outcomeOf, statusOf } from '../support/co
 import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { saidIn, segmentsOf } from '../support/segments.js';
+import { messagesIn, segmentsOf } from '../support/segments.js';
 import { batchOf } from '../../src/core/turn.js';
 
 const paid: string[] = [];
@@ -63,7 +63,7 @@ const model: Model = {
 const models = { m: model };
 const resultsIn = ({ messages }: ModelRequest): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
-/** Asks for these calls first, and answers when it has their results. */
+/** Makes these calls first, and answers when it has their results. */
 const calling =
   (...calls: readonly [string, Record<string, string>][]): Answer =>
   (request) =>
@@ -71,7 +71,7 @@ const calling =
       ? replyCalls(calls.map(([name, given]) => ({ name, arguments: given })))
       : replyText('done');
 
-/** Texts with this word cannot be read while they are in it. */
+/** Texts with a word in this set cannot be read. */
 const lost = new Set<string>();
 let reads = 0;
 function losing(files: BlobStore): BlobStore {
@@ -121,8 +121,8 @@ async function lastRunId(handle: WorkflowHandle): Promise<string> {
   return (await handle.describe()).runId;
 }
 
-describe('a blocked run goes over into a new segment', () => {
-  test('as often as its segment is full, blocked for the same reason, and ends when it is fixed', async () => {
+describe('a blocked run continues in a new segment', () => {
+  test('whenever its segment is full, blocked for the same reason, and ends when the cause is fixed', async () => {
     let isDown = true;
     let calls = 0;
     answers.set('down', () => {
@@ -144,8 +144,8 @@ describe('a blocked run goes over into a new segment', () => {
     const status = await blocked(handle);
     expect(status).toMatchObject({ reason: 'credentials', segments: 2, turn: 1 });
     expect(status.message).toContain('no key');
-    const told = await client.status(handle.workflowId);
-    expect(told).toMatchObject({ status: 'blocked', reason: 'credentials', segments: 2 });
+    const found = await client.status(handle.workflowId);
+    expect(found).toMatchObject({ status: 'blocked', reason: 'credentials', segments: 2 });
     isDown = false;
     await handle.executeUpdate(resumeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ status: 'completed', answer: 'up', steps: 1 });
@@ -154,7 +154,7 @@ describe('a blocked run goes over into a new segment', () => {
     expect(segments[0]?.history.events?.length).toBeLessThan(120);
   });
 
-  test('while it waits for a blob, which the next segment goes on waiting for', async () => {
+  test('while it waits for a blob, which the next segment waits for too', async () => {
     lost.add('vanished');
     answers.set('storage', calling(['look', { at: 'a' }]));
     const context = { notes: 'vanished'.repeat(200) };
@@ -170,8 +170,8 @@ describe('a blocked run goes over into a new segment', () => {
       await blocked(handle);
     }
     expect(await statusOf(handle)).toMatchObject({ reason: 'storage', segments: 2 });
-    const told = await client.status(handle.workflowId);
-    expect(told).toMatchObject({ status: 'blocked', reason: 'storage', segments: 2 });
+    const found = await client.status(handle.workflowId);
+    expect(found).toMatchObject({ status: 'blocked', reason: 'storage', segments: 2 });
     lost.clear();
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 1 });
   });
@@ -185,9 +185,9 @@ describe('a blocked run goes over into a new segment', () => {
     });
     const status = await asking(handle);
     expect(status.pending).toMatchObject([{ kind: 'outcome_unknown', call: 'call_1_1_0' }]);
-    const told = await client.status(handle.workflowId);
-    expect(told.pending).toEqual(status.pending);
-    expect(told).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
+    const found = await client.status(handle.workflowId);
+    expect(found.pending).toEqual(status.pending);
+    expect(found).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
     await decide(handle, { as: 'happened', result: 'it went out' });
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
@@ -198,13 +198,13 @@ describe('a blocked run goes over into a new segment', () => {
       'seen a',
     ]);
     expect(
-      saidIn(segments)
+      messagesIn(segments)
         .map(({ text }) => text)
         .slice(2, 4),
     ).toEqual(['it went out', 'seen a']);
   });
 
-  test('and is found by a worker that has the tool, with others beside it that do not', async () => {
+  test('and is found by a worker that has the tool, among others that lack it', async () => {
     const own = await newRig();
     const door = gate();
     answers.set('moved', async (request) => {
@@ -228,17 +228,17 @@ describe('a blocked run goes over into a new segment', () => {
   });
 });
 
-describe('a run of an agent that no worker knows', () => {
-  test('is blocked with the nearest names, and goes on by itself when a worker has it', async () => {
+describe('a run of an agent that no worker has', () => {
+  test('is blocked with the nearest names, and continues by itself when a worker has it', async () => {
     const handle = await rig.start({ agent: 'clark', message: 'hello', open: true });
     const status = await blocked(handle);
     expect(status).toMatchObject({ agent: 'clark', reason: 'agent_missing', outcome: null });
     expect(status.message).toContain('got "clark" (nearest: clerk, slow)');
     await vi.waitFor(
       async () => {
-        const told = await client.status(handle.workflowId);
-        expect(told).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
-        expect(told.message).toBe(status.message);
+        const found = await client.status(handle.workflowId);
+        expect(found).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
+        expect(found.message).toBe(status.message);
       },
       { timeout: 40_000, interval: 50 },
     );
@@ -247,20 +247,22 @@ describe('a run of an agent that no worker knows', () => {
     expect(await outcomeOf(handle, 2)).toMatchObject({ status: 'completed', answer: 'done' });
     await handle.cancel();
     await handle.result().catch(() => undefined);
-    const texts = saidIn(await segmentsOf(rig.client, handle.workflowId)).map(({ text }) => text);
+    const texts = messagesIn(await segmentsOf(rig.client, handle.workflowId)).map(
+      ({ text }) => text,
+    );
     expect(texts).toEqual(['hello', 'done', 'and this', 'done']);
   });
 });
 
-/** Cancels, and expects that the run, its memo and its readers agree on it. */
+/** Cancels, and expects that the run, its memo, and its readers agree on it. */
 async function expectCancelled(handle: WorkflowHandle, turn: number | null = 1): Promise<void> {
   await handle.cancel();
   await expect(handle.result()).rejects.toBeInstanceOf(WorkflowFailedError);
   const { status, memo } = await handle.describe();
   expect(status.name).toBe('CANCELLED');
   expect(memo).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
-  const told = await client.status(handle.workflowId);
-  expect(told).toMatchObject({ status: 'done', reason: 'cancelled' });
+  const found = await client.status(handle.workflowId);
+  expect(found).toMatchObject({ status: 'done', reason: 'cancelled' });
   if (turn === null) return;
   expect(memo).toMatchObject({ turn });
   expect(await client.result(handle.workflowId)).toMatchObject({ status: 'cancelled' });
@@ -286,7 +288,7 @@ describe('a cancel takes effect', () => {
       { timeout: 40_000, interval: 50 },
     );
     await ask(handle, 'one');
-    // An update that the run has not accepted yet would be rejected as one of a run that is not found.
+    // An update that the run has not accepted yet would be rejected because the run is not found.
     const limits = await handle.startUpdate('setLimits', {
       args: [{ steps: 3 }],
       waitForStage: 'ACCEPTED',
@@ -295,13 +297,13 @@ describe('a cancel takes effect', () => {
     await expect(limits.result()).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
   });
 
-  test('while no worker knows its agent', async () => {
+  test('while no worker has its agent', async () => {
     const handle = await rig.start({ agent: 'nobody', message: 'go' });
     await blocked(handle);
     await expectCancelled(handle);
   });
 
-  test('while it forks, while a segment is left, and while the archive is down', async () => {
+  test('while it forks, while a segment ends, and while the archive is down', async () => {
     const own = await newRig();
     const [hang, store] = [gate(), gate()];
     const files = fileBlobStore(own.home);
@@ -322,7 +324,8 @@ describe('a cancel takes effect', () => {
       read: async () => '',
     };
     await own.worker([agent()], { models, archive, blobs, segment: { steps: 1, bytes: 1e9 } });
-    // What cannot be archived is told by the history; nothing waits for a store that is down.
+    // What cannot be archived is read from the history; the run does not wait for a store that is
+    // down.
     const open = await own.start({ agent: 'clerk', message: 'hi', open: true });
     expect(await outcomeOf(open, 1)).toMatchObject({ answer: 'done' });
     await ask(open, 'more');
