@@ -1,6 +1,7 @@
 // oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
-import type { RunningWorker, WorkerOptions } from './worker.js';
+import type { RunningWorker } from './worker.js';
+import type { WorkerOptions } from './worker/options.js';
 
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
@@ -124,10 +125,10 @@ export type { OpenAiApiName } from './models/openai/model.js';
 export type { RequestParameter } from './models/parameters.js';
 
 // Workers
-export type { RunningWorker, WorkerOptions } from './worker.js';
-export type { SharedWorkerOptions } from './worker/parts.js';
+export type { RunningWorker } from './worker.js';
+export type { PluginOptions, SharedWorkerOptions, WorkerOptions } from './worker/options.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
-export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
+export { perdurePlugin, type PerdurePlugin } from './worker/plugin.js';
 export type { BlobErrorKind, BlobStore } from './storage/blob-store.js';
 export type { Archive, ArchivedHistory, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
 export type { LiveOptions } from './live/live-options.js';
@@ -253,8 +254,9 @@ export { ToolError } from './tools/tool-error.js';
 
 /**
  * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one.
- * Rejects with a `NoServerError` if no server answers, with a `SdkVersionError` if the process has two
- * copies of Temporal's SDK, and with a `DeploymentError` if the build cannot be made the current one.
+ * Rejects with an `InputError` if an option is invalid, with a `LiveOptionsError` if it cannot serve live
+ * streams with these, with a `NoServerError` if no server answers, with a `SdkVersionError` if the process
+ * has two copies of Temporal's SDK, and with a `DeploymentError` if the build cannot be made the current one.
  *
  * Importing this function does not load Temporal's native worker; the first call does.
  *

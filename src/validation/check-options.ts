@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import { describeIssues } from './describe-issues.js';
@@ -39,7 +40,7 @@ export const durableMilliseconds = z
 export function checkOptions(
   kind: string,
   { schema, options }: { readonly schema: z.ZodType; readonly options: unknown },
-  fail: (message: string) => Error = (message) => new Error(message),
+  fail: (message: string) => Error = (message) => new InputError(message),
 ): void {
   const { error } = schema.safeParse(options, { error: unknownOption });
   if (error === undefined) return;
