@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { checkLimits } from '../core/input/check-limits.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
@@ -151,11 +152,11 @@ const agentOptions = z.strictObject({
   prompts: z.record(agentName, promptOptions).optional(),
 } satisfies OptionSchemas<AgentOptions>);
 
-/** Throws an `Error` with a line for each fault of an agent's definition. */
+/** Throws an `InputError` with a line for each fault of an agent's definition. */
 export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits' | 'rules'>): void {
   checkOptions('agent', { schema: agentOptions, options });
   const problem = checkLimits(options.limits, 'limits');
-  if (problem !== null) throw new Error(`agent "${options.name}": ${problem}`);
+  if (problem !== null) throw new InputError(`agent "${options.name}": ${problem}`);
   assertRules(options.rules, `agent "${options.name}"`);
 }
 

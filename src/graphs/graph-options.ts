@@ -79,7 +79,7 @@ const graphOptions = z.strictObject({
   tools: z.unknown().optional(),
 } satisfies OptionSchemas<GraphOptions>);
 
-/** Throws an `Error` with a line for each fault of a graph's options. */
+/** Throws an `InputError` with a line for each fault of a graph's options. */
 export function assertGraphOptions(options: object): void {
   checkOptions('graph', { schema: graphOptions, options });
 }

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { Json } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import type { Predicate, PredicateOperator } from '../core/requests/predicate.js';
@@ -81,14 +82,14 @@ export function pathTo(kind: Place['kind'], steps: readonly string[] = []): unkn
 
 function checkedStep(key: string): string {
   if (key !== '' && !key.includes('.')) return key;
-  throw new Error(`path: expected a name without ".", got ${show(key)}; rename the field`);
+  throw new InputError(`path: expected a name without ".", got ${show(key)}; rename the field`);
 }
 
 /** Throws: JavaScript made a text of a place, as an ordinary template literal does. */
 function refuseText(steps: readonly string[]): () => never {
   return () => {
     const name = steps.join('.');
-    throw new Error(
+    throw new InputError(
       `path "${name}": expected a place, got a conversion to a text or number; ` +
         `write text\`… \${s.${name}} …\` with the tag \`text\``,
     );
@@ -106,10 +107,10 @@ function condition(
   const op = OPERATORS.get(name);
   if (op === undefined) {
     const known = [...OPERATORS.keys()].join(', ');
-    throw new Error(`path "${path}": expected one of ${known}, got a call of "${name}"`);
+    throw new InputError(`path "${path}": expected one of ${known}, got a call of "${name}"`);
   }
   if (kind === '$item') {
-    throw new Error(
+    throw new InputError(
       `item "${path}": expected no condition; write it in \`run\` or before the node`,
     );
   }
@@ -148,7 +149,7 @@ export function text(
   return Object.freeze({ $text: Object.freeze(parts) });
 }
 
-/** Returns a value with its places as JSON. Throws an `Error` for what JSON cannot hold. */
+/** Returns a value with its places as JSON. Throws an `InputError` for what JSON cannot hold. */
 export function templateOf(value: unknown, where: string): Json {
   return jsonOf(value, where, (inner, at) => {
     if (typeof inner === 'function') {
@@ -167,6 +168,8 @@ function refuseMarks(value: Readonly<Record<string, unknown>>, where: string): v
     const inner = value[mark];
     const fits = mark === '$text' ? Array.isArray(inner) : typeof inner === 'string';
     if (fits && Object.keys(value).length === 1) continue;
-    throw new Error(`${where}: expected no key "${mark}", which stands for a place; rename it`);
+    throw new InputError(
+      `${where}: expected no key "${mark}", which stands for a place; rename it`,
+    );
   }
 }

@@ -95,7 +95,7 @@ const MAX_QUESTIONS = 10;
  * a person says yes to all or a part of it where the rules ask, what can run at the same time does, and
  * the model reports. Every step is durable, and exactly the calls that were shown are made.
  *
- * Throws an `Error` that names the graph and the option if the definition cannot work.
+ * Throws an `InputError` that names the graph and the option if the definition cannot work.
  *
  * @example
  * ```ts
@@ -120,7 +120,7 @@ const MAX_QUESTIONS = 10;
  * ```
  */
 export function planAndExecute(options: PlanAndExecuteOptions): PlanAndExecute {
-  checkOptions(`planAndExecute "${options.name}"`, { schema: planAndExecuteOptions, options });
+  checkOptions('planAndExecute', { schema: planAndExecuteOptions, options });
   return withBefore(options, null);
 }
 

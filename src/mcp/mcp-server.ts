@@ -71,7 +71,7 @@ const CONNECT_MS = 30_000;
 
 /**
  * Defines an MCP server whose tools an agent gets. It starts nothing: workers connect when a run needs the
- * server. Throws an `Error` if the definition cannot work, with a line for each fault.
+ * server. Throws an `InputError` if the definition cannot work, with a line for each fault.
  *
  * @example
  * ```ts

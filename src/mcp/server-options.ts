@@ -72,7 +72,7 @@ const serverOptions = z.discriminatedUnion('transport', [stdioOptions, httpOptio
       : undefined,
 });
 
-/** Throws an `Error` with a line for each fault of a server's definition. No value of a secret is in it. */
+/** Throws an `InputError` with a line for each fault of a server's definition. No value of a secret is in it. */
 export function assertServerOptions(options: unknown): void {
   checkOptions('MCP server', { schema: serverOptions, options });
 }

@@ -18,7 +18,7 @@ const DEFAULT_UNDO_MS = 24 * 60 * 60_000;
  * Makes a tool from a function. Arguments that `input` does not name are refused, unless it is a loose
  * object.
  *
- * Throws an `Error` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
+ * Throws an `InputError` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
  * fault.
  *
  * @example
@@ -86,7 +86,7 @@ function namingTool(name: string, schema: () => JsonObject): JsonObject {
   try {
     return schema();
   } catch (error) {
-    throw new Error(`tool "${name}": ${normalizeError(error).message}`, { cause: error });
+    throw new InputError(`tool "${name}": ${normalizeError(error).message}`, { cause: error });
   }
 }
 
@@ -133,7 +133,7 @@ function refuseExecution(): never {
 
 /**
  * Returns the JSON schema of a tool's arguments as the model sees it: unnamed keys are refused, unless
- * the object is loose. Throws an `Error` that names each path that JSON schema cannot express.
+ * the object is loose. Throws an `InputError` that names each path that JSON schema cannot express.
  */
 function argumentsSchema(input: z.ZodObject): JsonObject {
   const schema = writtenSchema(input, 'input');

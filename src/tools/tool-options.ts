@@ -98,7 +98,7 @@ const toolOptions = z
     }
   });
 
-/** Throws an `Error` with a line for each fault of a tool's definition. */
+/** Throws an `InputError` with a line for each fault of a tool's definition. */
 export function assertToolOptions(options: unknown): void {
   checkOptions('tool', { schema: toolOptions, options });
 }

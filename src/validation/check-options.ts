@@ -35,7 +35,7 @@ export const durableMilliseconds = z
  * may be JavaScript.
  *
  * The message names `kind` and the options' `name`, and has a line `field: expected X, got Y; fix` for
- * each fault. `fail` makes the error; by default an `Error`.
+ * each fault. `fail` makes the error; by default an `InputError`.
  */
 export function checkOptions(
   kind: string,

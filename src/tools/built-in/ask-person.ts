@@ -23,7 +23,8 @@ const askPersonOptions = z.strictObject({
 
 /**
  * Makes a tool with which an agent asks a person. The run waits for the answer for any length of time, or
- * until the question expires. It occupies no worker meanwhile.
+ * until the question expires. It occupies no worker meanwhile. Throws an `InputError` if an option is
+ * invalid.
  *
  * @example
  * ```ts
