@@ -3,6 +3,7 @@ import { COMPACTION } from '../core/compaction.js';
 import type { Compaction, ModelSettings } from '../core/definition/definition.js';
 import { computerHandler, nativeToolsOf } from '../core/definition/native-tools.js';
 import type { Json } from '../core/json.js';
+import { rulesInMs } from '../core/requests/rules.js';
 import { agentTool } from '../tools/built-in/agent-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
@@ -71,7 +72,7 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     description: options.description ?? '',
     mcp: options.mcp ?? [],
     agents: called.map(({ agent }) => agent),
-    rules: options.rules ?? [],
+    rules: rulesInMs(options.rules ?? []),
     ...(options.texts && { texts: options.texts }),
     ...(prompts && { prompts }),
   });

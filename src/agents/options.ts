@@ -11,6 +11,7 @@ import {
   uniquelyNamed,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { duration } from '../validation/durations.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
@@ -22,7 +23,7 @@ import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
 const MAX_ATTEMPTS = 100;
-const MAX_RETRIEVE_MS = 60 * 60_000;
+const attemptTime = duration(60 * 60_000, '1 hour');
 
 const agentName = z
   .string()
@@ -39,12 +40,12 @@ const calledAgent = z.strictObject({
 
 const retrieveOptions = z.strictObject({
   find: anyFunction,
-  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+  timeout: attemptTime.optional(),
 } satisfies OptionSchemas<RetrieveOptions>);
 
 const rememberOptions = z.strictObject({
   save: anyFunction,
-  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+  timeout: attemptTime.optional(),
 } satisfies OptionSchemas<RememberOptions>);
 
 const compactionOptions = z

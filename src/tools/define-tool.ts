@@ -5,6 +5,7 @@ import { assertToolOptions } from './tool-options.js';
 import type { DefinedTool, Tool, ToolContext } from './tool.js';
 import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
+import { toMs } from '../core/text/duration.js';
 import { ToolError } from './tool-error.js';
 import { checkArguments } from './arguments/check-arguments.js';
 import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
@@ -56,8 +57,8 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodType =
     input,
     parameters: namingTool(options.name, () => argumentsSchema(input)),
     effect: options.effect,
-    timeoutMs: options.timeout ?? DEFAULT_TIMEOUT_MS,
-    heartbeatMs: options.heartbeat ?? DEFAULT_HEARTBEAT_MS,
+    timeoutMs: toMs(options.timeout ?? DEFAULT_TIMEOUT_MS),
+    heartbeatMs: toMs(options.heartbeat ?? DEFAULT_HEARTBEAT_MS),
     attempts,
     ...optionalParts(options),
     ...(options.execute === undefined && clientParts(options)),
@@ -106,7 +107,7 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
     ...(options.failed && { failed: options.failed.bind(options) }),
     ...(options.undo && {
       undo: options.undo.bind(options),
-      undoMs: options.undoWithin ?? DEFAULT_UNDO_MS,
+      undoMs: toMs(options.undoWithin ?? DEFAULT_UNDO_MS),
     }),
   };
 }
@@ -119,7 +120,7 @@ function clientParts<Input extends z.ZodObject, Output extends z.ZodType>({
 }: ToolOptions<Input, Output>): Partial<Tool> {
   return {
     kind: 'client',
-    ...(expires !== undefined && { expiresMs: expires }),
+    ...(expires !== undefined && { expiresMs: toMs(expires) }),
     ...(output && { result: namingTool(name, () => writtenSchema(output, 'output')) }),
   };
 }
