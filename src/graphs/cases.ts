@@ -3,7 +3,7 @@ import type { GraphCase } from '../core/graph/definition.js';
 import { isObject } from '../core/json.js';
 import { predicateProblem, type Predicate } from '../core/requests/predicate.js';
 import { show } from '../core/text/format-value.js';
-import type { Cases } from './node-spec.js';
+import type { NodeCases } from './node-spec.js';
 
 const MAX_CASES = 50;
 
@@ -34,7 +34,7 @@ const made = new WeakSet<object>();
  */
 export function cases<const Given extends Readonly<Record<string, Predicate>>>(
   given: Given,
-): Cases<Extract<keyof Given, string>> {
+): NodeCases<Extract<keyof Given, string>> {
   if (!isObject(given)) {
     throw new InputError(`cases: expected { name: condition }, got ${show(given)}`);
   }
@@ -64,6 +64,6 @@ export function caseList(where: string, given: unknown): readonly GraphCase[] {
   });
 }
 
-function isCases(given: unknown): given is Cases {
+function isCases(given: unknown): given is NodeCases {
   return isObject(given) && made.has(given);
 }

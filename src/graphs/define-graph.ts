@@ -14,14 +14,14 @@ import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-opt
 import { kindsOf } from './kinds.js';
 import { planningOf, withPlanning } from './plan-nodes.js';
 import type { NodeSpec } from './node-spec.js';
-import type { Wiring } from './wiring.js';
+import type { GraphWiring } from './wiring.js';
 import { fieldsOf, initialValues, inputType, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
 /** A graph whose exits do not lead anywhere yet. */
 export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
   /** Leads each exit to a node or to `end`. Throws an `InputError` for the first fault of the graph. */
-  wire(wiring: Wiring<Nodes>): GraphOf<Shape>;
+  wire(wiring: GraphWiring<Nodes>): GraphOf<Shape>;
 }
 
 /**
@@ -63,7 +63,7 @@ export function defineGraph<
   checkFields(options, fields);
   const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
   return Object.freeze({
-    wire: ({ start, edges }: Wiring<Nodes>): GraphOf<Shape> => {
+    wire: ({ start, edges }: GraphWiring<Nodes>): GraphOf<Shape> => {
       const wired = wireNodes(name, nodes, edges);
       if (!nodes.has(start)) {
         const names = [...nodes.keys()];

@@ -3,7 +3,7 @@ import { show } from '../core/text/format-value.js';
 import { isObject } from '../core/json.js';
 import type { KindName } from './build-node.js';
 import { NODE_OPTIONS } from './node-options.js';
-import type { Kinds, NodeSpec } from './node-spec.js';
+import type { GraphKinds, NodeSpec } from './node-spec.js';
 import type { z } from 'zod';
 
 const made = new WeakSet<object>();
@@ -33,7 +33,7 @@ const KINDS = Object.freeze({
 });
 
 /** Returns the kinds that `nodes` receives. All graphs have the same; only the type knows the state. */
-export function kindsOf<Shape extends z.ZodObject>(): Kinds<Shape> {
+export function kindsOf<Shape extends z.ZodObject>(): GraphKinds<Shape> {
   return KINDS;
 }
 

@@ -8,12 +8,12 @@ import { jsonOf } from './json-value.js';
 declare const AT: unique symbol;
 
 /** A place in a graph's state, or in the item of an `each`: it stands for a value of this type. */
-export interface PathOf<Value> {
+export interface GraphPathOf<Value> {
   readonly [AT]: Value;
 }
 
 /** The conditions that a place can have. */
-export interface PathConditions<Value> {
+export interface GraphPathConditions<Value> {
   is(value: Value & Json): Predicate;
   isNot(value: Value & Json): Predicate;
   over(limit: number): Predicate;
@@ -25,14 +25,14 @@ export interface PathConditions<Value> {
 }
 
 /** A place, with the places within it and the conditions about it. */
-export type Path<Value> = PathOf<Value> &
-  PathConditions<NonNullable<Value>> &
+export type GraphPath<Value> = GraphPathOf<Value> &
+  GraphPathConditions<NonNullable<Value>> &
   Within<NonNullable<Value>>;
 
 type Within<Value> = Value extends readonly (infer Item)[]
-  ? { readonly [index: number]: Path<Item> }
+  ? { readonly [index: number]: GraphPath<Item> }
   : Value extends object
-    ? { readonly [Key in keyof Value]-?: Path<Value[Key]> }
+    ? { readonly [Key in keyof Value]-?: GraphPath<Value[Key]> }
     : unknown;
 
 /** A text with places in it, made by the tag `text`. */
@@ -43,7 +43,7 @@ export interface GraphText {
 /** A value that a node computes from the state: JSON, with places and texts anywhere in it. */
 export type GraphTemplate =
   | Json
-  | PathOf<unknown>
+  | GraphPathOf<unknown>
   | GraphText
   | readonly GraphTemplate[]
   | { readonly [key: string]: GraphTemplate };
@@ -138,7 +138,7 @@ function condition(
  */
 export function text(
   strings: readonly string[],
-  ...values: readonly (PathOf<unknown> | string | number)[]
+  ...values: readonly (GraphPathOf<unknown> | string | number)[]
 ): GraphText {
   const parts = strings.flatMap((string, index): readonly Json[] => {
     if (index >= values.length) return string === '' ? [] : [string];
