@@ -3,8 +3,9 @@ import type { Agent } from './agents/agent.js';
 import { isAgent } from './agents/options.js';
 import { assertRules, requestOptions } from './agents/check-requests.js';
 import type { RequestOptions } from './agents/requests.js';
+import { InputError } from './core/errors.js';
 import type { ModelEntry } from './models/model-catalog.js';
-import { assertSecretNames } from './secrets/names.js';
+import { secretNamesProblem } from './secrets/names.js';
 import {
   checkOptions,
   expected,
@@ -42,7 +43,7 @@ const configOptions = z.strictObject({
 } satisfies OptionSchemas<Config>);
 
 /**
- * Checks a configuration and returns it frozen. Throws an `Error` with a line
+ * Checks a configuration and returns it frozen. Throws an `InputError` with a line
  * `field: expected X, got Y; fix` for each fault.
  *
  * @example
@@ -62,7 +63,8 @@ const configOptions = z.strictObject({
  */
 export function defineConfig(config: Config): Config {
   checkOptions('config', { schema: configOptions, options: config });
-  assertSecretNames(config.secrets, 'config');
+  const problem = secretNamesProblem(config.secrets, 'config');
+  if (problem !== null) throw new InputError(problem);
   assertRules(config.rules, 'config');
   return Object.freeze({ ...config });
 }

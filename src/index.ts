@@ -1,12 +1,21 @@
 // oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
-import type { RunningWorker, WorkerOptions } from './worker.js';
+import type { RunningWorker } from './worker.js';
+import type { WorkerOptions } from './worker/options.js';
 
 // Agents
 export type { Agent, AgentOptions, CalledAgent } from './agents/agent.js';
 export { defineAgent } from './agents/define-agent.js';
 export type { GraphParts, NodeFunction, NodeResult } from './agents/graph-parts.js';
-export type * from './agents/requests.js';
+export type {
+  Decider,
+  MayDecide,
+  Notice,
+  NoticeRequest,
+  NotifyFunction,
+  NotifyTarget,
+  RequestOptions,
+} from './agents/requests.js';
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { NamedPrompt, PromptOptions, PromptTable, PromptTypes } from './agents/prompts.js';
 export type { ArtifactsField } from './client/store-artifacts.js';
@@ -21,13 +30,28 @@ export type {
   DecideRequest,
   ModelDecision,
 } from './agents/decide-function.js';
-export type * from './agents/memory.js';
-export type * from './agents/retriever.js';
+export type {
+  EndedTurn,
+  Memory,
+  RememberContext,
+  Rememberer,
+  RememberFunction,
+  RememberOptions,
+} from './agents/memory.js';
+export type {
+  FoundDocument,
+  RetrieveContext,
+  RetrieveFunction,
+  RetrieveOptions,
+  RetrieveQuery,
+  Retriever,
+} from './agents/retriever.js';
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
 export type { GivenMessage } from './core/input/given-messages.js';
 export type { AgentTexts } from './core/text/author-texts.js';
+export type { Duration } from './core/text/duration.js';
 export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';
 export type {
   CatalogEntry,
@@ -52,11 +76,35 @@ export type {
 export { cases } from './graphs/cases.js';
 export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
 export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-options.js';
-export type * from './graphs/node-spec.js';
-export type * from './graphs/plan-spec.js';
-export type * from './graphs/wiring.js';
-export type * from './graphs/path.js';
-export { text } from './graphs/path.js';
+export type {
+  ConfirmKind,
+  DecideKind,
+  EachAction,
+  ExactFields,
+  ExitChoice,
+  GraphFieldOf,
+  GraphInputTemplate,
+  GraphKinds,
+  GraphMessage,
+  GraphNodeOptions,
+  GraphPatchOf,
+  GraphStateOf,
+  NodeCases,
+  NodeFunctionOptions,
+  NodeSaveOptions,
+  NodeSpec,
+  RouteContext,
+} from './graphs/node-spec.js';
+export type { ExecuteNodeOptions, PlanNodeOptions } from './graphs/plan-spec.js';
+export type { GraphWiring, NodeEdges } from './graphs/wiring.js';
+export {
+  text,
+  type GraphPath,
+  type GraphPathConditions,
+  type GraphPathOf,
+  type GraphTemplate,
+  type GraphText,
+} from './graphs/path.js';
 export {
   planAndExecute,
   type BeforePlan,
@@ -65,7 +113,20 @@ export {
 } from './graphs/plan-and-execute.js';
 export { planType, resultsType } from './graphs/plan-types.js';
 export type { ActionResult, Plan, PlannedAction, PlannedRead } from './core/plan/plan.js';
-export type * from './core/graph/definition.js';
+export type {
+  EachBody,
+  ExecuteNode,
+  FailedDependency,
+  GraphCase,
+  GraphDefinition,
+  GraphExit,
+  GraphNode,
+  GraphValue,
+  NodeKind,
+  NodeOutput,
+  PlanNode,
+  WorkerNode,
+} from './core/graph/definition.js';
 
 // Tools
 export { defineTool } from './tools/define-tool.js';
@@ -124,10 +185,10 @@ export type { OpenAiApiName } from './models/openai/model.js';
 export type { RequestParameter } from './models/parameters.js';
 
 // Workers
-export type { RunningWorker, WorkerOptions } from './worker.js';
-export type { SharedWorkerOptions } from './worker/parts.js';
+export type { RunningWorker } from './worker.js';
+export type { PluginOptions, SharedWorkerOptions, WorkerOptions } from './worker/options.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
-export { perdurePlugin, type PerdurePlugin, type PluginOptions } from './worker/plugin.js';
+export { perdurePlugin, type PerdurePlugin } from './worker/plugin.js';
 export type { BlobErrorKind, BlobStore } from './storage/blob-store.js';
 export type { Archive, ArchivedHistory, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
 export type { LiveOptions } from './live/live-options.js';
@@ -143,8 +204,21 @@ export type {
 export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
 export type { ControlMethods } from './client/control-methods.js';
 export type { ReadMethods } from './client/read-methods.js';
-export type * from './client/named-prompts.js';
-export type * from './core/definition/prompt-types.js';
+export type {
+  AskInput,
+  AskMessage,
+  NamedPromptMessage,
+  SentPrompt,
+} from './client/named-prompts.js';
+export type {
+  ArgsField,
+  InputOf,
+  OutputOf,
+  PromptName,
+  PromptOutput,
+  PromptsOf,
+  StartPrompt,
+} from './core/definition/prompt-types.js';
 export type { RunHandle, RunLike } from './client/run-handle.js';
 export type { AgentLike, RunSettings } from './updates/run-input.js';
 export type { AttachOptions } from './client/attach.js';
@@ -193,7 +267,13 @@ export type { AttemptReport } from './core/report.js';
 export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
 export type { Predicate, PredicateOperator } from './core/requests/predicate.js';
-export type * from './core/requests/decision.js';
+export type {
+  Decision,
+  DecisionReceipt,
+  Grant,
+  GrantAsked,
+  RefusalReason,
+} from './core/requests/decision.js';
 export type { Deciders } from './core/requests/deciders.js';
 export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
 export type { Rule, Verdict } from './core/requests/rules.js';
@@ -253,9 +333,10 @@ export { ToolError } from './tools/tool-error.js';
 
 /**
  * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one. Rejects
- * with a `NoServerError` (`no_server`) if no server answers, with a `SdkCopiesError` (`sdk_copies`) if the
- * process has two copies of Temporal's SDK, and with a `DeploymentError` (`deployment`) if the build cannot be
- * made the current one.
+ * with an `InputError` (`input`) if an option is invalid, with a `LiveOptionsError` (`live_options`) if it cannot
+ * serve live streams with these, with a `NoServerError` (`no_server`) if no server answers, with a
+ * `SdkCopiesError` (`sdk_copies`) if the process has two copies of Temporal's SDK, and with a `DeploymentError`
+ * (`deployment`) if the build cannot be made the current one.
  *
  * Importing this function does not load Temporal's native worker; the first call does.
  *

@@ -6,7 +6,6 @@ export {
   replyText,
   scriptedModel,
   type ScriptedModel,
-  type ScriptedReply,
   type ScriptStep,
 } from './models/scripted.js';
 export {

@@ -1,86 +1,27 @@
-import {
-  NativeConnection,
-  Runtime,
-  Worker,
-  type RuntimeOptions,
-  type WorkerInterceptors,
-  type WorkflowBundleOption,
-} from '@temporalio/worker';
-import type { Config } from './config.js';
+import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { DeploymentError, InputError } from './core/errors.js';
 import { withTraces } from './telemetry/activity-traces.js';
 import { perdureHome } from './storage/home.js';
 import { resolveTaskQueue } from './temporal/task-queue.js';
 import { locateTarget, unreachable } from './server/locate-target.js';
-import type { ConnectionSettings } from './temporal/connection.js';
 import { assertOneSdk } from './temporal/sdk.js';
 import {
   deploymentProblem,
   versioningOptions,
   promote,
   type WorkerBuild,
-  type DeploymentOptions,
 } from './worker/deployment.js';
 import { createLiveHub } from './live/hub.js';
-import { resolveLiveOptions, type LiveOptions } from './live/live-options.js';
+import { resolveLiveOptions } from './live/live-options.js';
 import { readLiveHosts } from './live/live-hosts.js';
 import type { LiveServer, StartLiveServer } from './live/live-server.js';
 import { containStrayErrors } from './tools/stray-errors.js';
-import {
-  WORKER_SETTINGS,
-  onShutdown,
-  createWorkerParts,
-  type SharedWorkerOptions,
-} from './worker/parts.js';
+import { WORKER_SETTINGS, onShutdown, createWorkerParts } from './worker/parts.js';
+import { assertWorkerOptions, type WorkerOptions } from './worker/options.js';
 import { installRuntimeOf } from './worker/runtime.js';
 import { loadWorkflowCode } from './worker/bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-
-/** Options of `createWorker`. */
-export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
-  readonly config: Config;
-  /** The folder for blobs, archive, and live hosts; default: PERDURE_HOME. */
-  readonly home?: string;
-  /** Default: that of the configuration, else PERDURE_TASK_QUEUE, else `perdure`. */
-  readonly taskQueue?: string;
-  /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
-  readonly workflows?: boolean;
-  /** Whether it executes activities; false: runs take messages and decisions, and their work waits. Default true. */
-  readonly activities?: boolean;
-  /**
-   * Interceptors of activities, and of the client that activities have, such as Temporal's for
-   * OpenTelemetry. Those of workflows are a part of a bundle of your own.
-   */
-  readonly interceptors?: Pick<WorkerInterceptors, 'activity' | 'client'>;
-  /**
-   * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
-   * secrets, and its telemetry. A process has one runtime: starting the worker rejects if there is one.
-   */
-  readonly runtime?: RuntimeOptions;
-  /** A bundle of workflow code; default: perdure's own. */
-  readonly workflowBundle?: WorkflowBundleOption;
-  /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
-  readonly shutdownGraceMs?: number;
-  /** How many idle runs stay in memory; default: by the size of the heap. */
-  readonly maxCachedWorkflows?: number;
-  /** Worker versioning: runs stay on the build on which they began. Default: no versioning. */
-  readonly deployment?: DeploymentOptions;
-  /**
-   * Serves replies in progress to `client.stream` and over HTTP. Default false; commands that host a
-   * worker turn it on.
-   */
-  readonly live?: LiveOptions | false;
-  /**
-   * Whether an error that a tool raises outside its promise (in a floating promise, a timer, or an event
-   * emitter) fails that tool's call and is logged, instead of ending the process and the calls of other
-   * runs with it. The outcome of a `once` call is then unknown. This also covers `retrieve`, `decide`,
-   * `verify`, models, and output functions. An error that belongs to none of them still ends the process.
-   * Adds listeners for `unhandledRejection` and `uncaughtException`. Default false; commands that host a
-   * worker turn it on.
-   */
-  readonly containStrayErrors?: boolean;
-}
 
 /** A worker that polls. */
 export interface RunningWorker {
@@ -99,9 +40,11 @@ export interface RunningWorker {
 
 /**
  * Starts a worker and resolves when it polls; with a deployment, when its build is the current one.
- * Rejects if the server does not answer or an option is invalid.
+ * Rejects with an `InputError` or a `LiveOptionsError` if an option is invalid, and with a `NoServerError`
+ * if the server does not answer.
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
+  assertWorkerOptions(options);
   const { worker, connection } = await start(options);
   const { deployed, taskQueue, identity, stopped } = worker;
   if (deployed?.isCurrent !== true) return worker;

@@ -50,8 +50,8 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'storage',
-    rooms: ['core'],
-    packages: [NODE, '@aws-sdk/client-s3'],
+    rooms: ['core', 'validation'],
+    packages: [NODE, 'zod', '@aws-sdk/client-s3'],
     why: 'Blobs, the archive, and files on disk do not depend on runs.',
   },
   {
@@ -138,7 +138,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'config.ts',
-    rooms: ['secrets', 'validation', 'agents', 'models'],
+    rooms: ['core', 'secrets', 'validation', 'agents', 'models'],
     packages: ['zod'],
     why: 'The configuration lists agents and models.',
   },
@@ -180,6 +180,7 @@ export const WALLS: readonly Wall[] = [
     rooms: [
       'core',
       'secrets',
+      'validation',
       'storage',
       'temporal',
       'history',
@@ -192,7 +193,7 @@ export const WALLS: readonly Wall[] = [
       'live',
       'activities',
     ],
-    packages: [NODE, CLIENT, WORKER, '@temporalio/activity', '@temporalio/workflow'],
+    packages: [NODE, 'zod', CLIENT, WORKER, '@temporalio/activity', '@temporalio/workflow'],
     why: 'The parts of a worker. They refer to workflows by file and never import them.',
   },
   {

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import type { OutputDefinition, TagSet } from '../core/definition/definition.js';
 import type { Typed } from '../core/definition/output-type.js';
 import { isObject } from '../core/json.js';
@@ -24,7 +25,7 @@ export interface AnswerContract {
   readonly parser: AnswerParser | null;
 }
 
-/** Returns the contract of an agent's `output`. Throws an `Error` if `output` is of none of its types. */
+/** Returns the contract of an agent's `output`. Throws an `InputError` if `output` is of none of its types. */
 export function answerContract(agent: string, output: AgentOutput<unknown>): AnswerContract {
   if (typeof output === 'function') {
     return { definition: { type: 'function' }, parser: { type: 'function', parse: output } };
@@ -48,7 +49,7 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
 }
 
 function notAnOutput(agent: string, given: unknown): Error {
-  return new Error(
+  return new InputError(
     `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${show(given)}; ` +
       'for any JSON, give z.json()',
   );

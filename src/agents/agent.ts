@@ -25,12 +25,26 @@ import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.j
 
 /** What an author passes to `defineAgent`. */
 export interface AgentOptions<Output = Json, Prompts extends PromptTable = PromptTable> {
+  // The agent, and the model that decides
+
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
+  /** For other agents that call this one: what it does and when to call it. */
+  readonly description?: string;
   /** The system message; if it is a template, each run gives the arguments. */
   readonly instructions: string | Template;
   /** An entry of `models` in the config, else a name for the OpenAI adapter; default: PERDURE_MODEL. */
   readonly model?: string;
+  /** Sampling and other parameters; most reach the provider unchanged. */
+  readonly settings?: ModelSettings;
+  /**
+   * How the next step is decided: by native tool calls (default), by JSON under a schema (for models
+   * and servers without tool calls), or by your function in place of a model.
+   */
+  readonly decide?: 'tools' | 'schema' | DecideFunction;
+
+  // What it may do
+
   readonly tools?: readonly Tool[];
   /** MCP servers, made by `mcpServer`, whose tools the agent gets. */
   readonly mcp?: readonly McpServer[];
@@ -41,12 +55,25 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
    * reads their messages, so name only agents whose runs every user of this agent may read.
    */
   readonly forkFrom?: readonly string[];
-  /** For other agents that call this one: what it does and when to call it. */
-  readonly description?: string;
   /** Whether the model may, must, or must not call tools; default `auto`. */
   readonly toolChoice?: ToolChoice;
   /** What to do with several calls in one message; default `parallel`, at most 5 at once. */
   readonly toolCalls?: ToolCalls;
+  /**
+   * What the model sees of the tools: all schemas (default), or three tools with which it finds the
+   * others, reads their schemas, and calls them. The catalog pays off from about ten tools.
+   */
+  readonly toolExposure?: 'all' | 'catalog';
+  /** What text without a call means if the agent has tools: the answer (default), or a failure. */
+  readonly onPlainText?: 'respond' | 'fail';
+  /**
+   * Rules about the calls of this agent: each call that they ask for waits for a person. They can only
+   * tighten the rules of the worker.
+   */
+  readonly rules?: readonly Rule[];
+
+  // When a turn ends
+
   /** Limits per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
   readonly limits?: Limits;
   /**
@@ -54,8 +81,9 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
    * or ends the turn.
    */
   readonly onLimit?: OnLimit;
-  /** Sampling and other parameters; most reach the provider unchanged. */
-  readonly settings?: ModelSettings;
+
+  // What an answer has to be
+
   /** What an answer has to be; an invalid answer goes back to the model with the reason. */
   readonly output?: AgentOutput<Output>;
   /** How many answers a turn may give in all until one fits `output`; default 10. */
@@ -65,18 +93,9 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
    * could be read, with `issues`.
    */
   readonly onInvalid?: OnInvalid;
-  /**
-   * How the next step is decided: by native tool calls (default), by JSON under a schema (for models
-   * and servers without tool calls), or by your function in place of a model.
-   */
-  readonly decide?: 'tools' | 'schema' | DecideFunction;
-  /** What text without a call means if the agent has tools: the answer (default), or a failure. */
-  readonly onPlainText?: 'respond' | 'fail';
-  /**
-   * What the model sees of the tools: all schemas (default), or three tools with which it finds the
-   * others, reads their schemas, and calls them. The catalog pays off from about ten tools.
-   */
-  readonly toolExposure?: 'all' | 'catalog';
+
+  // What it knows
+
   /**
    * Finds documents for each turn; the model reads them as messages after the user's. The worker runs
    * it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
@@ -93,18 +112,16 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
    * default 0.75 and 0.25. False: never.
    */
   readonly compaction?: Partial<Compaction> | false;
-  /**
-   * Rules about the calls of this agent: each call that they ask for waits for a person. They can only
-   * tighten the rules of the worker.
-   */
-  readonly rules?: readonly Rule[];
-  /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
-  readonly texts?: AgentTexts;
+
+  // Words
+
   /**
    * Named prompts: a message that names one gets its text, and the turn its output, tools, and settings. So
    * one conversation can ask for a plan under one schema, then for a report under another.
    */
   readonly prompts?: Prompts & PromptTable;
+  /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
+  readonly texts?: AgentTexts;
 }
 
 /** An agent as a tool of another one, with the options of that tool. */

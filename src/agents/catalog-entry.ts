@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import { CATALOG_NAMES } from '../core/catalog/catalog.js';
 import type { CatalogEntry } from '../core/definition/definition.js';
 import type { Tool } from '../tools/tool.js';
@@ -23,19 +24,19 @@ export function catalogEntryOf({
   return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
 }
 
-/** Throws an `Error` if an agent cannot show its tools as a catalog. */
+/** Throws an `InputError` if an agent cannot show its tools as a catalog. */
 export function refuseCatalog(
   agent: string,
   { decide, names }: { readonly decide: unknown; readonly names: readonly string[] },
 ): void {
   if (typeof decide === 'function') {
-    throw new Error(
+    throw new InputError(
       `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, leave it out`,
     );
   }
   const taken = names.find((name) => CATALOG_NAMES.includes(name));
   if (taken === undefined) return;
-  throw new Error(
+  throw new InputError(
     `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${taken}"; rename that tool`,
   );
 }

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { asksModel } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
@@ -27,7 +28,7 @@ const MAX_DEFINITION_BYTES = 256 * 1024;
 
 /**
  * Makes the catalog of a worker's agents and of those that they call. Each agent that has tools also
- * gets the `builtIn` ones, such as `read_result`. Throws an `Error` if two agents share a name.
+ * gets the `builtIn` ones, such as `read_result`. Throws an `InputError` if two agents share a name.
  */
 export function createAgentCatalog(
   agents: readonly Agent[],
@@ -36,7 +37,9 @@ export function createAgentCatalog(
   const byName = new Map<string, LoadedAgent>();
   for (const agent of withCalled(agents)) {
     if (byName.has(agent.name)) {
-      throw new Error(`agents: expected different names, got "${agent.name}" twice; rename one`);
+      throw new InputError(
+        `agents: expected different names, got "${agent.name}" twice; rename one`,
+      );
     }
     const own = agent.tools.tools;
     const none = own.length === 0 && agent.mcp.length === 0;
@@ -72,11 +75,11 @@ export function withCalled(agents: readonly Agent[]): readonly Agent[] {
   return [...all];
 }
 
-/** Throws an `Error` if a definition is too large to be pinned. */
+/** Throws an `InputError` if a definition is too large to be pinned. */
 export function refuseLarge(definition: AgentDefinition): void {
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   if (bytes <= MAX_DEFINITION_BYTES) return;
-  throw new Error(
+  throw new InputError(
     `agent "${definition.name}": its definition (instructions and tool schemas) has ${bytes} bytes, ` +
       `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
       (definition.mcp === undefined

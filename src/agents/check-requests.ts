@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import { rulesProblem } from '../core/requests/rules.js';
 import {
@@ -31,16 +32,16 @@ export const requestOptions = {
 
 const requestSchema = z.strictObject(requestOptions);
 
-/** Throws an `Error` with a line for each fault. `subject` begins the message: what has the options. */
+/** Throws an `InputError` with a line for each fault. `subject` begins the message: what has the options. */
 export function assertRequestOptions(options: unknown, subject: string): void {
   checkOptions(subject, { schema: requestSchema, options });
   assertRules(isObject(options) ? options['rules'] : undefined, subject);
 }
 
-/** Throws an `Error` if these are not rules. `subject` begins the message: what has the option `rules`. */
+/** Throws an `InputError` if these are not rules. `subject` begins the message: what has the option `rules`. */
 export function assertRules(rules: unknown, subject: string): void {
   const problem = rulesProblem(rules);
-  if (problem !== null) throw new Error(`${subject}: ${problem}`);
+  if (problem !== null) throw new InputError(`${subject}: ${problem}`);
 }
 
 function isHttpUrl(value: unknown): boolean {

@@ -1,7 +1,9 @@
+import { InputError } from '../core/errors.js';
 import { COMPACTION } from '../core/compaction.js';
 import type { Compaction, ModelSettings } from '../core/definition/definition.js';
 import { computerHandler, nativeToolsOf } from '../core/definition/native-tools.js';
 import type { Json } from '../core/json.js';
+import { rulesInMs } from '../core/requests/rules.js';
 import { agentTool } from '../tools/built-in/agent-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
@@ -15,7 +17,7 @@ import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
 import { createRetriever } from './retriever.js';
 
 /**
- * Makes an agent. Throws an `Error` if the definition cannot work, with a line
+ * Makes an agent. Throws an `InputError` if the definition cannot work, with a line
  * `field: expected X, got Y; fix` for each fault.
  *
  * @example
@@ -70,13 +72,16 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     description: options.description ?? '',
     mcp: options.mcp ?? [],
     agents: called.map(({ agent }) => agent),
-    rules: options.rules ?? [],
+    rules: rulesInMs(options.rules ?? []),
     ...(options.texts && { texts: options.texts }),
     ...(prompts && { prompts }),
   });
 }
 
-/** Returns the named prompts of an agent; undefined if it has none. Throws an `Error` for one that cannot work. */
+/**
+ * Returns the named prompts of an agent; undefined if it has none. Throws an `InputError` for one that
+ * cannot work.
+ */
 function promptsOf<Output>(
   options: AgentOptions<Output>,
   tools: ToolRegistry,
@@ -97,14 +102,17 @@ function promptsOf<Output>(
   return namedPrompts(prompts, owner);
 }
 
-/** Returns the tools of an agent by name. Throws an `Error` if two share a name. */
+/** Returns the tools of an agent by name. Throws an `InputError` if two share a name. */
 function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
   try {
     return createToolRegistry(tools);
   } catch (error) {
-    throw new Error(`agent "${name}": ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    throw new InputError(
+      `agent "${name}": ${error instanceof Error ? error.message : String(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -115,7 +123,7 @@ function callingTool(
 ): Tool {
   const text = description ?? agent.description;
   if (text === '') {
-    throw new Error(
+    throw new InputError(
       `agent "${name}": agent "${agent.name}" has no description, so no model knows when to call it; ` +
         'give it `description`',
     );
@@ -132,7 +140,7 @@ function callingTool(
   });
 }
 
-/** Returns the prompt by which an agent is called. Throws an `Error` that names the nearest one. */
+/** Returns the prompt by which an agent is called. Throws an `InputError` that names the nearest one. */
 function calledPrompt(
   caller: string,
   { name, prompts = new Map<string, NamedPrompt>() }: Agent,
@@ -142,12 +150,12 @@ function calledPrompt(
   if (found !== undefined) return { name: prompt, ...(found.args && { args: found.args }) };
   const names = nearestFirst(prompt, [...prompts.keys()]).slice(0, 3);
   const hint = names.length === 0 ? 'it has none' : `nearest: ${names.join(', ')}`;
-  throw new Error(
+  throw new InputError(
     `agent "${caller}": agents: expected a prompt of agent "${name}", got "${prompt}" (${hint}); correct the name`,
   );
 }
 
-/** Throws an `Error` if the model must always call a tool, and none of its tools ends the turn. */
+/** Throws an `InputError` if the model must always call a tool, and none of its tools ends the turn. */
 function refuseEndless<Output>(
   { name, toolChoice, decide = 'tools', settings = {} }: AgentOptions<Output>,
   tools: ToolRegistry,
@@ -156,13 +164,13 @@ function refuseEndless<Output>(
   // After a tool of the provider, the same reply may give the answer.
   if (settings['nativeTools'] !== undefined) return;
   if (tools.names.some((tool) => tools.get(tool)?.ends === true)) return;
-  throw new Error(
+  throw new InputError(
     `agent "${name}": toolChoice: expected a tool with \`ends: true\` beside "required", got none; ` +
       'each turn would go on to a limit: add answer() from perdure/tools, or use "auto"',
   );
 }
 
-/** Returns the settings; most reach the provider unchanged. Throws an `Error` for invalid native tools. */
+/** Returns the settings; most reach the provider unchanged. Throws an `InputError` for invalid native tools. */
 function checkedSettings<Output>({
   name,
   settings = {},
@@ -176,10 +184,10 @@ function checkedSettings<Output>({
   const own = tools.flatMap((tool) => (tool.kind === undefined ? tool.name : []));
   if (!own.includes(handler)) {
     const known = own.length === 0 ? 'it has no tools' : `its tools are ${own.join(', ')}`;
-    throw new Error(`${path}: handler "${handler}" is not a tool of this agent; ${known}`);
+    throw new InputError(`${path}: handler "${handler}" is not a tool of this agent; ${known}`);
   }
   if (decide !== undefined && decide !== 'tools') {
-    throw new Error(`${path}: actions on a screen are native calls; leave \`decide\` out`);
+    throw new InputError(`${path}: actions on a screen are native calls; leave \`decide\` out`);
   }
   return { ...settings, nativeTools };
 }

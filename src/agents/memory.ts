@@ -1,4 +1,5 @@
 import type { Outcome } from '../core/outcome.js';
+import { toMs, type Duration } from '../core/text/duration.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import type { RetrieveContext, RetrieveFunction } from './retriever.js';
 
@@ -30,8 +31,8 @@ export type RememberFunction = (ended: EndedTurn, context: RememberContext) => u
 /** A `remember` function with options. */
 export interface RememberOptions {
   readonly save: RememberFunction;
-  /** Milliseconds that one attempt may take; default 30,000. */
-  readonly timeout?: number;
+  /** How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the default. */
+  readonly timeout?: Duration;
 }
 
 /**
@@ -68,5 +69,5 @@ const TIMEOUT_MS = 30_000;
 /** Fills in the defaults of checked options. */
 export function createRememberer(given: RememberFunction | RememberOptions): Rememberer {
   const { save, timeout = TIMEOUT_MS } = typeof given === 'function' ? { save: given } : given;
-  return { save, timeoutMs: timeout };
+  return { save, timeoutMs: toMs(timeout) };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { checkLimits } from '../core/input/check-limits.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
@@ -10,6 +11,7 @@ import {
   uniquelyNamed,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { duration } from '../validation/durations.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
@@ -21,7 +23,7 @@ import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
 const MAX_ATTEMPTS = 100;
-const MAX_RETRIEVE_MS = 60 * 60_000;
+const attemptTime = duration(60 * 60_000, '1 hour');
 
 const agentName = z
   .string()
@@ -38,12 +40,12 @@ const calledAgent = z.strictObject({
 
 const retrieveOptions = z.strictObject({
   find: anyFunction,
-  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+  timeout: attemptTime.optional(),
 } satisfies OptionSchemas<RetrieveOptions>);
 
 const rememberOptions = z.strictObject({
   save: anyFunction,
-  timeout: z.int().min(1).max(MAX_RETRIEVE_MS).optional(),
+  timeout: attemptTime.optional(),
 } satisfies OptionSchemas<RememberOptions>);
 
 const compactionOptions = z
@@ -151,11 +153,11 @@ const agentOptions = z.strictObject({
   prompts: z.record(agentName, promptOptions).optional(),
 } satisfies OptionSchemas<AgentOptions>);
 
-/** Throws an `Error` with a line for each fault of an agent's definition. */
+/** Throws an `InputError` with a line for each fault of an agent's definition. */
 export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits' | 'rules'>): void {
   checkOptions('agent', { schema: agentOptions, options });
   const problem = checkLimits(options.limits, 'limits');
-  if (problem !== null) throw new Error(`agent "${options.name}": ${problem}`);
+  if (problem !== null) throw new InputError(`agent "${options.name}": ${problem}`);
   assertRules(options.rules, `agent "${options.name}"`);
 }
 

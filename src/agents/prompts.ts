@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import type { ModelSettings, PromptDefinition } from '../core/definition/definition.js';
 import { uncheckedKeyword } from '../core/named-prompts/argument-schema.js';
 import type { Typed } from '../core/definition/output-type.js';
@@ -68,7 +69,7 @@ interface Owner {
   readonly hasOutput: boolean;
 }
 
-/** Returns the prompts of an agent. Throws an `Error` that names the agent, the prompt, and the option. */
+/** Returns the prompts of an agent. Throws an `InputError` that names the agent, the prompt, and the option. */
 export function namedPrompts(table: PromptTable, owner: Owner): ReadonlyMap<string, NamedPrompt> {
   const sorted = Object.entries(table).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return new Map(sorted.map(([name, options]) => [name, namedPrompt(name, options, owner)]));
@@ -82,7 +83,7 @@ function namedPrompt(name: string, options: PromptOptions, owner: Owner): NamedP
   const answer = output ? answerContract(owner.name, output) : output;
   const contract = answer === undefined ? owner.hasOutput : answer !== null;
   if (attempts !== undefined && !contract) {
-    throw new Error(
+    throw new InputError(
       `${where}.attempts: expected an output that answers can fit; give \`output\` too`,
     );
   }
@@ -106,7 +107,7 @@ function argumentSchema(args: z.ZodObject, where: string): PromptDefinition['arg
   const schema = writtenSchema(args, 'args');
   const keyword = uncheckedKeyword(schema);
   if (keyword === null) return schema;
-  throw new Error(
+  throw new InputError(
     `${where}.text: expected arguments that a run can check, got one with "${keyword}"; ` +
       'use texts, numbers, booleans, enums, lists, and objects, with bounds at most',
   );
@@ -117,7 +118,7 @@ function refuseUnknown(tools: readonly string[], owner: Owner, where: string): v
   if (unknown === undefined || owner.hasMcp) return;
   const nearest = nearestFirst(unknown, owner.tools).slice(0, 3).join(', ');
   const hint = nearest === '' ? 'it has none' : `nearest: ${nearest}`;
-  throw new Error(
+  throw new InputError(
     `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or give the agent the tool`,
   );
 }

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../core/json.js';
+import { toMs, type Duration } from '../core/text/duration.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 
 /** What a retriever searches for. */
@@ -42,8 +43,8 @@ export type RetrieveFunction = (
 /** A retriever with options. */
 export interface RetrieveOptions {
   readonly find: RetrieveFunction;
-  /** Milliseconds that one attempt may take; default 30,000. */
-  readonly timeout?: number;
+  /** How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the default. */
+  readonly timeout?: Duration;
 }
 
 /** A retriever made by `createRetriever`, with defaults filled in. */
@@ -57,5 +58,5 @@ const TIMEOUT_MS = 30_000;
 /** Makes a retriever from checked options. */
 export function createRetriever(given: RetrieveFunction | RetrieveOptions): Retriever {
   const { find, timeout = TIMEOUT_MS } = typeof given === 'function' ? { find: given } : given;
-  return { find, timeoutMs: timeout };
+  return { find, timeoutMs: toMs(timeout) };
 }

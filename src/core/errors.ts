@@ -9,7 +9,7 @@ import type { RefusalReason } from './requests/decision.js';
  * | `blob`          | `BlobError`         | a blob store cannot read or write a text, or lacks it               |
  * | `deployment`    | `DeploymentError`   | a worker's build could not be made the current one                  |
  * | `id_taken`      | `IdTakenError`      | a run with this id exists, or existed                               |
- * | `input`         | `InputError`        | an argument is invalid; nothing was sent                            |
+ * | `input`         | `InputError`        | an argument or a definition is invalid; nothing was sent            |
  * | `live_options`  | `LiveOptionsError`  | a worker cannot serve live streams with these options               |
  * | `model`         | `ModelError`        | a model call failed; `details.kind` says who can fix it             |
  * | `no_run`        | `NoRunError`        | no run has this id                                                  |
@@ -85,7 +85,7 @@ export abstract class PerdureError extends Error {
   }
 }
 
-/** An argument is invalid. The message names the field, the value, and the fix. Nothing was sent. */
+/** An argument or a definition is invalid. The message names the field, the value, and the fix. Nothing was sent. */
 export class InputError extends PerdureError {
   static readonly code = 'input';
   override readonly name = 'InputError';

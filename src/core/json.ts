@@ -10,6 +10,25 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value is an object that holds only JSON, at any depth. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  if (!isObject(value)) return false;
+  // Not by recursion: a value from outside may be nested deeper than the stack.
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const part = open.pop();
+    if (typeof part === 'object' && part !== null) {
+      for (const inner of Object.values(part)) open.push(inner);
+    } else if (!SCALARS.includes(typeof part) && part !== null) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** A field that is undefined is absent. */
+const SCALARS = ['string', 'number', 'boolean', 'undefined'];
+
 /** Returns JSON with sorted keys (in the order of RFC 8785), so that equal values give equal text. */
 export function canonicalJson(value: Json): string {
   if (Array.isArray(value)) return `[${value.map((item: Json) => canonicalJson(item)).join(',')}]`;

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { EachBody } from '../core/graph/definition.js';
 import { checkOptions } from '../validation/check-options.js';
 import { caseList } from './cases.js';
@@ -106,7 +107,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
   answer: answerParts,
 };
 
-/** Checks the options of a node and builds it. Throws an `Error` that names graph, node, and option. */
+/** Checks the options of a node and builds it. Throws an `InputError` that names graph, node, and option. */
 export function buildNode(kind: KindName, options: object, site: Site): BuiltNode {
   checkOptions(site.where, { schema: NODE_OPTIONS[kind], options });
   const { parts, common } = partsOf(kind, options, site);
@@ -143,7 +144,9 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
   );
   if (bodies.length !== 1) {
     const given = bodies.map(([name]) => name).join(' and ') || 'none';
-    throw new Error(`${site.where}: expected one of run, agent, graph, and tool, got ${given}`);
+    throw new InputError(
+      `${site.where}: expected one of run, agent, graph, and tool, got ${given}`,
+    );
   }
   if (agent !== undefined) {
     const { message, prompt, args } = options;

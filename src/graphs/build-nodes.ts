@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
@@ -20,15 +21,15 @@ interface Given extends Pick<GraphOptions, 'name' | 'decide' | 'instructions'> {
   readonly specs: unknown;
 }
 
-/** Returns the nodes by name. Throws an `Error` for the first that cannot work. */
+/** Returns the nodes by name. Throws an `InputError` for the first that cannot work. */
 export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
   const { name: graph, specs, fields } = given;
   if (!isObject(specs)) {
-    throw new Error(`graph "${graph}": nodes: expected { name: node }, got ${show(specs)}`);
+    throw new InputError(`graph "${graph}": nodes: expected { name: node }, got ${show(specs)}`);
   }
   const entries = Object.entries(specs);
   if (entries.length === 0 || entries.length > MAX_NODES) {
-    throw new Error(
+    throw new InputError(
       `graph "${graph}": nodes: expected 1 to ${MAX_NODES} nodes, got ${entries.length}; ` +
         'move some of them to a graph of their own',
     );
@@ -46,16 +47,20 @@ export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
   return new Map(nodes);
 }
 
-/** Throws an `Error` for exits that share a name, or that are named as one that the kind has itself. */
+/** Throws an `InputError` for exits that share a name, or that are named as one that the kind has itself. */
 function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
   const names = exits ?? [];
   for (const [index, exit] of names.entries()) {
     checkName(`${where}: exits`, exit);
     if (names.indexOf(exit) !== index) {
-      throw new Error(`${where}: expected different exits, got ${show(exit)} twice; rename one`);
+      throw new InputError(
+        `${where}: expected different exits, got ${show(exit)} twice; rename one`,
+      );
     }
     if (optional.includes(exit)) {
-      throw new Error(`${where}: exit ${show(exit)} is one that every such node has; rename it`);
+      throw new InputError(
+        `${where}: exit ${show(exit)} is one that every such node has; rename it`,
+      );
     }
   }
 }
@@ -72,7 +77,7 @@ function withModel(where: string, given: Given, node: BuiltNode): BuiltNode {
 
 function checkHasTools(where: string, { tools = [], mcp = [] }: Given): void {
   if (tools.length > 0 || mcp.length > 0) return;
-  throw new Error(
+  throw new InputError(
     `${where}: expected \`tools\` of the graph, got none; add the tools to choose from`,
   );
 }
@@ -80,7 +85,7 @@ function checkHasTools(where: string, { tools = [], mcp = [] }: Given): void {
 function checkInstructions(where: string, { instructions, decide }: Given): void {
   const isOwn = typeof decide === 'function';
   if (!isOwn && (instructions === undefined || instructions === '')) {
-    throw new Error(
+    throw new InputError(
       `${where}: expected \`instructions\` of the graph, got none; say what to decide`,
     );
   }
@@ -92,20 +97,21 @@ function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNo
   const { named = names } = node;
   const missing = names.find((name) => !named.includes(name));
   if (missing !== undefined) {
-    throw new Error(`${where}: tools: the graph has the tool "${missing}", too; add it`);
+    throw new InputError(`${where}: tools: the graph has the tool "${missing}", too; add it`);
   }
   const stray = named.find((name) => !names.includes(name));
-  if (stray !== undefined && mcp.length === 0) throw new Error(unknownTool(where, stray, names));
+  if (stray !== undefined && mcp.length === 0)
+    throw new InputError(unknownTool(where, stray, names));
   const reserved = named.find((name) => name === 'text' || name === 'capped');
   if (reserved !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${where}: exit "${reserved}" is one that every decide node has; rename the tool`,
     );
   }
   return { ...node, exits: [...new Set(named), 'text'] };
 }
 
-/** Throws an `Error` for a node that calls a tool which the graph does not have. */
+/** Throws an `InputError` for a node that calls a tool which the graph does not have. */
 function checkTools(
   graph: string,
   { tools = [], mcp = [] }: Given,
@@ -117,11 +123,11 @@ function checkTools(
   for (const [name, { kind }] of nodes) {
     const called = kind.kind === 'each' ? kind.body : kind;
     if (called.kind !== 'tool' || names.includes(called.tool)) continue;
-    throw new Error(unknownTool(`graph "${graph}": node "${name}"`, called.tool, names));
+    throw new InputError(unknownTool(`graph "${graph}": node "${name}"`, called.tool, names));
   }
 }
 
-/** Throws an `Error` for plans that no node makes, and for nodes that would overwrite one. */
+/** Throws an `InputError` for plans that no node makes, and for nodes that would overwrite one. */
 function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void {
   const planned = [...nodes.values()].flatMap(({ kind }) =>
     kind.kind === 'plan' ? [kind.save] : [],
@@ -131,13 +137,15 @@ function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void 
     const reads = 'plan' in kind ? kind.plan : undefined;
     if (reads !== undefined && !planned.includes(reads)) {
       const known = planned.length === 0 ? 'there is none' : `these are ${planned.join(', ')}`;
-      throw new Error(
+      throw new InputError(
         `${where}: plan: expected a field that a plan node saves, got ${show(reads)}; ${known}`,
       );
     }
     const saves = 'save' in kind ? kind.save : undefined;
     if (saves === undefined || kind.kind === 'plan' || !planned.includes(saves)) continue;
-    throw new Error(`${where}: save: only a plan node may fill ${show(saves)}; take another field`);
+    throw new InputError(
+      `${where}: save: only a plan node may fill ${show(saves)}; take another field`,
+    );
   }
 }
 

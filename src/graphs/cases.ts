@@ -1,8 +1,9 @@
+import { InputError } from '../core/errors.js';
 import type { GraphCase } from '../core/graph/definition.js';
 import { isObject } from '../core/json.js';
 import { predicateProblem, type Predicate } from '../core/requests/predicate.js';
 import { show } from '../core/text/format-value.js';
-import type { Cases } from './node-spec.js';
+import type { NodeCases } from './node-spec.js';
 
 const MAX_CASES = 50;
 
@@ -11,6 +12,7 @@ const made = new WeakSet<object>();
 /**
  * Makes the cases of a `choose` node: the exit is the name of the first case that holds, and `else` if
  * none does. A condition can also be data, such as `{ any: [s.urgent.is(true), s.euros.over(100)] }`.
+ * Throws an `InputError` if this is no table; `defineGraph` checks the conditions.
  *
  * @example
  * ```ts
@@ -32,7 +34,10 @@ const made = new WeakSet<object>();
  */
 export function cases<const Given extends Readonly<Record<string, Predicate>>>(
   given: Given,
-): Cases<Extract<keyof Given, string>> {
+): NodeCases<Extract<keyof Given, string>> {
+  if (!isObject(given)) {
+    throw new InputError(`cases: expected { name: condition }, got ${show(given)}`);
+  }
   const isCase = (name: string): name is Extract<keyof Given, string> => Object.hasOwn(given, name);
   const list = Object.freeze({
     names: Object.keys(given).filter(isCase),
@@ -42,21 +47,23 @@ export function cases<const Given extends Readonly<Record<string, Predicate>>>(
   return list;
 }
 
-/** Returns what `on` returned as a list. Throws an `Error` if it is not made by `cases`. */
+/** Returns what `on` returned as a list. Throws an `InputError` if it is not made by `cases`. */
 export function caseList(where: string, given: unknown): readonly GraphCase[] {
   if (!isCases(given)) {
-    throw new Error(`${where}: on: expected cases({ name: condition }), got ${show(given)}`);
+    throw new InputError(`${where}: on: expected cases({ name: condition }), got ${show(given)}`);
   }
   if (given.names.length === 0 || given.names.length > MAX_CASES) {
-    throw new Error(`${where}: on: expected 1 to ${MAX_CASES} cases, got ${given.names.length}`);
+    throw new InputError(
+      `${where}: on: expected 1 to ${MAX_CASES} cases, got ${given.names.length}`,
+    );
   }
   return given.names.map((exit, index): GraphCase => {
     const problem = predicateProblem(given.when[index], `${where}: case "${exit}"`);
-    if (problem !== null) throw new Error(problem);
+    if (problem !== null) throw new InputError(problem);
     return { exit, when: given.when[index] ?? { all: [] } };
   });
 }
 
-function isCases(given: unknown): given is Cases {
+function isCases(given: unknown): given is NodeCases {
   return isObject(given) && made.has(given);
 }

@@ -1,12 +1,13 @@
+import { InputError } from '../core/errors.js';
 import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js';
 
-/** Throws an `Error` for nodes that no turn reaches, and for turns that need never end. */
+/** Throws an `InputError` for nodes that no turn reaches, and for turns that need never end. */
 export function checkGraph(graph: string, start: string, nodes: readonly GraphNode[]): void {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const reached = reachable(byName, [start], () => true);
   const lost = nodes.find(({ name }) => !reached.has(name));
   if (lost !== undefined) {
-    throw new Error(
+    throw new InputError(
       `graph "${graph}": node "${lost.name}" is never reached from "${start}"; lead an exit to it or remove it`,
     );
   }
@@ -22,7 +23,7 @@ function isUnbounded(node: GraphNode, exit: GraphExit): boolean {
   return node.kind !== 'confirm' || exit.name === 'expired';
 }
 
-/** Throws an `Error` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no person. */
+/** Throws an `InputError` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no person. */
 function checkCycles(graph: string, nodes: ReadonlyMap<string, GraphNode>): void {
   const done = new Set<string>();
   for (const start of nodes.keys()) {
@@ -39,7 +40,7 @@ function checkCycles(graph: string, nodes: ReadonlyMap<string, GraphNode>): void
       }
       const at = walk.findIndex((step) => step.name === name);
       if (at !== -1)
-        throw new Error(endless(graph, [...walk.slice(at).map((step) => step.name), name]));
+        throw new InputError(endless(graph, [...walk.slice(at).map((step) => step.name), name]));
       if (!done.has(name)) walk.push({ name, next: unbounded(nodes.get(name)) });
     }
   }
@@ -59,7 +60,7 @@ function endless(graph: string, cycle: readonly string[]): string {
   );
 }
 
-/** Throws an `Error` if no `decide` asks for the call that a `tool` node executes. */
+/** Throws an `InputError` if no `decide` asks for the call that a `tool` node executes. */
 function checkCall(
   graph: string,
   nodes: ReadonlyMap<string, GraphNode>,
@@ -70,7 +71,7 @@ function checkCall(
     .flatMap(({ exits }) => exits.filter(({ name }) => name === node.tool).map(({ to }) => to));
   // A call passes through other nodes, such as a `confirm`, until the next decision.
   if (reachable(nodes, asked, ({ kind }) => kind !== 'decide').has(node.name)) return;
-  throw new Error(
+  throw new InputError(
     `graph "${graph}": node "${node.name}": no exit "${node.tool}" of a decide node leads here; ` +
       'give it `arguments`, or lead that exit here',
   );

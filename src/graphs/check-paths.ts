@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import { unknownField, type Fields } from './state-schema.js';
 
@@ -8,7 +9,7 @@ interface PathKey {
 }
 
 /**
- * Throws an `Error` if a condition or a computed value names a field that the state does not have. The
+ * Throws an `InputError` if a condition or a computed value names a field that the state does not have. The
  * compiler says the same of a typed state.
  */
 export function checkPaths(where: string, paths: PathKey, value: unknown): void {
@@ -24,5 +25,5 @@ export function checkPaths(where: string, paths: PathKey, value: unknown): void 
   }
   const [field = ''] = path.split('.');
   if (path === '' || paths.fields.has(field)) return;
-  throw new Error(unknownField(`${where} reads`, paths.fields, field));
+  throw new InputError(unknownField(`${where} reads`, paths.fields, field));
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import type { Agent } from '../agents/agent.js';
 import { defineAgent } from '../agents/define-agent.js';
 import type { AnswerContract } from '../agents/agent-output.js';
@@ -13,18 +14,18 @@ import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-opt
 import { kindsOf } from './kinds.js';
 import { planningOf, withPlanning } from './plan-nodes.js';
 import type { NodeSpec } from './node-spec.js';
-import type { Wiring } from './wiring.js';
+import type { GraphWiring } from './wiring.js';
 import { fieldsOf, initialValues, inputType, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
 /** A graph whose exits do not lead anywhere yet. */
 export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
-  /** Leads each exit to a node or to `end`. Throws an `Error` for the first fault of the graph. */
-  wire(wiring: Wiring<Nodes>): GraphOf<Shape>;
+  /** Leads each exit to a node or to `end`. Throws an `InputError` for the first fault of the graph. */
+  wire(wiring: GraphWiring<Nodes>): GraphOf<Shape>;
 }
 
 /**
- * Makes a graph in two steps: the nodes here, and where their exits lead in `wire`. Throws an `Error` if
+ * Makes a graph in two steps: the nodes here, and where their exits lead in `wire`. Throws an `InputError` if
  * the definition cannot work; it names the graph, the node, and the fix.
  *
  * @example
@@ -62,11 +63,11 @@ export function defineGraph<
   checkFields(options, fields);
   const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
   return Object.freeze({
-    wire: ({ start, edges }: Wiring<Nodes>): GraphOf<Shape> => {
+    wire: ({ start, edges }: GraphWiring<Nodes>): GraphOf<Shape> => {
       const wired = wireNodes(name, nodes, edges);
       if (!nodes.has(start)) {
         const names = [...nodes.keys()];
-        throw new Error(`graph "${name}": start: ${unknownNode(start, { names })}`);
+        throw new InputError(`graph "${name}": start: ${unknownNode(start, { names })}`);
       }
       checkGraph(name, start, wired);
       const definition: GraphDefinition = {
@@ -103,7 +104,7 @@ function named(
   };
 }
 
-/** Throws an `Error` if an option names a field that the state does not have. */
+/** Throws an `InputError` if an option names a field that the state does not have. */
 function checkFields(
   options: Pick<
     GraphOptions,
@@ -118,7 +119,7 @@ function checkFields(
   ];
   for (const [option, field] of given) {
     if (field === undefined || fields.has(field)) continue;
-    throw new Error(unknownField(`graph "${options.name}": ${option} names`, fields, field));
+    throw new InputError(unknownField(`graph "${options.name}": ${option} names`, fields, field));
   }
 }
 
@@ -149,14 +150,16 @@ function agentOf(
   return { ...agent, agents: servedAgents(name, nodes) };
 }
 
-/** Returns the agents that nodes name as objects. Throws an `Error` if two share a name. */
+/** Returns the agents that nodes name as objects. Throws an `InputError` if two share a name. */
 function servedAgents(name: string, nodes: ReadonlyMap<string, BuiltNode>): readonly Agent[] {
   const agents = [...new Set([...nodes.values()].flatMap((node) => node.agents))];
   const twice = agents.find(
     (agent, index) => agents.findIndex((one) => one.name === agent.name) < index,
   );
   if (twice === undefined) return agents;
-  throw new Error(`graph "${name}": two agents are named ${show(twice.name)}; rename one of them`);
+  throw new InputError(
+    `graph "${name}": two agents are named ${show(twice.name)}; rename one of them`,
+  );
 }
 
 function functionsOf(nodes: ReadonlyMap<string, BuiltNode>): ReadonlyMap<string, NodeFunction> {

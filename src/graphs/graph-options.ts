@@ -8,7 +8,13 @@ import {
   anyFunction,
   type OptionSchemas,
 } from '../validation/check-options.js';
-import type { FieldOf, Kinds, NodeSpec, PatchOf, StateOf } from './node-spec.js';
+import type {
+  GraphFieldOf,
+  GraphKinds,
+  NodeSpec,
+  GraphPatchOf,
+  GraphStateOf,
+} from './node-spec.js';
 
 /** The options that a graph hands on to the agent that it is. Only `decide` nodes use most of them. */
 type FromAgent = Pick<
@@ -25,19 +31,19 @@ export interface GraphOptions<
   readonly name: string;
   /** The state. A field with a default starts with it; every other field starts without a value. */
   readonly state: Shape;
-  nodes(kinds: Kinds<Shape>): Nodes;
+  nodes(kinds: GraphKinds<Shape>): Nodes;
   /** The system message of the `decide` nodes. */
   readonly instructions?: AgentOptions['instructions'];
   /** The field that receives the text of the turn's messages. */
-  readonly messageTo?: FieldOf<Shape>;
+  readonly messageTo?: GraphFieldOf<Shape>;
   /** The field that receives the last messages before the turn, as `{ role, text }`, oldest first. */
-  readonly historyTo?: { readonly field: FieldOf<Shape>; readonly last: number };
+  readonly historyTo?: { readonly field: GraphFieldOf<Shape>; readonly last: number };
   /** The field that is the outcome's `answer`; default: the state as JSON. */
-  readonly answerFrom?: FieldOf<Shape>;
+  readonly answerFrom?: GraphFieldOf<Shape>;
   /** The field that receives `{ node, type, message }` when a node leaves by `failed`. */
-  readonly errorTo?: FieldOf<Shape>;
+  readonly errorTo?: GraphFieldOf<Shape>;
   /** The fields that each turn starts afresh; the others keep their values. */
-  readonly perTurn?: readonly FieldOf<Shape>[];
+  readonly perTurn?: readonly GraphFieldOf<Shape>[];
 }
 
 /** A graph made by `defineGraph`. It is an agent, and can be used wherever an agent can. */
@@ -51,7 +57,10 @@ export type GraphInput<Given extends Graph> =
   Given extends Graph<unknown, infer Input> ? Input : never;
 
 /** The graph of a state. */
-export type GraphOf<Shape extends z.ZodObject> = Graph<Partial<StateOf<Shape>>, PatchOf<Shape>>;
+export type GraphOf<Shape extends z.ZodObject> = Graph<
+  Partial<GraphStateOf<Shape>>,
+  GraphPatchOf<Shape>
+>;
 
 const MAX_HISTORY = 1_000;
 
@@ -79,7 +88,7 @@ const graphOptions = z.strictObject({
   tools: z.unknown().optional(),
 } satisfies OptionSchemas<GraphOptions>);
 
-/** Throws an `Error` with a line for each fault of a graph's options. */
+/** Throws an `InputError` with a line for each fault of a graph's options. */
 export function assertGraphOptions(options: object): void {
   checkOptions('graph', { schema: graphOptions, options });
 }

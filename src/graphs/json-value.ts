@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { Json } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 
@@ -7,16 +8,22 @@ const MAX_DEPTH = 100;
 type Replace = (value: unknown, where: string) => Json | undefined;
 
 /**
- * Returns a copy of a value as JSON; a field that is undefined is left out. Throws an `Error` that names
+ * Returns a copy of a value as JSON; a field that is undefined is left out. Throws an `InputError` that names
  * the place for anything that JSON cannot hold: functions, dates, big integers, cycles.
  */
 export function jsonOf(value: unknown, where: string, replace?: Replace): Json {
-  return copy(value, { where, replace, above: [] });
+  return copy(value, { where, replace, above: [], fail: (text) => new InputError(text) });
+}
+
+/** As `jsonOf`, for what a function of the author has returned. Throws an `Error`. */
+export function returnedJson(value: unknown, where: string): Json {
+  return copy(value, { where, replace: undefined, above: [], fail: (text) => new Error(text) });
 }
 
 interface At {
   readonly where: string;
   readonly replace: Replace | undefined;
+  readonly fail: (message: string) => Error;
   readonly above: readonly object[];
 }
 
@@ -25,16 +32,16 @@ function copy(value: unknown, at: At): Json {
   if (replaced !== undefined) return replaced;
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (typeof value !== 'object') throw notJson(at.where, named(value));
-  if (at.above.includes(value)) throw notJson(at.where, 'a value that contains itself');
-  if (at.above.length >= MAX_DEPTH) throw notJson(at.where, `more than ${MAX_DEPTH} levels`);
+  if (typeof value !== 'object') throw notJson(at, named(value));
+  if (at.above.includes(value)) throw notJson(at, 'a value that contains itself');
+  if (at.above.length >= MAX_DEPTH) throw notJson(at, `more than ${MAX_DEPTH} levels`);
   const within = (inner: unknown, where: string): Json =>
     copy(inner, { ...at, where, above: [...at.above, value] });
   if (Array.isArray(value)) {
     return value.map((item: unknown, index) => within(item, `${at.where}[${index}]`));
   }
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) throw notJson(at.where, named(value));
+  if (prototype !== null && prototype !== Object.prototype) throw notJson(at, named(value));
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, inner]) => inner !== undefined)
@@ -50,6 +57,6 @@ function named(value: unknown): string {
   return typeof value === 'number' || value === undefined ? String(value) : show(value);
 }
 
-function notJson(where: string, got: string): Error {
-  return new Error(`${where}: expected JSON, got ${got}; convert it first`);
+function notJson({ where, fail }: Pick<At, 'where' | 'fail'>, got: string): Error {
+  return fail(`${where}: expected JSON, got ${got}; convert it first`);
 }

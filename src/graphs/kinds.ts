@@ -1,8 +1,9 @@
+import { InputError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
 import { isObject } from '../core/json.js';
 import type { KindName } from './build-node.js';
 import { NODE_OPTIONS } from './node-options.js';
-import type { Kinds, NodeSpec } from './node-spec.js';
+import type { GraphKinds, NodeSpec } from './node-spec.js';
 import type { z } from 'zod';
 
 const made = new WeakSet<object>();
@@ -32,11 +33,11 @@ const KINDS = Object.freeze({
 });
 
 /** Returns the kinds that `nodes` receives. All graphs have the same; only the type knows the state. */
-export function kindsOf<Shape extends z.ZodObject>(): Kinds<Shape> {
+export function kindsOf<Shape extends z.ZodObject>(): GraphKinds<Shape> {
   return KINDS;
 }
 
-/** Returns a node's kind and options. Throws an `Error` if the value was made by no kind. */
+/** Returns a node's kind and options. Throws an `InputError` if the value was made by no kind. */
 export function specOf(
   where: string,
   spec: unknown,
@@ -44,12 +45,12 @@ export function specOf(
   if (isObject(spec) && made.has(spec)) {
     const { kind, options } = spec;
     if (isKind(kind) && isObject(options)) return { kind, options };
-    throw new Error(
+    throw new InputError(
       `${where}: expected ${String(kind)}({…}), got ${String(kind)}(${show(options)})`,
     );
   }
   const kinds = Object.keys(NODE_OPTIONS).join(', ');
-  throw new Error(`${where}: expected a node made by one of ${kinds}, got ${show(spec)}`);
+  throw new InputError(`${where}: expected a node made by one of ${kinds}, got ${show(spec)}`);
 }
 
 function isKind(kind: unknown): kind is KindName {

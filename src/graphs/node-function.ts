@@ -3,7 +3,7 @@ import type { Json } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import type { ToolContext } from '../tools/tool.js';
-import { jsonOf } from './json-value.js';
+import { returnedJson } from './json-value.js';
 import { checkedPatch, parsedState, type Fields } from './state-schema.js';
 
 /** What an author's function is called with; types of its own are checked where it is written. */
@@ -52,7 +52,7 @@ function contextWith(context: ToolContext, exit: unknown): object {
 export function eachFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
   return async ({ state, item }, context): Promise<NodeResult> => {
     const returned = await run(await parsedState(where, fields, state), item, context);
-    const value: Json = returned === undefined ? null : jsonOf(returned, `${where} returned`);
+    const value: Json = returned === undefined ? null : returnedJson(returned, `${where} returned`);
     return { value };
   };
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { isAgent } from '../agents/options.js';
 import type { Agent } from '../agents/agent.js';
-import { show } from '../core/text/format-value.js';
 import { isTool } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
-import { durableMilliseconds, expected, milliseconds } from '../validation/check-options.js';
+import { expected } from '../validation/check-options.js';
+import { durableDuration, milliseconds } from '../validation/durations.js';
 import type { AuthorFunction } from './node-function.js';
 
 const MAX_ATTEMPTS = 100;
@@ -12,14 +12,6 @@ const MAX_VISITS = 10_000;
 const MAX_LABEL_CHARACTERS = 200;
 const MAX_AT_ONCE = 50;
 const MAX_ACTIONS = 500;
-
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ['second', 1_000],
-  ['minute', 60_000],
-  ['hour', 3_600_000],
-  ['day', 86_400_000],
-  ['week', 604_800_000],
-]);
 
 const authorFunction = expected<AuthorFunction>(
   'a function',
@@ -48,23 +40,6 @@ const worker = {
   timeoutMs: milliseconds.optional(),
 };
 const save = { save: z.string().optional() };
-
-const EXPECTED_EXPIRY = 'expected ms or a duration such as "2 days"';
-const expires = z
-  .union(
-    [
-      durableMilliseconds,
-      z.string().transform((text, context) => {
-        const [, count, unit = ''] = /^(\d+(?:\.\d+)?) (\w+?)s?$/.exec(text) ?? [];
-        const ms = Math.round(Number(count) * (UNITS.get(unit) ?? Number.NaN));
-        if (durableMilliseconds.safeParse(ms).success) return ms;
-        context.addIssue({ code: 'custom', message: `${EXPECTED_EXPIRY}, got ${show(text)}` });
-        return z.NEVER;
-      }),
-    ],
-    EXPECTED_EXPIRY,
-  )
-  .optional();
 
 /** The options of each kind of node. A caller may be JavaScript, so types alone do not hold. */
 export const NODE_OPTIONS = {
@@ -148,7 +123,7 @@ export const NODE_OPTIONS = {
   confirm: z.strictObject({
     show: authorFunction.optional(),
     plan: z.string().optional(),
-    expires,
+    expires: durableDuration.optional(),
     ...common,
   }),
 };

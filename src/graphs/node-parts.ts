@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { Agent } from '../agents/agent.js';
 import type { AnswerContract } from '../agents/agent-output.js';
 import type { NodeFunction } from '../agents/graph-parts.js';
@@ -37,13 +38,13 @@ export interface Site {
 /** What the builder of a kind returns. */
 export type Parts = Pick<BuiltNode, 'kind' | 'exits' | 'optional'> & Partial<BuiltNode>;
 
-/** Returns `save`. Throws an `Error` if the state has no such field. */
+/** Returns `save`. Throws an `InputError` if the state has no such field. */
 export function saved(
   { where, fields }: Site,
   save: string | undefined,
 ): { readonly save?: string } {
   if (save === undefined) return {};
-  if (!fields.has(save)) throw new Error(unknownField(`${where}: save names`, fields, save));
+  if (!fields.has(save)) throw new InputError(unknownField(`${where}: save names`, fields, save));
   return { save };
 }
 
@@ -64,7 +65,8 @@ export function computed(
   compute: AuthorFunction | undefined,
   withItem = false,
 ): Json {
-  if (compute === undefined) throw new Error(`${where}: ${option}: expected a function, got none`);
+  if (compute === undefined)
+    throw new InputError(`${where}: ${option}: expected a function, got none`);
   const given = withItem ? [pathTo('$path'), pathTo('$item')] : [pathTo('$path')];
   const value = templateOf(
     inOwnWords(where, option, () => compute(...given)),
@@ -82,7 +84,10 @@ interface Said {
   readonly args: AuthorFunction | undefined;
 }
 
-/** Returns a node's message or prompt as data. Throws an `Error` for both, and for a prompt that the agent lacks. */
+/**
+ * Returns a node's message or prompt as data. Throws an `InputError` for both, and for a prompt that the
+ * agent lacks.
+ */
 export function messageParts(
   site: Site,
   { agent, message, prompt, args }: Said,
@@ -91,16 +96,16 @@ export function messageParts(
   const { where } = site;
   if (prompt === undefined) {
     if (args !== undefined)
-      throw new Error(`${where}: args: expected a prompt; give \`prompt\` too`);
+      throw new InputError(`${where}: args: expected a prompt; give \`prompt\` too`);
     return { message: computed(site, 'message', message, withItem) };
   }
   if (message !== undefined) {
-    throw new Error(`${where}: message: expected none beside \`prompt\`, which has the text`);
+    throw new InputError(`${where}: message: expected none beside \`prompt\`, which has the text`);
   }
   const prompts = typeof agent === 'string' ? undefined : [...(agent.prompts?.keys() ?? [])];
   if (prompts !== undefined && !prompts.includes(prompt)) {
     const nearest = nearestFirst(prompt, prompts).slice(0, 3).join(', ') || 'none';
-    throw new Error(
+    throw new InputError(
       `${where}: prompt: expected a prompt of agent "${nameOf(agent)}", got "${prompt}" (nearest: ${nearest}); correct the name`,
     );
   }
@@ -114,7 +119,7 @@ export function inOwnWords<Value>(where: string, option: string, call: () => Val
     return call();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${where}: ${option}: ${reason}`, { cause: error });
+    throw new InputError(`${where}: ${option}: ${reason}`, { cause: error });
   }
 }
 
@@ -128,9 +133,10 @@ export function objectOf<Given extends object>(
   return given === undefined || typeof given === 'string' ? [] : [given];
 }
 
-/** Returns the name of a field. Throws an `Error` if the state has no such field. */
+/** Returns the name of a field. Throws an `InputError` if the state has no such field. */
 export function fieldOf({ where, fields }: Site, option: string, name: string): string {
-  if (!fields.has(name)) throw new Error(unknownField(`${where}: ${option} names`, fields, name));
+  if (!fields.has(name))
+    throw new InputError(unknownField(`${where}: ${option} names`, fields, name));
   return name;
 }
 

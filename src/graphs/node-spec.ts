@@ -1,10 +1,11 @@
 import type { Agent } from '../agents/agent.js';
 import type { TypedInput } from '../core/definition/output-type.js';
+import type { Duration } from '../core/text/duration.js';
 import type { Predicate } from '../core/requests/predicate.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
 import type { z } from 'zod';
-import type { ExecuteOptions, PlanOptions } from './plan-spec.js';
-import type { GraphText, Path, PathOf, GraphTemplate } from './path.js';
+import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
+import type { GraphText, GraphPath, GraphPathOf, GraphTemplate } from './path.js';
 
 declare const EXITS: unique symbol;
 
@@ -16,26 +17,22 @@ export interface NodeSpec<Exits extends string = string, Optional extends string
 }
 
 /** The state that a node's function reads. A required field without a value throws when it is read. */
-export type StateOf<Shape extends z.ZodObject> = Readonly<z.output<Shape>>;
+export type GraphStateOf<Shape extends z.ZodObject> = Readonly<z.output<Shape>>;
 
 /** What a node's function may change: fields in the form in which the schema takes them. */
-export type PatchOf<Shape extends z.ZodObject> = Partial<z.input<Shape>>;
+export type GraphPatchOf<Shape extends z.ZodObject> = Partial<z.input<Shape>>;
 
 /** The names of the state's fields. */
-export type FieldOf<Shape extends z.ZodObject> = Extract<keyof z.output<Shape>, string>;
+export type GraphFieldOf<Shape extends z.ZodObject> = Extract<keyof z.output<Shape>, string>;
 
 /** Refuses fields that the state does not have. */
-export type Exact<Given, Allowed> = Given & {
+export type ExactFields<Given, Allowed> = Given & {
   // Over all fields, because an empty object would switch off the check for weak types.
   readonly [Key in keyof Given]: Key extends keyof Allowed ? unknown : never;
 };
 
-/** A duration in ms, or in words. */
-export type Duration =
-  number | `${number} ${'second' | 'minute' | 'hour' | 'day' | 'week'}${'' | 's'}`;
-
 /** What every node may have. */
-export interface NodeOptions {
+export interface GraphNodeOptions {
   /** One line for people; default: the name. */
   readonly label?: string;
   /** The node runs at most so often in a turn; the next visit leaves by `capped`, which must be wired. */
@@ -43,7 +40,7 @@ export interface NodeOptions {
 }
 
 /** How a worker executes a node's function. */
-export interface FunctionOptions {
+export interface NodeFunctionOptions {
   /** Executions before the node has failed; default 3. */
   readonly attempts?: number;
   /** Maximum duration of one execution in ms; default two minutes. */
@@ -51,8 +48,8 @@ export interface FunctionOptions {
 }
 
 /** A field that receives what the node makes. */
-export interface SaveOptions<Shape extends z.ZodObject> {
-  readonly save?: FieldOf<Shape>;
+export interface NodeSaveOptions<Shape extends z.ZodObject> {
+  readonly save?: GraphFieldOf<Shape>;
 }
 
 declare const EXIT: unique symbol;
@@ -66,72 +63,75 @@ export interface ExitChoice<Exits extends string = string> {
 
 /** What the function of a `route` receives: the context of a tool, and `exit`. */
 export interface RouteContext<Shape extends z.ZodObject, Exits extends string> extends ToolContext {
-  readonly exit: <Name extends Exits>(name: Name, patch?: PatchOf<Shape>) => ExitChoice<Name>;
+  readonly exit: <Name extends Exits>(name: Name, patch?: GraphPatchOf<Shape>) => ExitChoice<Name>;
 }
 
 /** The cases of a `choose` node, made by `cases`. */
-export interface Cases<Names extends string = string> {
+export interface NodeCases<Names extends string = string> {
   readonly names: readonly Names[];
   readonly when: readonly Predicate[];
 }
 
-type Message = string | GraphText | PathOf<unknown>;
-type Place<Shape extends z.ZodObject> = Path<StateOf<Shape>>;
+type Message = string | GraphText | GraphPathOf<unknown>;
+type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
 
 /** What an agent is called with: a message, or one of its named prompts with arguments. */
-export type Said<Places extends readonly unknown[]> =
+export type GraphMessage<Places extends readonly unknown[]> =
   | { message(...places: Places): Message; readonly prompt?: never; readonly args?: never }
   | { readonly prompt: string; args?(...places: Places): GraphTemplate; readonly message?: never };
 
 /** What another graph is called with: any of its state's fields. */
-export type InputTemplate<Input> = unknown extends Input
+export type GraphInputTemplate<Input> = unknown extends Input
   ? GraphTemplate
   : { readonly [Field in keyof Input]?: GraphTemplate };
 
 /** What an `each` node does with one item: a function, an agent, a graph, or a tool. */
 export type EachAction<Shape extends z.ZodObject, Item> =
   | ({
-      run(state: StateOf<Shape>, item: Item, context: ToolContext): unknown;
-    } & FunctionOptions)
+      run(state: GraphStateOf<Shape>, item: Item, context: ToolContext): unknown;
+    } & NodeFunctionOptions)
   | ({
       readonly agent: string | Agent;
       readonly timeoutMs?: number;
-    } & Said<[state: Place<Shape>, item: Path<Item>]>)
+    } & GraphMessage<[state: Place<Shape>, item: GraphPath<Item>]>)
   | {
       readonly graph: string | Agent;
-      input(state: Place<Shape>, item: Path<Item>): GraphTemplate;
+      input(state: Place<Shape>, item: GraphPath<Item>): GraphTemplate;
       readonly timeoutMs?: number;
     }
   | ({
       readonly tool: string | Tool;
-      arguments(state: Place<Shape>, item: Path<Item>): GraphTemplate;
-    } & FunctionOptions);
+      arguments(state: Place<Shape>, item: GraphPath<Item>): GraphTemplate;
+    } & NodeFunctionOptions);
 
 type Capped = 'failed' | 'capped';
 
 /** The kinds of nodes, as `nodes` of `defineGraph` receives them. */
-export interface Kinds<Shape extends z.ZodObject> {
+export interface GraphKinds<Shape extends z.ZodObject> {
   /** A function on the worker that returns a patch of the state. */
-  readonly run: <Patch extends PatchOf<Shape>>(
+  readonly run: <Patch extends GraphPatchOf<Shape>>(
     options: {
-      run(state: StateOf<Shape>, context: ToolContext): Promise<Exact<Patch, PatchOf<Shape>>>;
-    } & FunctionOptions &
-      NodeOptions,
+      run(
+        state: GraphStateOf<Shape>,
+        context: ToolContext,
+      ): Promise<ExactFields<Patch, GraphPatchOf<Shape>>>;
+    } & NodeFunctionOptions &
+      GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
   /** A function on the worker that chooses one of the exits. */
   readonly route: <const Exits extends readonly string[]>(
     options: {
       readonly exits: Exits;
       run(
-        state: StateOf<Shape>,
+        state: GraphStateOf<Shape>,
         context: RouteContext<Shape, Exits[number]>,
       ): Promise<ExitChoice<Exits[number]>> | ExitChoice<Exits[number]>;
-    } & FunctionOptions &
-      NodeOptions,
+    } & NodeFunctionOptions &
+      GraphNodeOptions,
   ) => NodeSpec<Exits[number], Capped>;
   /** The first case that holds, as data; the exit is `else` if none does. */
   readonly choose: <Names extends string>(
-    options: { on(state: Place<Shape>): Cases<Names> } & NodeOptions,
+    options: { on(state: Place<Shape>): NodeCases<Names> } & GraphNodeOptions,
   ) => NodeSpec<Names | 'else', 'capped'>;
   /** A run of an agent. */
   readonly agent: (
@@ -141,19 +141,19 @@ export interface Kinds<Shape extends z.ZodObject> {
       readonly continues?: true;
       /** Maximum duration of the run in ms; then it stops, with its best answer. */
       readonly timeoutMs?: number;
-    } & Said<[state: Place<Shape>]> &
-      SaveOptions<Shape> &
-      NodeOptions,
+    } & GraphMessage<[state: Place<Shape>]> &
+      NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** A run of another graph. */
   readonly graph: <Input = unknown>(
     options: {
       readonly graph: string | (Agent & TypedInput<Input>);
-      input(state: Place<Shape>): InputTemplate<NoInfer<Input>>;
+      input(state: Place<Shape>): GraphInputTemplate<NoInfer<Input>>;
       /** Maximum duration of the run in ms; then it stops. */
       readonly timeoutMs?: number;
-    } & SaveOptions<Shape> &
-      NodeOptions,
+    } & NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   readonly decide: DecideKind<Shape>;
   /** One tool call: of the `decide` before it, or with `arguments`. */
@@ -161,38 +161,38 @@ export interface Kinds<Shape extends z.ZodObject> {
     options: {
       readonly tool: string | Tool;
       arguments?(state: Place<Shape>): GraphTemplate;
-    } & FunctionOptions &
-      SaveOptions<Shape> &
-      NodeOptions,
+    } & NodeFunctionOptions &
+      NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
   /** The same for each item of a list. */
   readonly each: <Item>(
     options: {
-      over(state: Place<Shape>): PathOf<readonly Item[] | undefined>;
+      over(state: Place<Shape>): GraphPathOf<readonly Item[] | undefined>;
       /** Items at the same time, 1 to 50; default 5. */
       readonly atOnce?: number;
     } & EachAction<Shape, Item> &
-      SaveOptions<Shape> &
-      NodeOptions,
+      NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
   readonly confirm: ConfirmKind<Shape>;
   /** The graph's model plans calls of the graph's tools. Nothing of it is executed but reads. */
   readonly plan: (
-    options: PlanOptions<Shape> & NodeOptions,
+    options: PlanNodeOptions<Shape> & GraphNodeOptions,
   ) => NodeSpec<'planned' | 'answered', 'failed' | 'capped'>;
   /** The actions of a plan, each as soon as those that it needs have ended. */
   readonly execute: (
-    options: ExecuteOptions<Shape> & NodeOptions,
+    options: ExecuteNodeOptions<Shape> & GraphNodeOptions,
   ) => NodeSpec<'done' | 'some_failed', 'capped'>;
   /** The graph's model answers from what was done. A field that has a text already is kept. */
   readonly answer: (
     options: {
-      readonly save: FieldOf<Shape>;
+      readonly save: GraphFieldOf<Shape>;
       /** The field that has the plan. */
-      readonly plan?: FieldOf<Shape>;
+      readonly plan?: GraphFieldOf<Shape>;
       /** The field that has the results of the plan's actions. */
-      readonly results?: FieldOf<Shape>;
-    } & NodeOptions,
+      readonly results?: GraphFieldOf<Shape>;
+    } & GraphNodeOptions,
   ) => NodeSpec<'done', 'capped'>;
 }
 
@@ -204,12 +204,13 @@ export interface DecideKind<Shape extends z.ZodObject> {
       readonly output: z.ZodType;
       /** Replies that the node may take before it has failed; default 5. */
       readonly attempts?: number;
-    } & SaveOptions<Shape> &
-      NodeOptions,
+    } & NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ): NodeSpec<'done', Capped>;
   /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
   <const Names extends readonly string[] = readonly string[]>(
-    options: { readonly tools?: Names; readonly output?: never } & SaveOptions<Shape> & NodeOptions,
+    options: { readonly tools?: Names; readonly output?: never } & NodeSaveOptions<Shape> &
+      GraphNodeOptions,
   ): NodeSpec<Names[number] | 'text', 'capped'>;
 }
 
@@ -219,18 +220,20 @@ export interface ConfirmKind<Shape extends z.ZodObject> {
   (
     options: {
       /** The field that has the plan. */
-      readonly plan: FieldOf<Shape>;
+      readonly plan: GraphFieldOf<Shape>;
       /** A text before the plan. */
       show?(state: Place<Shape>): Message;
+      /** When nobody has answered: a duration, as ms or words such as '2 days'; default: never. */
       readonly expires?: Duration;
-    } & NodeOptions,
+    } & GraphNodeOptions,
   ): NodeSpec<'yes' | 'no' | 'some' | 'edit', 'expired' | 'capped'>;
   /** A person says yes or no. */
   (
     options: {
       show(state: Place<Shape>): Message;
       readonly plan?: never;
+      /** When nobody has answered: a duration, as ms or words such as '2 days'; default: never. */
       readonly expires?: Duration;
-    } & NodeOptions,
+    } & GraphNodeOptions,
   ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
 }

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { Json } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import type { Predicate, PredicateOperator } from '../core/requests/predicate.js';
@@ -7,12 +8,12 @@ import { jsonOf } from './json-value.js';
 declare const AT: unique symbol;
 
 /** A place in a graph's state, or in the item of an `each`: it stands for a value of this type. */
-export interface PathOf<Value> {
+export interface GraphPathOf<Value> {
   readonly [AT]: Value;
 }
 
 /** The conditions that a place can have. */
-export interface PathConditions<Value> {
+export interface GraphPathConditions<Value> {
   is(value: Value & Json): Predicate;
   isNot(value: Value & Json): Predicate;
   over(limit: number): Predicate;
@@ -24,14 +25,14 @@ export interface PathConditions<Value> {
 }
 
 /** A place, with the places within it and the conditions about it. */
-export type Path<Value> = PathOf<Value> &
-  PathConditions<NonNullable<Value>> &
+export type GraphPath<Value> = GraphPathOf<Value> &
+  GraphPathConditions<NonNullable<Value>> &
   Within<NonNullable<Value>>;
 
 type Within<Value> = Value extends readonly (infer Item)[]
-  ? { readonly [index: number]: Path<Item> }
+  ? { readonly [index: number]: GraphPath<Item> }
   : Value extends object
-    ? { readonly [Key in keyof Value]-?: Path<Value[Key]> }
+    ? { readonly [Key in keyof Value]-?: GraphPath<Value[Key]> }
     : unknown;
 
 /** A text with places in it, made by the tag `text`. */
@@ -42,7 +43,7 @@ export interface GraphText {
 /** A value that a node computes from the state: JSON, with places and texts anywhere in it. */
 export type GraphTemplate =
   | Json
-  | PathOf<unknown>
+  | GraphPathOf<unknown>
   | GraphText
   | readonly GraphTemplate[]
   | { readonly [key: string]: GraphTemplate };
@@ -81,14 +82,14 @@ export function pathTo(kind: Place['kind'], steps: readonly string[] = []): unkn
 
 function checkedStep(key: string): string {
   if (key !== '' && !key.includes('.')) return key;
-  throw new Error(`path: expected a name without ".", got ${show(key)}; rename the field`);
+  throw new InputError(`path: expected a name without ".", got ${show(key)}; rename the field`);
 }
 
 /** Throws: JavaScript made a text of a place, as an ordinary template literal does. */
 function refuseText(steps: readonly string[]): () => never {
   return () => {
     const name = steps.join('.');
-    throw new Error(
+    throw new InputError(
       `path "${name}": expected a place, got a conversion to a text or number; ` +
         `write text\`… \${s.${name}} …\` with the tag \`text\``,
     );
@@ -106,10 +107,10 @@ function condition(
   const op = OPERATORS.get(name);
   if (op === undefined) {
     const known = [...OPERATORS.keys()].join(', ');
-    throw new Error(`path "${path}": expected one of ${known}, got a call of "${name}"`);
+    throw new InputError(`path "${path}": expected one of ${known}, got a call of "${name}"`);
   }
   if (kind === '$item') {
-    throw new Error(
+    throw new InputError(
       `item "${path}": expected no condition; write it in \`run\` or before the node`,
     );
   }
@@ -137,7 +138,7 @@ function condition(
  */
 export function text(
   strings: readonly string[],
-  ...values: readonly (PathOf<unknown> | string | number)[]
+  ...values: readonly (GraphPathOf<unknown> | string | number)[]
 ): GraphText {
   const parts = strings.flatMap((string, index): readonly Json[] => {
     if (index >= values.length) return string === '' ? [] : [string];
@@ -148,7 +149,7 @@ export function text(
   return Object.freeze({ $text: Object.freeze(parts) });
 }
 
-/** Returns a value with its places as JSON. Throws an `Error` for what JSON cannot hold. */
+/** Returns a value with its places as JSON. Throws an `InputError` for what JSON cannot hold. */
 export function templateOf(value: unknown, where: string): Json {
   return jsonOf(value, where, (inner, at) => {
     if (typeof inner === 'function') {
@@ -167,6 +168,8 @@ function refuseMarks(value: Readonly<Record<string, unknown>>, where: string): v
     const inner = value[mark];
     const fits = mark === '$text' ? Array.isArray(inner) : typeof inner === 'string';
     if (fits && Object.keys(value).length === 1) continue;
-    throw new Error(`${where}: expected no key "${mark}", which stands for a place; rename it`);
+    throw new InputError(
+      `${where}: expected no key "${mark}", which stands for a place; rename it`,
+    );
   }
 }

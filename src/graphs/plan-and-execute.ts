@@ -5,8 +5,9 @@ import { anyFunction, checkOptions, type OptionSchemas } from '../validation/che
 import { cases } from './cases.js';
 import { defineGraph } from './define-graph.js';
 import type { GraphOf } from './graph-options.js';
-import type { Duration, Kinds, PatchOf, StateOf } from './node-spec.js';
-import type { ExecuteOptions, PlanOptions } from './plan-spec.js';
+import type { Duration } from '../core/text/duration.js';
+import type { GraphKinds, GraphPatchOf, GraphStateOf } from './node-spec.js';
+import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
 import { planType, resultsType } from './plan-types.js';
 
 /** The state of the graph that `planAndExecute` makes. */
@@ -24,8 +25,8 @@ type PlanShape = typeof planState;
 
 /** A node before the plan: it may answer at once, or change the message that is planned for. */
 export type BeforePlan = (
-  state: StateOf<PlanShape>,
-) => Promise<PatchOf<PlanShape>> | PatchOf<PlanShape>;
+  state: GraphStateOf<PlanShape>,
+) => Promise<GraphPatchOf<PlanShape>> | GraphPatchOf<PlanShape>;
 
 /** Options of `planAndExecute`. */
 export interface PlanAndExecuteOptions extends Pick<
@@ -37,17 +38,18 @@ export interface PlanAndExecuteOptions extends Pick<
   readonly instructions: string;
   readonly tools: readonly Tool[];
   /** Default: `schema` for up to 12 tools, else `catalog`. */
-  readonly planning?: PlanOptions<PlanShape>['planning'];
+  readonly planning?: PlanNodeOptions<PlanShape>['planning'];
   /**
    * When the user is asked for a yes to the whole plan: if the rules ask about one of its actions
-   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has.
+   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has, a duration: ms,
+   * or words such as '7 days', which is the default.
    */
   readonly confirm?: { readonly when?: 'when_asked' | 'always'; readonly expires?: Duration };
   /** Actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
   /** Maximum duration of one action in ms; default 30 s. */
   readonly timeoutMs?: number;
-  readonly onFailedDependency?: ExecuteOptions<PlanShape>['onFailedDependency'];
+  readonly onFailedDependency?: ExecuteNodeOptions<PlanShape>['onFailedDependency'];
 }
 
 /** An agent that plans, asks, and executes. It is a graph, which can be changed before it is used. */
@@ -95,7 +97,7 @@ const MAX_QUESTIONS = 10;
  * a person says yes to all or a part of it where the rules ask, what can run at the same time does, and
  * the model reports. Every step is durable, and exactly the calls that were shown are made.
  *
- * Throws an `Error` that names the graph and the option if the definition cannot work.
+ * Throws an `InputError` that names the graph and the option if the definition cannot work.
  *
  * @example
  * ```ts
@@ -120,7 +122,7 @@ const MAX_QUESTIONS = 10;
  * ```
  */
 export function planAndExecute(options: PlanAndExecuteOptions): PlanAndExecute {
-  checkOptions(`planAndExecute "${options.name}"`, { schema: planAndExecuteOptions, options });
+  checkOptions('planAndExecute', { schema: planAndExecuteOptions, options });
   return withBefore(options, null);
 }
 
@@ -136,7 +138,7 @@ function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): 
 }
 
 /** Returns the nodes that every such graph has, as the kinds make them. */
-function planNodes(kinds: Kinds<PlanShape>, options: PlanAndExecuteOptions) {
+function planNodes(kinds: GraphKinds<PlanShape>, options: PlanAndExecuteOptions) {
   const { tools, planning, confirm: asked = {}, atOnce, timeoutMs, onFailedDependency } = options;
   const { when = 'when_asked', expires = '7 days' } = asked;
   const isMany = Array.isArray(tools) && tools.length > MAX_SHOWN_TOOLS;

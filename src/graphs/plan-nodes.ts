@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import type { AgentOptions } from '../agents/agent.js';
 import { answerContract } from '../agents/agent-output.js';
 import type { PlanNode } from '../core/graph/definition.js';
@@ -21,7 +22,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   const { tools, output, attempts, save } = options;
   if (output === undefined) {
     if (attempts !== undefined) {
-      throw new Error(
+      throw new InputError(
         `${site.where}: attempts: expected \`output\` beside it, got none; remove it`,
       );
     }
@@ -33,13 +34,14 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
     };
   }
   if (tools !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${site.where}: tools: a node with an \`output\` calls none; remove one of the two`,
     );
   }
   const contract = inOwnWords(site.where, 'output', () => answerContract(site.where, output));
   const { definition } = contract;
-  if (definition.type !== 'json') throw new Error(`${site.where}: output: expected a zod type`);
+  if (definition.type !== 'json')
+    throw new InputError(`${site.where}: output: expected a zod type`);
   const { name, schema } = definition;
   return {
     kind: {
@@ -57,7 +59,9 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
 export function confirmParts(options: OptionsOf<'confirm'>, site: Site): Parts {
   const { show, plan, expires } = options;
   if (show === undefined && plan === undefined) {
-    throw new Error(`${site.where}: expected \`show\` or \`plan\`, got none; say what to confirm`);
+    throw new InputError(
+      `${site.where}: expected \`show\` or \`plan\`, got none; say what to confirm`,
+    );
   }
   return {
     kind: {

@@ -1,12 +1,12 @@
 import type { z } from 'zod';
-import type { FieldOf } from './node-spec.js';
+import type { GraphFieldOf } from './node-spec.js';
 
 /** Options of a `plan` node. */
-export interface PlanOptions<Shape extends z.ZodObject> {
+export interface PlanNodeOptions<Shape extends z.ZodObject> {
   /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
-  readonly save: FieldOf<Shape>;
+  readonly save: GraphFieldOf<Shape>;
   /** The field that receives the model's text if there is nothing to do. */
-  readonly answer?: FieldOf<Shape>;
+  readonly answer?: GraphFieldOf<Shape>;
   /**
    * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the model
    * looks tools up, and its calls are noted one by one; reads are executed.
@@ -19,11 +19,11 @@ export interface PlanOptions<Shape extends z.ZodObject> {
 }
 
 /** Options of an `execute` node. */
-export interface ExecuteOptions<Shape extends z.ZodObject> {
+export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
   /** The field that has the plan. */
-  readonly plan: FieldOf<Shape>;
+  readonly plan: GraphFieldOf<Shape>;
   /** The field that receives the results by the actions' ids. Its type is `resultsType`. */
-  readonly save: FieldOf<Shape>;
+  readonly save: GraphFieldOf<Shape>;
   /** Actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
   /** Maximum duration of one action in ms; default 30 s. */

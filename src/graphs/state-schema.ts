@@ -1,22 +1,23 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { isObject, type Json, type JsonObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import { writtenSchema } from '../tools/arguments/written-schema.js';
 import { describeIssues } from '../validation/describe-issues.js';
 import { likelyMeant } from '../validation/nearest.js';
-import { jsonOf } from './json-value.js';
+import { jsonOf, returnedJson } from './json-value.js';
 
 const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;
 
 /** The schemas of a state's fields, by name. */
 export type Fields = ReadonlyMap<string, z.core.$ZodType>;
 
-/** Returns the fields of a state. Throws an `Error` for a name that a path could not hold. */
+/** Returns the fields of a state. Throws an `InputError` for a name that a path could not hold. */
 export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
   const fields = new Map(Object.entries(schema.shape));
   for (const name of fields.keys()) {
     if (FIELD.test(name)) continue;
-    throw new Error(
+    throw new InputError(
       `graph "${graph}": state: expected names of 1 to 100 characters without ".", got ${show(name)}; ` +
         'rename the field',
     );
@@ -50,7 +51,7 @@ export function initialValues(graph: string, fields: Fields): JsonObject {
     if (!success || data === undefined) return [];
     const value = jsonOf(data, where);
     if (!parsedNow(schema, value, where).success) {
-      throw new Error(`${where}: expected a value that the field takes, got ${show(value)}`);
+      throw new InputError(`${where}: expected a value that the field takes, got ${show(value)}`);
     }
     return [[name, value]];
   });
@@ -68,7 +69,7 @@ function parsedNow(
     // A field that can only be parsed asynchronously has no default that is known in advance.
     if (error instanceof z.core.$ZodAsyncError) return { success: false };
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${where}: the schema threw: ${reason}`, { cause: error });
+    throw new InputError(`${where}: the schema threw: ${reason}`, { cause: error });
   }
 }
 
@@ -131,7 +132,7 @@ export async function checkedPatch(
   return Object.fromEntries(
     values.map(([name, value]): [string, Json] => [
       name,
-      jsonOf(value, `${where} returned field "${name}"`),
+      returnedJson(value, `${where} returned field "${name}"`),
     ]),
   );
 }

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
@@ -6,10 +7,10 @@ import type { BuiltNode } from './node-parts.js';
 
 const NAME = /^[a-zA-Z][\w-]{0,39}$/;
 
-/** Throws an `Error` unless a text can name a node or an exit. */
+/** Throws an `InputError` unless a text can name a node or an exit. */
 export function checkName(where: string, name: string): void {
   if (NAME.test(name) && name !== END) return;
-  throw new Error(
+  throw new InputError(
     `${where}: expected a name of letters, digits, "_", and "-" that begins with a letter, has at most ` +
       `40 characters, and is not "${END}", got ${show(name)}`,
   );
@@ -21,7 +22,7 @@ interface Table {
   readonly names: readonly string[];
 }
 
-/** Returns the nodes with their targets. Throws an `Error` for each exit that is missing or unknown. */
+/** Returns the nodes with their targets. Throws an `InputError` for each exit that is missing or unknown. */
 export function wireNodes(
   graph: string,
   nodes: ReadonlyMap<string, BuiltNode>,
@@ -29,11 +30,11 @@ export function wireNodes(
 ): readonly GraphNode[] {
   const table = { graph, names: [...nodes.keys()] };
   if (!isObject(edges)) {
-    throw new Error(`graph "${graph}": edges: expected { node: target }, got ${show(edges)}`);
+    throw new InputError(`graph "${graph}": edges: expected { node: target }, got ${show(edges)}`);
   }
   const stray = Object.keys(edges).find((name) => !nodes.has(name));
   if (stray !== undefined) {
-    throw new Error(`graph "${graph}": edges: ${unknownNode(stray, table)}`);
+    throw new InputError(`graph "${graph}": edges: ${unknownNode(stray, table)}`);
   }
   return [...nodes].map(([name, node]): GraphNode => {
     const given = Object.hasOwn(edges, name) ? edges[name] : undefined;
@@ -58,7 +59,9 @@ function exitsOf(table: Table, { name, node, given }: Given): readonly GraphExit
     if (to !== undefined)
       return [{ name: exit, to: target(table, `${where}: exit "${exit}"`, to) }];
     if (!required.includes(exit)) return [];
-    throw new Error(`${where}: exit "${exit}" leads nowhere; wire it to a node or to "${END}"`);
+    throw new InputError(
+      `${where}: exit "${exit}" leads nowhere; wire it to a node or to "${END}"`,
+    );
   });
 }
 
@@ -72,13 +75,15 @@ function targetsOf(
   if (given === undefined) return new Map();
   if (typeof given === 'string') {
     if (others.length === 0) return new Map([[only, given]]);
-    throw new Error(
+    throw new InputError(
       `${where}: expected a target for each of the exits ${required.join(', ')}, got ${show(given)}; ` +
         `write { ${only}: ${show(given)}, … }`,
     );
   }
   if (!isObject(given)) {
-    throw new Error(`${where}: edges: expected a target or { exit: target }, got ${show(given)}`);
+    throw new InputError(
+      `${where}: edges: expected a target or { exit: target }, got ${show(given)}`,
+    );
   }
   return new Map(Object.entries(given).filter(([, to]) => to !== undefined));
 }
@@ -87,18 +92,18 @@ function checkExits(where: string, given: readonly string[], node: BuiltNode): v
   const known = [...(node.exits ?? []), ...node.optional];
   const stray = given.find((exit) => !known.includes(exit));
   if (stray !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${where}: there is no exit ${show(stray)}${hint(stray, known)}; its exits are ${known.join(', ')}`,
     );
   }
   const { maxVisits } = node.common;
   if (given.includes('capped') && maxVisits === undefined) {
-    throw new Error(
+    throw new InputError(
       `${where}: exit "capped" is never taken; give the node \`maxVisits\` or remove it`,
     );
   }
   if (!given.includes('capped') && maxVisits !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${where}: maxVisits is ${maxVisits}, but exit "capped" leads nowhere; wire it to a node or to "${END}"`,
     );
   }
@@ -106,10 +111,10 @@ function checkExits(where: string, given: readonly string[], node: BuiltNode): v
 
 function target(table: Table, where: string, to: unknown): string {
   if (typeof to !== 'string') {
-    throw new Error(`${where}: expected the name of a node or "${END}", got ${show(to)}`);
+    throw new InputError(`${where}: expected the name of a node or "${END}", got ${show(to)}`);
   }
   if (to === END || table.names.includes(to)) return to;
-  throw new Error(`${where}: ${unknownNode(to, table)}`);
+  throw new InputError(`${where}: ${unknownNode(to, table)}`);
 }
 
 /** Returns the sentence about a node that does not exist. */

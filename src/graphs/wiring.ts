@@ -9,7 +9,7 @@ type Table<Exits extends string, Optional extends string, Target> = {
 } & { readonly [Name in Optional]?: Target };
 
 /** Where a node's exits lead: the target itself if there is one exit, else a table. */
-export type EdgesOf<Spec, Target> =
+export type NodeEdges<Spec, Target> =
   Spec extends NodeSpec<infer Exits, infer Optional>
     ? IsSingle<Exits> extends true
       ? Target | Table<Exits, Optional, Target>
@@ -17,9 +17,9 @@ export type EdgesOf<Spec, Target> =
     : never;
 
 /** The second step of a graph: where it starts, and where each exit leads. */
-export interface Wiring<Nodes> {
+export interface GraphWiring<Nodes> {
   readonly start: Extract<keyof Nodes, string>;
   readonly edges: {
-    readonly [Name in keyof Nodes]: EdgesOf<Nodes[Name], Extract<keyof Nodes, string> | 'end'>;
+    readonly [Name in keyof Nodes]: NodeEdges<Nodes[Name], Extract<keyof Nodes, string> | 'end'>;
   };
 }

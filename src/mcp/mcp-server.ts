@@ -1,4 +1,5 @@
 import type { Effect } from '../core/definition/definition.js';
+import { toMs, type Duration } from '../core/text/duration.js';
 import { assertServerOptions } from './server-options.js';
 
 interface CommonOptions {
@@ -13,10 +14,13 @@ interface CommonOptions {
    * make an effect stricter, never looser.
    */
   readonly effects?: Readonly<Record<string, Effect>>;
-  /** Milliseconds that one call may take; default 120,000. */
-  readonly timeout?: number;
-  /** Milliseconds that the server may take to start and to answer first; default 30,000. */
-  readonly connectTimeout?: number;
+  /** How long one call may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  readonly timeout?: Duration;
+  /**
+   * How long the server may take to start and to answer first. A duration: ms, or words such as '30 seconds',
+   * which is the default.
+   */
+  readonly connectTimeout?: Duration;
   /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
   readonly startup?: 'strict' | 'best_effort';
 }
@@ -71,7 +75,7 @@ const CONNECT_MS = 30_000;
 
 /**
  * Defines an MCP server whose tools an agent gets. It starts nothing: workers connect when a run needs the
- * server. Throws an `Error` if the definition cannot work, with a line for each fault.
+ * server. Throws an `InputError` if the definition cannot work, with a line for each fault.
  *
  * @example
  * ```ts
@@ -96,8 +100,8 @@ export function mcpServer(options: McpServerOptions): McpServer {
     allowTools: allowTools ?? null,
     denyTools: denyTools ?? [],
     effects: effects ?? {},
-    timeoutMs: timeout ?? TIMEOUT_MS,
-    connectMs: connectTimeout ?? CONNECT_MS,
+    timeoutMs: toMs(timeout ?? TIMEOUT_MS),
+    connectMs: toMs(connectTimeout ?? CONNECT_MS),
     startup: startup ?? 'strict',
   });
 }

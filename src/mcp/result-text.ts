@@ -33,8 +33,8 @@ export async function resultText(result: unknown, blobs: BlobStore): Promise<Cal
   const isSame = structured === null ? () => false : sameAs(structured);
   const shown = structured === null || isError ? texts.filter((each) => !isSame(each)) : [];
   const others: string[] = [];
-  // Sequential: a thousand pictures at once would be in memory in several forms each.
-  // oxlint-disable-next-line no-await-in-loop
+  // A thousand pictures at once would be in memory in several forms each.
+  // oxlint-disable-next-line no-await-in-loop -- one block at a time
   for (const block of rest) others.push(await nonText(block, blobs));
   const parts = [...shown, ...(structured === null ? [] : [structured]), ...others];
   const none = isError ? 'the tool failed and gave no reason' : '(no result)';

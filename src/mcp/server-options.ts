@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { isObject } from '../core/json.js';
-import {
-  checkOptions,
-  expectedHidden,
-  milliseconds,
-  type OptionSchemas,
-} from '../validation/check-options.js';
+import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
+import { timerDuration } from '../validation/durations.js';
 import type { HttpServerOptions, StdioServerOptions } from './mcp-server.js';
 
 const VARIABLE = /^[A-Za-z_]\w*$/;
@@ -25,8 +21,8 @@ const common = {
   allowTools: z.array(text).optional(),
   denyTools: z.array(text).optional(),
   effects: z.record(z.string(), z.enum(['read', 'keyed', 'once'])).optional(),
-  timeout: milliseconds.optional(),
-  connectTimeout: milliseconds.optional(),
+  timeout: timerDuration.optional(),
+  connectTimeout: timerDuration.optional(),
   startup: z.enum(['strict', 'best_effort']).optional(),
 };
 
@@ -72,7 +68,7 @@ const serverOptions = z.discriminatedUnion('transport', [stdioOptions, httpOptio
       : undefined,
 });
 
-/** Throws an `Error` with a line for each fault of a server's definition. No value of a secret is in it. */
+/** Throws an `InputError` with a line for each fault of a server's definition. No value of a secret is in it. */
 export function assertServerOptions(options: unknown): void {
   checkOptions('MCP server', { schema: serverOptions, options });
 }

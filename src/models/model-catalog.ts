@@ -94,7 +94,7 @@ export interface ModelCatalog {
 }
 
 /**
- * Creates the catalog of a config. Throws an `Error` for an entry with an unusable option, and a
+ * Creates the catalog of a config. Throws an `InputError` for an entry with an unusable option, and a
  * `TypeError` for a base URL or key that cannot be used.
  */
 export function createModelCatalog(

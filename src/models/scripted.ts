@@ -3,12 +3,9 @@ import { createEmitter, emitReply } from './deltas.js';
 import type { Model, ModelReply, ModelRequest } from './model.js';
 import { ModelError } from './model-error.js';
 
-/** A reply of a scripted model, as `replyText` and `replyCalls` make it. */
-export type ScriptedReply = ModelReply;
-
 /** One step of a script: a reply, an error to reject with, or a function of the request. */
 export type ScriptStep =
-  ScriptedReply | Error | ((request: ModelRequest) => ScriptedReply | Promise<ScriptedReply>);
+  ModelReply | Error | ((request: ModelRequest) => ModelReply | Promise<ModelReply>);
 
 /** A `Model` that replies from a list and records its requests. */
 export interface ScriptedModel extends Model {
@@ -30,7 +27,7 @@ const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
  * export const model = scriptedModel([replyText('Hello.'), new Error('the connection was lost')]);
  * ```
  */
-export function replyText(text: string): ScriptedReply {
+export function replyText(text: string): ModelReply {
   return { text, calls: [], finish: 'stop', usage: USAGE };
 }
 
@@ -49,7 +46,7 @@ export function replyText(text: string): ScriptedReply {
  */
 export function replyCalls(
   calls: readonly { readonly name: string; readonly arguments: JsonObject }[],
-): ScriptedReply {
+): ModelReply {
   return {
     text: '',
     calls: calls.map((call) => ({ name: call.name, arguments: JSON.stringify(call.arguments) })),
@@ -71,7 +68,7 @@ export function replyCalls(
  * ]);
  * ```
  */
-export function replyCall(name: string, args: JsonObject = {}): ScriptedReply {
+export function replyCall(name: string, args: JsonObject = {}): ModelReply {
   return replyCalls([{ name, arguments: args }]);
 }
 

@@ -20,7 +20,7 @@ const known = new WeakMap<z.ZodType, OutputSchema>();
  * Creates the JSON schema of an answer as the model writes it, before transforms. Its root is always an
  * object, since no provider enforces anything else.
  *
- * Throws an `Error` that names each path that JSON schema cannot express.
+ * Throws an `InputError` that names each path that JSON schema cannot express.
  */
 export function outputSchema(type: z.ZodType): OutputSchema {
   const cached = known.get(type);

@@ -1,5 +1,8 @@
+import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import type { Tag, TagSet } from '../core/definition/definition.js';
 import type { Typed } from '../core/definition/output-type.js';
+import { checkOptions, type OptionSchemas } from '../validation/check-options.js';
 
 /** A name, or a name with `required`: an answer without a required tag is rejected. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };
@@ -54,10 +57,21 @@ export interface TagAnswer<
 const XML_NAME = /^[A-Za-z][\w.-]{0,63}$/;
 const FENCE_NAME = /^[^\s`~]{1,64}$/;
 
+const tag = z.union(
+  [z.string(), z.strictObject({ name: z.string(), required: z.boolean().optional() })],
+  'expected a name, or { name, required } with true or false',
+);
+const tagList = z.array(tag).optional();
+const tagOptions = z.strictObject({
+  xml: tagList,
+  fences: tagList,
+  signals: z.array(z.string()).optional(),
+} satisfies OptionSchemas<TagOptions>);
+
 /**
  * Declares the tags of an answer. They are optional unless `required`.
  *
- * Throws an `Error` for an impossible name or one that is declared twice.
+ * Throws an `InputError` for an impossible name or one that is declared twice.
  *
  * @example
  * ```ts
@@ -74,54 +88,44 @@ const FENCE_NAME = /^[^\s`~]{1,64}$/;
 export function tags<const Options extends TagOptions>(
   options: Options,
 ): Tags<NamesOf<Options['xml']>, NamesOf<Options['fences']>, NamesOf<Options['signals']>> {
-  refuseUnknownOptions(options);
+  checkOptions('tags', { schema: tagOptions, options });
   const set: TagSet = {
     xml: (options.xml ?? []).map((option) => toTag(option, 'xml')),
     fences: (options.fences ?? []).map((option) => toTag(option, 'fences')),
     signals: (options.signals ?? []).map((option) => toTag(option, 'signals').name),
   };
   if (set.xml.length + set.fences.length + set.signals.length === 0) {
-    throw new Error('tags: expected at least one name in `xml`, `fences`, or `signals`, got none');
+    throw new InputError(
+      'tags: expected at least one name in `xml`, `fences`, or `signals`, got none',
+    );
   }
   refuseDuplicates([...set.xml.map(({ name }) => name), ...set.signals], '`xml` and `signals`');
   refuseDuplicates(
     set.fences.map(({ name }) => name),
     '`fences`',
   );
-  // The names are those of the options, which the type of a list does not show.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names are those of the options
   return Object.freeze(set) as ReturnType<typeof tags<Options>>;
 }
 
-function toTag(option: unknown, field: keyof TagOptions): Tag {
-  const { name, required = false }: { name?: unknown; required?: unknown } =
-    typeof option === 'object' && option !== null ? option : { name: option };
+function toTag(option: TagOption, field: keyof TagOptions): Tag {
+  const { name, required = false } = typeof option === 'string' ? { name: option } : option;
   const possible = field === 'fences' ? FENCE_NAME : XML_NAME;
-  if (typeof name !== 'string' || !possible.test(name) || name === '__proto__') {
+  if (!possible.test(name) || name === '__proto__') {
     const rule =
       field === 'fences'
         ? '1 to 64 characters without spaces and fence marks'
         : 'a letter, then letters, digits, "_", "-" or ".", 64 in all';
-    throw new Error(`tags: ${field}: expected ${rule}, got ${JSON.stringify(name)}`);
-  }
-  if (typeof required !== 'boolean') {
-    throw new Error(
-      `tags: required of ${field} "${name}": expected true or false, got ${JSON.stringify(required)}`,
-    );
+    throw new InputError(`tags: ${field}: expected ${rule}, got ${JSON.stringify(name)}`);
   }
   return Object.freeze({ name, required });
-}
-
-function refuseUnknownOptions(options: object): void {
-  const known = ['xml', 'fences', 'signals'];
-  const unknown = Object.keys(options).find((key) => !known.includes(key));
-  if (unknown === undefined) return;
-  throw new Error(`tags: "${unknown}" is not an option; the options are ${known.join(', ')}`);
 }
 
 function refuseDuplicates(names: readonly string[], where: string): void {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {
-    throw new Error(`tags: expected different names in ${where}, got "${twice}" twice; rename one`);
+    throw new InputError(
+      `tags: expected different names in ${where}, got "${twice}" twice; rename one`,
+    );
   }
 }

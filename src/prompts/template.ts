@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { sha256Hex } from '../core/digest.js';
 import { canonicalJson } from '../core/json.js';
+import { checkOptions } from '../validation/check-options.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { writtenSchema } from '../tools/arguments/written-schema.js';
 import { parsePlaceholders } from '../core/text/placeholders.js';
@@ -20,11 +22,16 @@ export interface Template<Args extends z.ZodObject = z.ZodObject> {
   readonly hash: string;
 }
 
+const templateOptions = z.strictObject({
+  args: z.unknown().optional(),
+  version: z.string().optional(),
+});
+
 /**
  * Creates a template with placeholders such as `{{name}}`; `{{{{` stands for two braces. `args` are names,
  * for text, numbers, and booleans, or a zod object; an absent optional argument gives empty text.
  *
- * Throws an `Error` if the text has an undeclared placeholder.
+ * Throws an `InputError` if the text has an undeclared placeholder, or if an option is invalid.
  *
  * @example
  * ```ts
@@ -48,13 +55,15 @@ export function template(
   text: string,
   options: { readonly args?: readonly string[] | z.ZodObject; readonly version?: string } = {},
 ): Template {
-  if (typeof text !== 'string') throw new Error(`template: expected a string, got ${typeof text}`);
+  if (typeof text !== 'string')
+    throw new InputError(`template: expected a string, got ${typeof text}`);
+  checkOptions('template', { schema: templateOptions, options });
   const { version } = options;
   const args = toSchema(options.args ?? []);
   const known = Object.keys(args.shape);
   const unknown = listNames(text).filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new Error(
+    throw new InputError(
       `template: ${describeUnknown('argument', unknown, known)}; declare it in \`args\``,
     );
   }
@@ -74,12 +83,12 @@ export function template(
 function toSchema(args: readonly string[] | z.ZodObject): z.ZodObject {
   if (args instanceof z.ZodObject) return args;
   if (!isList(args)) {
-    throw new Error('template: args: expected a list of names, or a z.object({…}) of zod 4');
+    throw new InputError('template: args: expected a list of names, or a z.object({…}) of zod 4');
   }
   const wrong = args.find((name) => typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name));
   if (wrong !== undefined || args.includes('__proto__')) {
     const shown = JSON.stringify(wrong ?? '__proto__');
-    throw new Error(`template: args: expected letters, digits, and "_", got ${shown}`);
+    throw new InputError(`template: args: expected letters, digits, and "_", got ${shown}`);
   }
   // Sorted, so that the order of declaration does not change the hash.
   const value = z.union([z.string(), z.number(), z.boolean()]);
@@ -97,7 +106,7 @@ function listNames(text: string): string[] {
     const parts = parsePlaceholders(text);
     return [...new Set(parts.flatMap((part) => (part.type === 'argument' ? [part.name] : [])))];
   } catch (error) {
-    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new InputError(`template: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
     });
   }
@@ -107,7 +116,7 @@ function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> 
   try {
     return writtenSchema(args, 'args');
   } catch (error) {
-    throw new Error(`template: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new InputError(`template: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
     });
   }

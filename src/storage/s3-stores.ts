@@ -1,5 +1,8 @@
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
+import { InputError } from '../core/errors.js';
+import { z } from 'zod';
+import { checkOptions, type OptionSchemas } from '../validation/check-options.js';
 import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
 import { TimeoutError, within } from './within.js';
@@ -28,6 +31,22 @@ const REQUEST_MS = 30_000;
 /** Large bodies get more time: a second for each of these, which a link of one megabit per second carries. */
 const BYTES_PER_SECOND = 128 * 1024;
 
+const s3Options = z.strictObject({
+  bucket: z
+    .string()
+    .regex(
+      /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+      'expected 3 to 63 lowercase letters, digits, "." and "-"',
+    ),
+  prefix: z
+    .string()
+    .regex(/^(?!\/)(?!.*\/$)/s, 'expected no "/" at its ends')
+    .optional(),
+  region: z.string().optional(),
+  endpoint: z.string().optional(),
+  pathStyle: z.boolean().optional(),
+} satisfies OptionSchemas<S3Options>);
+
 /** How long a request with a small body may take, in milliseconds. */
 interface Limit {
   readonly requestMs: number;
@@ -36,7 +55,7 @@ interface Limit {
 /**
  * Makes the stores of workers and clients in an S3-compatible storage: blobs below `blobs/`, and each history
  * of the archive as one object below `archive/`. The keys come from the process, as AWS's SDK finds them; it is
- * loaded with the first request, and has to be installed (`@aws-sdk/client-s3`). Throws an `Error` for
+ * loaded with the first request, and has to be installed (`@aws-sdk/client-s3`). Throws an `InputError` for
  * an unusable option.
  *
  * @example
@@ -49,10 +68,14 @@ interface Limit {
  * ```
  */
 export function s3Stores(options: S3Options): Stores {
+  checkOptions('s3Stores', { schema: s3Options, options });
   return storesOf(options, process.env, { requestMs: REQUEST_MS });
 }
 
-/** Returns the stores that PERDURE_STORE names: `s3://bucket/prefix`. Throws an `Error` for any other value. */
+/**
+ * Returns the stores that PERDURE_STORE names: `s3://bucket/prefix`. Throws an `InputError` for any other
+ * value.
+ */
 export function storesAt(
   address: string,
   env: Environment,
@@ -60,23 +83,17 @@ export function storesAt(
 ): Stores {
   const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
   if (bucket === undefined) {
-    throw new Error(
+    throw new InputError(
       `PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX, got ${JSON.stringify(address)}; leave it out for files in PERDURE_HOME`,
     );
   }
-  return storesOf({ bucket, prefix: prefix.replace(/\/+$/, '') }, env, limit);
+  const options = { bucket, prefix: prefix.replace(/\/+$/, '') };
+  checkOptions('PERDURE_STORE', { schema: s3Options, options });
+  return storesOf(options, env, limit);
 }
 
 function storesOf(options: S3Options, env: Environment, { requestMs }: Limit): Stores {
   const { bucket, prefix = '' } = options;
-  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
-    throw new Error(
-      `bucket: expected 3 to 63 lowercase letters, digits, "." and "-", got ${JSON.stringify(bucket)}`,
-    );
-  }
-  if (prefix !== '' && (prefix.startsWith('/') || prefix.endsWith('/'))) {
-    throw new Error(`prefix: expected no "/" at its ends, got ${JSON.stringify(prefix)}`);
-  }
   const client = once(async () => await openClient(options, env));
   const below = (folder: string): ObjectStore => {
     const place = { bucket, folder: prefix === '' ? folder : `${prefix}/${folder}`, requestMs };

@@ -112,10 +112,9 @@ async function drip(
   { bytes, everyMs }: NonNullable<Delivery['drip']>,
 ): Promise<void> {
   for (let at = 0; at < body.length; at += bytes) {
-    // The pauses are the purpose.
-    // oxlint-disable-next-line no-await-in-loop
+    // oxlint-disable-next-line no-await-in-loop -- the bytes go one after the other
     await write(exchange, body.subarray(at, at + bytes));
-    // oxlint-disable-next-line no-await-in-loop
+    // oxlint-disable-next-line no-await-in-loop -- the pauses are the purpose
     await sleep(everyMs, undefined, { signal: exchange.signal });
   }
 }

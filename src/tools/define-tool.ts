@@ -5,6 +5,7 @@ import { assertToolOptions } from './tool-options.js';
 import type { DefinedTool, Tool, ToolContext } from './tool.js';
 import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
+import { toMs } from '../core/text/duration.js';
 import { ToolError } from './tool-error.js';
 import { checkArguments } from './arguments/check-arguments.js';
 import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
@@ -18,7 +19,7 @@ const DEFAULT_UNDO_MS = 24 * 60 * 60_000;
  * Makes a tool from a function. Arguments that `input` does not name are refused, unless it is a loose
  * object.
  *
- * Throws an `Error` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
+ * Throws an `InputError` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
  * fault.
  *
  * @example
@@ -56,8 +57,8 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodType =
     input,
     parameters: namingTool(options.name, () => argumentsSchema(input)),
     effect: options.effect,
-    timeoutMs: options.timeout ?? DEFAULT_TIMEOUT_MS,
-    heartbeatMs: options.heartbeat ?? DEFAULT_HEARTBEAT_MS,
+    timeoutMs: toMs(options.timeout ?? DEFAULT_TIMEOUT_MS),
+    heartbeatMs: toMs(options.heartbeat ?? DEFAULT_HEARTBEAT_MS),
     attempts,
     ...optionalParts(options),
     ...(options.execute === undefined && clientParts(options)),
@@ -86,7 +87,7 @@ function namingTool(name: string, schema: () => JsonObject): JsonObject {
   try {
     return schema();
   } catch (error) {
-    throw new Error(`tool "${name}": ${normalizeError(error).message}`, { cause: error });
+    throw new InputError(`tool "${name}": ${normalizeError(error).message}`, { cause: error });
   }
 }
 
@@ -106,7 +107,7 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
     ...(options.failed && { failed: options.failed.bind(options) }),
     ...(options.undo && {
       undo: options.undo.bind(options),
-      undoMs: options.undoWithin ?? DEFAULT_UNDO_MS,
+      undoMs: toMs(options.undoWithin ?? DEFAULT_UNDO_MS),
     }),
   };
 }
@@ -119,7 +120,7 @@ function clientParts<Input extends z.ZodObject, Output extends z.ZodType>({
 }: ToolOptions<Input, Output>): Partial<Tool> {
   return {
     kind: 'client',
-    ...(expires !== undefined && { expiresMs: expires }),
+    ...(expires !== undefined && { expiresMs: toMs(expires) }),
     ...(output && { result: namingTool(name, () => writtenSchema(output, 'output')) }),
   };
 }
@@ -133,7 +134,7 @@ function refuseExecution(): never {
 
 /**
  * Returns the JSON schema of a tool's arguments as the model sees it: unnamed keys are refused, unless
- * the object is loose. Throws an `Error` that names each path that JSON schema cannot express.
+ * the object is loose. Throws an `InputError` that names each path that JSON schema cannot express.
  */
 function argumentsSchema(input: z.ZodObject): JsonObject {
   const schema = writtenSchema(input, 'input');

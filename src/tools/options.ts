@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect } from '../core/definition/definition.js';
+import type { Duration } from '../core/text/duration.js';
 import type {
   ApprovalPredicate,
   ToolContext,
@@ -44,10 +45,13 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    * ```
    */
   readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
-  /** Milliseconds that one execution may take; default 120,000. */
-  readonly timeout?: number;
-  /** Milliseconds without a heartbeat after which a worker counts as dead; default 10,000. */
-  readonly heartbeat?: number;
+  /** How long one execution may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  readonly timeout?: Duration;
+  /**
+   * The time without a heartbeat after which a worker counts as dead. A duration: ms, or words such as
+   * '10 seconds', which is the default.
+   */
+  readonly heartbeat?: Duration;
   /** Executions in all before the model reads an error that the tool throws; default 3, always 1 for `once`. */
   readonly retry?: { readonly attempts?: number };
   /** True: a success ends the turn, and its result is the answer. */
@@ -134,7 +138,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    *     const response = await fetch(url, { method: 'DELETE', headers, signal });
    *     if (!response.ok) throw new Error(`the service answered ${response.status}`);
    *   },
-   *   undoWithin: 60 * 60_000,
+   *   undoWithin: '1 hour',
    * });
    * ```
    */
@@ -143,10 +147,16 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
     result: z.output<Output>,
     context: UndoContext,
   ): void | Promise<void>;
-  /** Only with `undo`: milliseconds after a success within which it can be undone; default 24 hours. */
-  readonly undoWithin?: number;
-  /** Only without `execute`: milliseconds after which a call expires and is denied; default: never. */
-  readonly expires?: number;
+  /**
+   * Only with `undo`: the time after a success within which it can be undone. A duration: ms, or words such
+   * as '24 hours', which is the default.
+   */
+  readonly undoWithin?: Duration;
+  /**
+   * Only without `execute`: the time after which a call expires and is denied. A duration: ms, or words
+   * such as '2 days'; default: never.
+   */
+  readonly expires?: Duration;
   /**
    * Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`.
    *

@@ -1,3 +1,4 @@
+import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import type { Tool } from './tool.js';
 
@@ -10,14 +11,14 @@ export interface ToolRegistry {
   readonly tools: readonly Tool[];
 }
 
-/** Throws an `Error` if two tools share a name. */
+/** Throws an `InputError` if two tools share a name. */
 export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
   const byName = new Map<string, { readonly tool: Tool; readonly position: number }>();
   for (const [index, tool] of tools.entries()) {
     const position = index + 1;
     const first = byName.get(tool.name);
     if (first)
-      throw new Error(duplicate(tool, { first: first.tool, at: [first.position, position] }));
+      throw new InputError(duplicate(tool, { first: first.tool, at: [first.position, position] }));
     byName.set(tool.name, { tool, position });
   }
   const names = [...byName.keys()].toSorted();

@@ -3,11 +3,10 @@ import { isObject } from '../core/json.js';
 import {
   anyFunction,
   checkOptions,
-  durableMilliseconds,
   expected,
-  milliseconds,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { durableDuration, timerDuration } from '../validation/durations.js';
 import type { ToolOptions } from './options.js';
 
 const MAX_SUMMARY_CHARACTERS = 200;
@@ -41,8 +40,8 @@ const toolOptions = z
       '"never", "always" or a function',
       (value) => value === 'never' || value === 'always' || typeof value === 'function',
     ).optional(),
-    timeout: milliseconds.optional(),
-    heartbeat: milliseconds.optional(),
+    timeout: timerDuration.optional(),
+    heartbeat: timerDuration.optional(),
     retry: z.strictObject({ attempts: z.int().min(1).optional() }).optional(),
     ends: z.boolean().optional(),
     repeat: z.literal('allow').optional(),
@@ -57,8 +56,8 @@ const toolOptions = z
     verify: anyFunction.optional(),
     failed: anyFunction.optional(),
     undo: anyFunction.optional(),
-    undoWithin: durableMilliseconds.optional(),
-    expires: durableMilliseconds.optional(),
+    undoWithin: durableDuration.optional(),
+    expires: durableDuration.optional(),
     execute: anyFunction.optional(),
   } satisfies OptionSchemas<ToolOptions<z.ZodObject, z.ZodType>>)
   .refine(({ effect, verify }) => verify === undefined || effect === 'once', {
@@ -98,7 +97,7 @@ const toolOptions = z
     }
   });
 
-/** Throws an `Error` with a line for each fault of a tool's definition. */
+/** Throws an `InputError` with a line for each fault of a tool's definition. */
 export function assertToolOptions(options: unknown): void {
   checkOptions('tool', { schema: toolOptions, options });
 }

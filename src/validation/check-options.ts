@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import { describeIssues } from './describe-issues.js';
@@ -7,39 +8,17 @@ import { likelyMeant } from './nearest.js';
 /** A schema for each option: the compiler refuses one that is missing or that the interface lacks. */
 export type OptionSchemas<Options> = { readonly [Key in keyof Required<Options>]: z.ZodType };
 
-/** The longest timer of Node in milliseconds, about 24 days; a longer one fires at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
-const EXPECTED_MS = `expected a positive number of milliseconds, at most ${LONGEST_TIMER_MS} (24 days)`;
-
-/** A positive duration that a timer can measure. */
-export const milliseconds = z
-  .number(EXPECTED_MS)
-  .positive(EXPECTED_MS)
-  .max(LONGEST_TIMER_MS, EXPECTED_MS);
-
-/** A hundred years: a server takes no longer timer. */
-const LONGEST_DURABLE_MS = 100 * 365 * 24 * 60 * 60_000;
-
-const EXPECTED_DURABLE_MS = 'expected a whole number of milliseconds, at most 100 years';
-
-/** A positive duration that a run measures, and not a timer of the worker. */
-export const durableMilliseconds = z
-  .int(EXPECTED_DURABLE_MS)
-  .positive(EXPECTED_DURABLE_MS)
-  .max(LONGEST_DURABLE_MS, EXPECTED_DURABLE_MS);
-
 /**
  * Throws unless the options of a public function fit their schema. Types say the same, but a caller
  * may be JavaScript.
  *
  * The message names `kind` and the options' `name`, and has a line `field: expected X, got Y; fix` for
- * each fault. `fail` makes the error; by default an `Error`.
+ * each fault. `fail` makes the error; by default an `InputError`.
  */
 export function checkOptions(
   kind: string,
   { schema, options }: { readonly schema: z.ZodType; readonly options: unknown },
-  fail: (message: string) => Error = (message) => new Error(message),
+  fail: (message: string) => Error = (message) => new InputError(message),
 ): void {
   const { error } = schema.safeParse(options, { error: unknownOption });
   if (error === undefined) return;

@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
-import { defineConfig, type Config } from '../config.js';
-import type { SharedWorkerOptions, WorkerParts } from './parts.js';
+import { InputError } from '../core/errors.js';
+import { defineConfig } from '../config.js';
+import { assertPluginOptions, type PluginOptions } from './options.js';
+import type { WorkerParts } from './parts.js';
 import { withTraces } from '../telemetry/activity-traces.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
-
-/** Options of `perdurePlugin`. */
-export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, SharedWorkerOptions {}
 
 /** A plugin for `Worker.create` and for `bundleWorkflowCode`. */
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
@@ -15,8 +14,8 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * Makes a plugin that adds agents to your own Temporal worker. It adds the activities and the payload
  * converter, and sets how the worker polls and shuts down where its options do not. Your workflows file
  * exports `agent` from `perdure/workflow`. One plugin may serve several workers. A worker with a bundle
- * of your own needs the plugin in `bundleWorkflowCode` too. Throws if an option is invalid; creating the
- * worker rejects if the file does not export `agent`, and with a `SdkCopiesError` if the process has two
+ * of your own needs the plugin in `bundleWorkflowCode` too. Throws an `InputError` if an option is invalid;
+ * creating the worker rejects with one if the file does not export `agent`, and with a `SdkCopiesError` if the process has two
  * copies of Temporal's SDK.
  *
  * @example
@@ -35,27 +34,29 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * await worker.run();
  * ```
  */
-export function perdurePlugin({ agents, models, ...options }: PluginOptions): PerdurePlugin {
+export function perdurePlugin(given: PluginOptions): PerdurePlugin {
+  assertPluginOptions(given);
+  const { agents, models, ...options } = given;
   const config = defineConfig({ agents, ...(models && { models }) });
   /** The parts of each worker, by one of its activities. */
   const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
   return {
     name: NAME,
-    async configureWorker(given) {
+    async configureWorker(theirs) {
       const [{ createWorkerParts }, { assertOneSdk, assertSameSdk }] = await Promise.all([
         import('./parts.js'),
         import('../temporal/sdk.js'),
       ]);
       assertOneSdk();
-      if (given.workflowsPath !== undefined) assertSameSdk(given.workflowsPath);
-      await assertEngine(given.workflowBundle);
+      if (theirs.workflowsPath !== undefined) assertSameSdk(theirs.workflowsPath);
+      await assertEngine(theirs.workflowBundle);
       const { activities, stop, close } = createWorkerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {
-        ...given,
-        ...(await mergeSettings(given)),
-        activities: mergeActivities(given.activities ?? {}, activities),
-        interceptors: withTraces(given.interceptors),
+        ...theirs,
+        ...(await mergeSettings(theirs)),
+        activities: mergeActivities(theirs.activities ?? {}, activities),
+        interceptors: withTraces(theirs.interceptors),
       };
     },
     configureBundler,
@@ -68,12 +69,12 @@ export function perdurePlugin({ agents, models, ...options }: PluginOptions): Pe
   };
 }
 
-/** Throws an `Error` for a bundle that was made without perdure's workflow code. */
+/** Throws an `InputError` for a bundle that was made without perdure's workflow code. */
 async function assertEngine(bundle: WorkerOptions['workflowBundle']): Promise<void> {
   if (bundle === undefined) return;
   const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
   if (code.includes(ENGINE)) return;
-  throw new Error(
+  throw new InputError(
     `plugin ${NAME}: workflowBundle: expected perdure's workflow code, got none; give bundleWorkflowCode the plugin ` +
       "too, and export it from your workflows file: export { agent } from 'perdure/workflow';",
   );
@@ -98,7 +99,7 @@ async function mergeSettings(given: WorkerOptions): Promise<Partial<WorkerOption
 function mergeActivities(theirs: object, ours: object): object {
   const clash = Object.keys(ours).find((name) => name in theirs);
   if (clash === undefined) return { ...theirs, ...ours };
-  throw new Error(
+  throw new InputError(
     `plugin ${NAME}: activities: expected no activity "${clash}", which perdure adds itself; rename ` +
       'yours, or give the plugin only once, to the worker or to the connection',
   );
@@ -149,7 +150,7 @@ function requireAgent(workflowsPath: string): WebpackPlugin {
             if (typeof file !== 'string' || !isWorkflowsFile(file, workflowsPath)) continue;
             // It is null for exports that are only known at run time.
             if (compilation.moduleGraph.isExportProvided(module, 'agent') !== false) continue;
-            throw new Error(
+            throw new InputError(
               `plugin ${NAME}: ${file}: expected an export \`agent\`, got none; add: export { agent } from 'perdure/workflow';`,
             );
           }

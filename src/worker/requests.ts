@@ -11,7 +11,7 @@ const KEY_BYTES = { least: 24, most: 64 };
 /**
  * Returns the options of a configuration together with those of one worker. The rules of both apply, both
  * functions have to allow a decision, and the worker's `notify` replaces that of the configuration. Throws
- * an `Error` if an option of the worker is invalid.
+ * an `InputError` if an option of the worker is invalid.
  */
 export function mergeRequestOptions(
   config: RequestOptions,

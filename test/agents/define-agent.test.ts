@@ -67,7 +67,10 @@ describe('defineAgent', () => {
     [{ decide: 'dice' }, 'decide: expected "tools", "schema" or a function, got "dice"'],
     [{ attempts: 101 }, 'attempts: expected number to be <=100, got 101'],
     [{ retrieve: { finds: 1 } }, 'retrieve: "finds" is not an option; did you mean find?'],
-    [{ retrieve: { find: () => [], timeout: 0 } }, 'retrieve.timeout: expected number to be >=1'],
+    [
+      { retrieve: { find: () => [], timeout: 0 } },
+      'retrieve.timeout: expected ms or words such as',
+    ],
     [
       { toolChoice: 'required', tools: [] },
       'toolChoice: expected a tool with `ends: true` beside "required", got none',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { cases, defineGraph, defineTool, text } from '../../src/index.js';
+import { cases, defineGraph, defineTool, InputError, text } from '../../src/index.js';
 import { toolContext } from '../../src/testing.js';
 
 const search = defineTool({
@@ -314,7 +314,7 @@ describe('a definition is refused', () => {
       { start: 'a', edges: {} },
     ],
   ])('%s', (message, options, wiring) => {
-    expect(() => define(options, wiring)).toThrow(new Error(message));
+    expect(() => define(options, wiring)).toThrow(new InputError(message));
   });
 
   const rubbish = [undefined, null, 7, 'x', [], {}, () => 1, Symbol('x'), 1n, Number.NaN];

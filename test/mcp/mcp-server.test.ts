@@ -37,7 +37,7 @@ describe('mcpServer', () => {
       'effects.a: expected one of "read"|"keyed"|"once", got',
     ],
     [{ ...stdio, allowTools: 'a' }, 'allowTools: expected array, got "a"'],
-    [{ ...stdio, timeout: 0 }, 'timeout: expected a positive number of milliseconds'],
+    [{ ...stdio, timeout: 0 }, 'timeout: expected ms or words such as'],
     [{ ...stdio, startup: 'lazy' }, 'startup: expected one of "strict"|"best_effort", got "lazy"'],
     [{ ...http, url: 'host/mcp' }, 'url: expected an http(s) address; write for example'],
     [

@@ -62,7 +62,7 @@ describe('tags', () => {
     [{ xml: [{ name: '<a>' }] }, 'got "<a>"'],
     [
       { xml: [7] },
-      'xml: expected a letter, then letters, digits, "_", "-" or ".", 64 in all, got 7',
+      'tags: xml[0]: expected a name, or { name, required } with true or false, got 7',
     ],
     [{ xml: ['__proto__'] }, 'got "__proto__"'],
     [{ fences: ['__proto__'] }, 'got "__proto__"'],
@@ -74,7 +74,7 @@ describe('tags', () => {
     [{ signals: ['<DONE>'] }, 'got "<DONE>"'],
     [
       { xml: [{ name: 'a', required: 'yes' }] },
-      'required of xml "a": expected true or false, got "yes"',
+      'xml[0]: expected a name, or { name, required } with true or false, got {"name":"a","required":"yes"}',
     ],
     [
       { xml: ['a', 'a'] },

@@ -5,8 +5,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
@@ -64,7 +64,7 @@ const charge = defineTool({
 });
 const tools = defaultTools([loadRows, countRows, write, charge]);
 
-type Script = (step: number, request: ModelRequest) => ScriptedReply;
+type Script = (step: number, request: ModelRequest) => ModelReply;
 /**
  * Maps the first message of a turn to its model's replies, by the number of earlier replies in the
  * turn.
@@ -77,7 +77,7 @@ const model = {
   },
 };
 
-function replyTo(request: ModelRequest): ScriptedReply {
+function replyTo(request: ModelRequest): ModelReply {
   if (request.instructions.startsWith('You shorten')) return replyText('what was before');
   const at = request.messages.findLastIndex(({ text }) => scripts.has(text));
   const turn = request.messages.slice(at);
@@ -86,7 +86,7 @@ function replyTo(request: ModelRequest): ScriptedReply {
   return script?.(step, request) ?? replyText('done');
 }
 const list =
-  (...replies: readonly ScriptedReply[]): Script =>
+  (...replies: readonly ModelReply[]): Script =>
   (step) =>
     replies[step] ?? replyText('done');
 

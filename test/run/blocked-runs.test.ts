@@ -16,8 +16,8 @@ import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { ModelError } from '../../src/models/model-error.js';
-import type { Model, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { resumeUpdate } from '../../src/workflows/messages.js';
 import { clientOf } from '../support/clerk.js';
@@ -51,7 +51,7 @@ const look = defineTool({
 const agent = (tools = [look, pay], name = 'clerk'): Agent =>
   defineAgent({ name, instructions: 'do', model: 'm', tools });
 
-type Answer = (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply>;
+type Answer = (request: ModelRequest) => ModelReply | Promise<ModelReply>;
 /** By the first message of the run. */
 const answers = new Map<string, Answer>();
 const model: Model = {

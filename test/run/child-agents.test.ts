@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCalls, replyText } from '../../src/models/scripted.js';
 import { childOf } from '../support/child-runs.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -25,7 +25,7 @@ const lookUp = defineTool({
 });
 
 /** Calls the agents that the message names, then answers with their answers. */
-function boss({ messages }: ModelRequest): ScriptedReply {
+function boss({ messages }: ModelRequest): ModelReply {
   const [first] = messages;
   const results = messages.filter(({ role }) => role === 'tool');
   if (results.length > 0) return replyText(results.map(({ text }) => text).join(' | '));
@@ -34,7 +34,7 @@ function boss({ messages }: ModelRequest): ScriptedReply {
 }
 
 let hold: Gate | null = null;
-async function expert({ messages }: ModelRequest): Promise<ScriptedReply> {
+async function expert({ messages }: ModelRequest): Promise<ModelReply> {
   const [first] = messages;
   const result = messages.find(({ role }) => role === 'tool');
   if (first?.text === 'wait') await hold?.wait();

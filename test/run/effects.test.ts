@@ -6,9 +6,9 @@ import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import type { Effect } from '../../src/core/definition/definition.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
-import type { ModelRequest } from '../../src/models/model.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ToolOptions } from '../../src/tools/options.js';
 import type { Tool } from '../../src/tools/tool.js';
@@ -20,7 +20,7 @@ type Script = (
   step: number,
   request: ModelRequest,
   signal: AbortSignal,
-) => ScriptedReply | Promise<ScriptedReply>;
+) => ModelReply | Promise<ModelReply>;
 const never = new Promise<never>(() => undefined);
 const scripts = new Map<string, Script>();
 const model = {

@@ -4,8 +4,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import type { Archive } from '../../src/storage/archive.js';
-import type { Model, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import {
   cancelTurnUpdate,
   closeUpdate,
@@ -39,8 +39,7 @@ const agent = defineAgent({
 });
 
 let rig: Rig;
-let answer: (request: ModelRequest) => ScriptedReply | Promise<ScriptedReply> = () =>
-  replyText('x');
+let answer: (request: ModelRequest) => ModelReply | Promise<ModelReply> = () => replyText('x');
 const model: Model = { call: async (request) => await answer(request) };
 beforeAll(async () => {
   rig = await createRig();

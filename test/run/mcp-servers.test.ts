@@ -8,8 +8,8 @@ import { waitForResult } from '../../src/client/result.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -21,7 +21,7 @@ import { httpFixture, type HttpFixture } from '../support/mcp-http.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild } from '../support/worker-child.js';
 
-type Step = ScriptedReply | (() => Promise<ScriptedReply>);
+type Step = ModelReply | (() => Promise<ModelReply>);
 const scripts = new Map<string, readonly Step[]>();
 const model = {
   async call(request: ModelRequest) {
@@ -108,7 +108,7 @@ describe('an MCP server over streamable HTTP', () => {
     const files = await fixtureFiles([listed('note')]);
     const first = await http(files);
     const rig = await worker([mcpServer({ name: 'far', transport: 'http', url: first.url })]);
-    const restart = async (): Promise<ScriptedReply> => {
+    const restart = async (): Promise<ModelReply> => {
       await first.stop();
       await http(files, { port: first.port });
       return replyCall('far__note', { n: 2 });

@@ -8,8 +8,8 @@ import { resolveRequests } from '../../src/updates/decide.js';
 import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { asking, blocked, decide } from '../support/conversation.js';
 import { runInProcess as sayTo } from '../support/in-process.js';
 import { historyText } from '../support/history-text.js';
@@ -17,7 +17,7 @@ import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.
 import { PIXEL, seen, type FixtureFiles } from '../support/mcp-fixture.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
-type Step = ScriptedReply | (() => Promise<ScriptedReply>);
+type Step = ModelReply | (() => Promise<ModelReply>);
 
 /** The replies of a run's model, by the run's message. */
 const scripts = new Map<string, readonly Step[]>();
@@ -206,11 +206,7 @@ describe('an MCP server that exits in the middle of a call', () => {
 });
 
 /** A reply before which the server's tools change. */
-function after(
-  changed: FixtureFiles,
-  tools: Parameters<typeof offer>[1],
-  reply: ScriptedReply,
-): Step {
+function after(changed: FixtureFiles, tools: Parameters<typeof offer>[1], reply: ModelReply): Step {
   return async () => {
     await offer(changed, tools);
     return reply;

@@ -10,8 +10,8 @@ import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/models/scripted.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -79,7 +79,7 @@ const make = defineTool({
 });
 
 /** Does what the first message says, and includes its last word in what is stored. */
-async function obey({ messages, files }: ModelRequest): Promise<ScriptedReply> {
+async function obey({ messages, files }: ModelRequest): Promise<ModelReply> {
   const [task = '', word = ''] = (messages[0]?.text ?? '').split(' ');
   const last = messages.at(-1)?.text ?? '';
   const step = messages.filter(({ role }) => role === 'assistant').length;

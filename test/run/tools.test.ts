@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText, type ScriptedReply } from '../../src/models/scripted.js';
+import type { ModelReply, ModelRequest } from '../../src/models/model.js';
+import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 import { gate } from '../support/gate.js';
@@ -12,7 +12,7 @@ import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 let rig: Rig;
 /** Maps the first message of a run to its model's replies, by the number of earlier replies. */
-const scripts = new Map<string, (step: number, request: ModelRequest) => ScriptedReply>();
+const scripts = new Map<string, (step: number, request: ModelRequest) => ModelReply>();
 const model = {
   async call(request: ModelRequest) {
     const step = request.messages.filter(({ role }) => role === 'assistant').length;
@@ -103,7 +103,7 @@ afterAll(async () => await rig.close());
 
 async function run(
   message: string,
-  script: (step: number, request: ModelRequest) => ScriptedReply,
+  script: (step: number, request: ModelRequest) => ModelReply,
   rest: Record<string, unknown> = {},
 ): Promise<Ended & { texts: readonly string[] }> {
   scripts.set(message, script);
@@ -114,7 +114,7 @@ async function run(
   return { ...ended, texts };
 }
 
-const once = (first: ScriptedReply) => (step: number) => (step === 0 ? first : replyText('done'));
+const once = (first: ModelReply) => (step: number) => (step === 0 ? first : replyText('done'));
 
 /** For each call, the workflow task that scheduled it. */
 function tasksOfCalls(history: Ended['history']): readonly string[] {

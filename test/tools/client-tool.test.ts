@@ -50,7 +50,10 @@ describe('a tool without execute', () => {
     [{ retry: { attempts: 2 } }, 'retry: expected none without `execute`'],
     [{ effect: 'once', verify: () => undefined }, 'verify: expected none without `execute`'],
     [{ effect: 'keyed', undo: () => undefined }, 'undo: expected none without `execute`'],
-    [{ expires: 0 }, 'expires: expected a whole number of milliseconds, at most 100 years, got 0'],
+    [
+      { expires: 0 },
+      'expires: expected ms or words such as "30 seconds" or "2 days", got 0; at most 100 years',
+    ],
     [{ output: z.date() }, 'output'],
     [{ expires: 5, execute: () => 1 }, 'expires: expected only without `execute`'],
     [{ execute: undefined }, 'execute: expected a function'],
@@ -108,7 +111,7 @@ describe('askPerson', () => {
     });
     expect(definition).not.toHaveProperty('expiresMs');
     expect(toToolDefinition(askPerson({ expires: 9 }))).toMatchObject({ expiresMs: 9 });
-    expect(() => askPerson({ expires: -1 })).toThrow('askPerson: expires: expected a whole number');
+    expect(() => askPerson({ expires: -1 })).toThrow('askPerson: expires: expected ms or words');
   });
 
   test.each([

@@ -73,8 +73,7 @@ export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject |
     ...(reports.length > 0 && {
       reports: reports.slice(-MAX_REPORTS).map((report) => ({ ...report })),
     }),
-    // The compiler does not know that a reply is JSON.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a reply is JSON
     ...(isPaidFor && { paid: kept as unknown as JsonObject }),
   };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
-import type { RunningWorker, WorkerOptions } from '../../worker.js';
+import type { RunningWorker } from '../../worker.js';
+import type { WorkerOptions } from '../../worker/options.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 import { connectionEnv } from './open-server.js';

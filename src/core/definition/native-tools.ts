@@ -1,3 +1,4 @@
+import { InputError } from '../errors.js';
 import { isObject, type JsonObject } from '../json.js';
 
 /** Types of Responses API tools that the provider executes; nothing of them runs on a worker. */
@@ -10,21 +11,21 @@ function checkTool(tool: unknown, path: string): JsonObject {
   const type = isObject(tool) ? tool['type'] : undefined;
   if (isObject(tool) && isComputer(tool)) return checkComputer(tool, path);
   if (!isObject(tool) || typeof type !== 'string' || !TYPES.test(type)) {
-    throw new Error(
+    throw new InputError(
       `${path}: expected a tool that the provider executes, got ${JSON.stringify(tool)}; give { type: 'web_search' }, ` +
         'or a type of mcp, file_search, code_interpreter, computer, or computer_use_preview',
     );
   }
   const secret = SECRETS.find((field) => field in tool);
   if (secret !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${path}.${secret}: expected no key, because every history would record it; ` +
         "name the worker's environment variable that holds the token: authorizationEnv: 'NAME'",
     );
   }
   const { require_approval: approval } = tool;
   if (type === 'mcp' && approval !== undefined && approval !== 'never') {
-    throw new Error(
+    throw new InputError(
       `${path}.require_approval: expected 'never', got ${JSON.stringify(approval)}: the provider makes these ` +
         'calls, and no person could approve them; give allowed_tools, or let perdure call the server',
     );
@@ -47,14 +48,14 @@ function isComputer(tool: Readonly<Record<string, unknown>>): boolean {
 function checkComputer(tool: Readonly<Record<string, unknown>>, path: string): JsonObject {
   const { type, handler } = tool;
   if (typeof handler !== 'string' || handler === '') {
-    throw new Error(
+    throw new InputError(
       `${path}.handler: expected the name of the agent's tool that executes the actions, got ${JSON.stringify(handler)}: ` +
         `{ type: '${String(type)}', handler: 'screen' }`,
     );
   }
   const wrong = SIZES.find((size) => tool[size] !== undefined && !isSize(tool[size]));
   if (wrong !== undefined) {
-    throw new Error(
+    throw new InputError(
       `${path}.${wrong}: expected 1–10000 pixels, got ${JSON.stringify(tool[wrong])}; default: ${DISPLAY.display_width} × ${DISPLAY.display_height}`,
     );
   }
@@ -75,16 +76,16 @@ export function computerHandler(settings: Readonly<Record<string, unknown>>): st
   return typeof computer?.['handler'] === 'string' ? computer['handler'] : null;
 }
 
-/** Returns the checked setting `nativeTools`. Throws an `Error` that names the value and the fix. */
+/** Returns the checked setting `nativeTools`. Throws an `InputError` that names the value and the fix. */
 export function nativeToolsOf(value: unknown, path: string): readonly JsonObject[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) {
-    throw new Error(
+    throw new InputError(
       `${path}: expected a list such as [{ type: 'web_search' }], got ${JSON.stringify(value)}`,
     );
   }
   if (value.filter(isObject).filter(isComputer).length > 1) {
-    throw new Error(`${path}: expected at most one computer, because an agent has one screen`);
+    throw new InputError(`${path}: expected at most one computer, because an agent has one screen`);
   }
   return value.map((tool: unknown, index) => checkTool(tool, `${path}[${index}]`));
 }

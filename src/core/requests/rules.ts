@@ -7,6 +7,7 @@ import {
   predicateText,
   type Predicate,
 } from './predicate.js';
+import { toMs, type Duration } from '../text/duration.js';
 import { show } from '../text/format-value.js';
 import { decidersProblem, type Deciders } from './deciders.js';
 
@@ -35,8 +36,11 @@ export interface Rule {
   readonly then: 'allow' | 'ask' | 'deny';
   /** For `ask`: who may decide; default: anyone who may send updates to the run. */
   readonly deciders?: Deciders;
-  /** For `ask`: milliseconds after which the request is denied; default: it never expires. */
-  readonly expires?: number;
+  /**
+   * For `ask`: the time after which the request is denied. A duration: ms, or words such as '2 days';
+   * default: it never expires.
+   */
+  readonly expires?: Duration;
 }
 
 /** What the rules say about one call. A call that they allow has none. */
@@ -64,7 +68,10 @@ export function ruleVerdict(
     const { then, deciders, expires } = rule;
     if (then === 'allow' || !applies(rule, call)) return [];
     const why = ruleText(rule).slice(0, MAX_WHY_CHARACTERS);
-    const limits = { ...(deciders && { deciders: [deciders] }), ...(expires && { expires }) };
+    const limits = {
+      ...(deciders && { deciders: [deciders] }),
+      ...(expires && { expires: toMs(expires) }),
+    };
     return [{ then, why, ...(then === 'ask' && limits) }];
   });
   return strictest(verdicts);
@@ -132,6 +139,18 @@ export function rulesProblem(value: unknown, path = 'rules'): string | null {
   return null;
 }
 
+function isExpiry(given: unknown): boolean {
+  const ms = typeof given === 'number' || typeof given === 'string' ? toMs(given) : Number.NaN;
+  return Number.isInteger(ms) && ms > 0 && ms <= MAX_EXPIRY_MS;
+}
+
+/** Returns rules as a run pins them: what expires does so after a number of milliseconds. */
+export function rulesInMs(rules: readonly Rule[]): readonly Rule[] {
+  return rules.map((rule) =>
+    rule.expires === undefined ? rule : { ...rule, expires: toMs(rule.expires) },
+  );
+}
+
 const EXAMPLE = 'give for example [{"tool": "refund", "then": "ask"}]';
 
 function ruleProblem(rule: unknown, at: string): string | null {
@@ -148,9 +167,8 @@ function ruleProblem(rule: unknown, at: string): string | null {
   if (then !== 'allow' && then !== 'ask' && then !== 'deny') {
     return `${at}.then: expected allow, ask, or deny, got ${show(then)}`;
   }
-  const isTime = Number.isInteger(expires) && Number(expires) > 0;
-  if (expires !== undefined && !(isTime && Number(expires) <= MAX_EXPIRY_MS)) {
-    return `${at}.expires: expected a whole number of milliseconds, got ${show(expires)}`;
+  if (expires !== undefined && !isExpiry(expires)) {
+    return `${at}.expires: expected ms or words such as "2 days", got ${show(expires)}; at most 100 years`;
   }
   const unasked = rule['deciders'] !== undefined || expires !== undefined;
   if (then !== 'ask' && unasked) {

@@ -20,3 +20,22 @@ export function parseDuration(text: string): number | null {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   return count === undefined ? null : Number(count) * (UNIT_MS[unit] ?? 0);
 }
+
+/** A duration: ms, or words such as '30 seconds' or '2 days'. */
+export type Duration =
+  number | `${number} ${'second' | 'minute' | 'hour' | 'day' | 'week'}${'' | 's'}`;
+
+const WORDS: Readonly<Record<string, string>> = {
+  second: 's',
+  minute: 'm',
+  hour: 'h',
+  day: 'd',
+  week: 'w',
+};
+
+/** Returns the milliseconds of a `Duration`; `NaN` for any other text. */
+export function toMs(duration: number | string): number {
+  if (typeof duration === 'number') return duration;
+  const [, count, word = ''] = /^(\d{1,6}(?:\.\d{1,6})?) ([a-z]+?)s?$/.exec(duration) ?? [];
+  return Math.round(Number(count) * (UNIT_MS[WORDS[word] ?? ''] ?? Number.NaN));
+}

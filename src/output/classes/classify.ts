@@ -1,8 +1,20 @@
+import { z } from 'zod';
+import { InputError } from '../../core/errors.js';
 import type { Typed } from '../../core/definition/output-type.js';
+import { checkOptions } from '../../validation/check-options.js';
 import type { Classification } from './distribution.js';
 import { BINARY_CLASSES, findClassesProblem } from './classes.js';
 
 const MOST_SAMPLES = 100;
+const EXPECTED_SAMPLES = `expected a whole number from 1 to ${MOST_SAMPLES}`;
+
+const classifyOptions = z.strictObject({
+  samples: z
+    .int(EXPECTED_SAMPLES)
+    .min(1, EXPECTED_SAMPLES)
+    .max(MOST_SAMPLES, EXPECTED_SAMPLES)
+    .optional(),
+});
 
 /** An agent's answer is one of these classes; its output is a `Classification`. */
 export interface Classes<Class extends string = string> extends Typed<Classification<Class>> {
@@ -15,7 +27,7 @@ export interface Classes<Class extends string = string> extends Typed<Classifica
  * Makes an agent a classifier when used as its `output`: one call gives the probability of each class.
  * `samples` is for models that return no probabilities, and costs as many calls.
  *
- * Throws an `Error` for unusable classes or samples.
+ * Throws an `InputError` for unusable classes or samples.
  *
  * @example
  * ```ts
@@ -31,17 +43,13 @@ export interface Classes<Class extends string = string> extends Typed<Classifica
  */
 export function classify<const Class extends string>(
   classes: readonly Class[],
-  { samples }: { readonly samples?: number } = {},
+  options: { readonly samples?: number } = {},
 ): Classes<Class> {
   const problem = findClassesProblem(classes);
-  if (problem !== null) throw new Error(`classify: ${problem}`);
-  if (samples === undefined) return { classes };
-  if (Number.isInteger(samples) && samples >= 1 && samples <= MOST_SAMPLES) {
-    return { classes, samples };
-  }
-  throw new Error(
-    `classify: samples: expected a whole number from 1 to ${MOST_SAMPLES}, got ${samples}`,
-  );
+  if (problem !== null) throw new InputError(`classify: ${problem}`);
+  checkOptions('classify', { schema: classifyOptions, options });
+  const { samples } = options;
+  return samples === undefined ? { classes } : { classes, samples };
 }
 
 /**

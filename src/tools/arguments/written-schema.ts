@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { InputError } from '../../core/errors.js';
 import { isObject } from '../../core/json.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import { normalizeError } from '../result/normalize-error.js';
@@ -28,7 +29,7 @@ const NAMED = new Set(['properties', '$defs', 'patternProperties']);
  * Keywords are sorted and properties keep the order of the definition, so a definition always gives
  * the same text. `field` is the author's name of the schema.
  *
- * Throws an `Error` that names each path that JSON schema cannot express.
+ * Throws an `InputError` that names each path that JSON schema cannot express.
  */
 export function writtenSchema(type: z.ZodType, field: string): JsonObject {
   const refused: string[] = [];
@@ -42,7 +43,7 @@ export function writtenSchema(type: z.ZodType, field: string): JsonObject {
       }
     },
   });
-  if (refused.length > 0) throw new Error(inexpressible(field, refused.toSorted().join(', ')));
+  if (refused.length > 0) throw new InputError(inexpressible(field, refused.toSorted().join(', ')));
   assertExpressible(type, field);
   const { $schema: _dialect, ...rest } = schema;
   return orderedKeywords(asData(rest));
@@ -54,7 +55,7 @@ function assertExpressible(type: z.ZodType, field: string): void {
     z.toJSONSchema(type, { io: 'input' });
   } catch (error) {
     const { message } = normalizeError(error);
-    throw new Error(inexpressible(field, `a part of it (${message})`), { cause: error });
+    throw new InputError(inexpressible(field, `a part of it (${message})`), { cause: error });
   }
 }
 

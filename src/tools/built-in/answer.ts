@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { isObject } from '../../core/json.js';
+import { checkOptions, expected, type OptionSchemas } from '../../validation/check-options.js';
 import { defineTool } from '../define-tool.js';
 import type { Tool } from '../tool.js';
 
@@ -8,10 +10,15 @@ export interface AnswerOptions {
   readonly output?: z.ZodType;
 }
 
+const answerOptions = z.strictObject({
+  output: expected('a zod type', (value) => isObject(value) && '_zod' in value).optional(),
+} satisfies OptionSchemas<AnswerOptions>);
+
 /**
  * Makes a tool that ends the turn with an answer: for agents with `toolChoice: 'required'`, and for
  * models that call tools better than they write. If the agent has an `output`, give both the same
- * schema: the agent's types the outcome, and the answer has to fit both.
+ * schema: the agent's types the outcome, and the answer has to fit both. Throws an `InputError` if an option
+ * is invalid.
  *
  * @example
  * ```ts
@@ -30,7 +37,9 @@ export interface AnswerOptions {
  * });
  * ```
  */
-export function answer({ output }: AnswerOptions = {}): Tool {
+export function answer(options: AnswerOptions = {}): Tool {
+  checkOptions('answer', { schema: answerOptions, options });
+  const { output } = options;
   const common = {
     name: 'answer',
     description: 'Gives the answer and ends the work: for a question, a greeting, a result.',

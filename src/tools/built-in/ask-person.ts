@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import {
-  checkOptions,
-  durableMilliseconds,
-  type OptionSchemas,
-} from '../../validation/check-options.js';
+import type { Duration } from '../../core/text/duration.js';
+import { checkOptions, type OptionSchemas } from '../../validation/check-options.js';
+import { durableDuration } from '../../validation/durations.js';
 import { defineTool } from '../define-tool.js';
 import type { Tool } from '../tool.js';
 
@@ -13,17 +11,21 @@ const MAX_OPTION_CHARACTERS = 200;
 
 /** Options of `askPerson`. */
 export interface AskPersonOptions {
-  /** Milliseconds after which a question expires, and the model reads that nobody answered; default: never. */
-  readonly expires?: number;
+  /**
+   * The time after which a question expires, and the model reads that nobody answered. A duration: ms, or
+   * words such as '2 days'; default: never.
+   */
+  readonly expires?: Duration;
 }
 
 const askPersonOptions = z.strictObject({
-  expires: durableMilliseconds.optional(),
+  expires: durableDuration.optional(),
 } satisfies OptionSchemas<AskPersonOptions>);
 
 /**
  * Makes a tool with which an agent asks a person. The run waits for the answer for any length of time, or
- * until the question expires. It occupies no worker meanwhile.
+ * until the question expires. It occupies no worker meanwhile. Throws an `InputError` if an option is
+ * invalid.
  *
  * @example
  * ```ts
@@ -33,7 +35,7 @@ const askPersonOptions = z.strictObject({
  * export const editor = defineAgent({
  *   name: 'editor',
  *   instructions: 'Edit the text. If its meaning is unclear, ask; never guess.',
- *   tools: [...fileTools({ root: '.' }), askPerson({ expires: 24 * 60 * 60_000 })],
+ *   tools: [...fileTools({ root: '.' }), askPerson({ expires: '1 day' })],
  * });
  * ```
  */

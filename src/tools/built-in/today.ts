@@ -1,11 +1,15 @@
 import { z } from 'zod';
+import { InputError } from '../../core/errors.js';
+import { checkOptions } from '../../validation/check-options.js';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
+const todayOptions = z.strictObject({ timeZone: z.string().optional() });
+
 /**
  * Makes a tool that returns the current date and time; the prompt has no clock, because it would change
- * with every call. `timeZone` is an IANA name; default: the worker's. Throws an `Error` if it is unknown.
+ * with every call. `timeZone` is an IANA name; default: the worker's. Throws an `InputError` if it is unknown.
  *
  * @example
  * ```ts
@@ -20,9 +24,10 @@ import type { Tool } from '../tool.js';
  * ```
  */
 export function today(options: { readonly timeZone?: string } = {}): Tool {
+  checkOptions('today', { schema: todayOptions, options });
   const standard = options.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   const wrong = zoneProblem(standard);
-  if (wrong !== null) throw new Error(`today: ${wrong}`);
+  if (wrong !== null) throw new InputError(`today: ${wrong}`);
   return defineTool({
     name: 'today',
     description: `The current date and time, in ${standard} unless a time zone is given.`,

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { checkOptions, type OptionSchemas } from '../../validation/check-options.js';
 import type { Tool } from '../tool.js';
+import { globMatcher } from './glob.js';
 import { listFilesTool } from './list-files.js';
 import { nameGuard } from './name-guard.js';
 import type { FileToolSettings } from './options.js';
@@ -12,7 +13,8 @@ import { writeFileTool } from './write-file.js';
 const DEFAULT_MAX_FILE_BYTES = 16 * 1024 * 1024;
 const DEFAULT_SKIP = ['.git', '.perdure', 'node_modules'];
 
-const patterns = z.array(z.string()).optional();
+const pattern = z.string().refine(isPattern, 'expected at most 64 alternatives in braces');
+const patterns = z.array(pattern).optional();
 
 const fileToolsOptions = z.strictObject({
   root: z.string().min(1, 'expected the folder that the tools are confined to'),
@@ -59,7 +61,7 @@ export interface FileToolsOptions {
  *
  * No path, symbolic link, or special file leads out of `root`, makes a tool hang, or shows what is
  * outside, not even if a link replaces a folder during a call. The tools write nothing that a program
- * executes, and read no secrets, unless the options allow it. Throws an `Error` if an option is invalid;
+ * executes, and read no secrets, unless the options allow it. Throws an `InputError` if an option is invalid;
  * each call checks whether `root` exists.
  *
  * @example
@@ -90,4 +92,13 @@ export function fileTools(options: FileToolsOptions): readonly Tool[] {
     searchTextTool(settings),
     ...(write ? [writeFileTool(settings)] : []),
   ];
+}
+
+function isPattern(text: string): boolean {
+  try {
+    globMatcher(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

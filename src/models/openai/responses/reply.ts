@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../core/json.js';
+import { isJsonObject, isObject, type JsonObject } from '../../../core/json.js';
 import type { FinishReason, ModelReply } from '../../model.js';
 import type { ReplySource } from '../api.js';
 import { toArgumentsText } from '../content.js';
@@ -70,8 +70,7 @@ function readAnswer(value: unknown, source: ReplySource): Answer {
       text: JSON.stringify(value) ?? 'undefined',
     });
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
-  const items = value['output'].filter(isObject) as unknown as readonly JsonObject[];
+  const items = value['output'].filter(isJsonObject);
   const output = source.computer === undefined ? items.map(toFunctionCall) : items;
   return { status: value['status'], output, value };
 }

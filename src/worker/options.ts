@@ -1,0 +1,186 @@
+import type { RuntimeOptions, WorkerInterceptors, WorkflowBundleOption } from '@temporalio/worker';
+import { z } from 'zod';
+import { requestOptions } from '../agents/check-requests.js';
+import type { RequestOptions } from '../agents/requests.js';
+import type { Config } from '../config.js';
+import { InputError } from '../core/errors.js';
+import { isObject } from '../core/json.js';
+import type { SegmentSize } from '../core/state.js';
+import type { LiveOptions } from '../live/live-options.js';
+import { secretNamesProblem } from '../secrets/names.js';
+import type { Archive } from '../storage/archive.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import type { ConnectionSettings } from '../temporal/connection.js';
+import {
+  checkOptions,
+  expected,
+  expectedHidden,
+  type OptionSchemas,
+} from '../validation/check-options.js';
+import type { DeploymentOptions } from './deployment.js';
+
+/** Options of `createWorker` and of `perdurePlugin`. */
+export interface SharedWorkerOptions extends RequestOptions {
+  /** The store for large texts, shared by all workers of a task queue; default: files in PERDURE_HOME/blobs. */
+  readonly blobs?: BlobStore;
+  /** The store for the histories of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
+  readonly archive?: Archive;
+  /** The environment for keys, models, and PERDURE_HOME; default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
+  readonly segment?: SegmentSize;
+  /**
+   * Milliseconds that a model call or a retrieval may go without a heartbeat, at least 1,000; default
+   * 10,000. After that, the server gives the work of a dead worker to another one. Each run pins the
+   * value at its start. A tool has its own (`heartbeat`).
+   */
+  readonly heartbeatMs?: number;
+  /** Further names of secret variables, like `secrets` of the configuration; both lists count. */
+  readonly secrets?: readonly string[];
+  /** Bytes of memory for prompts; default 64 MiB. A worker queries the workflow for what it has evicted. */
+  readonly transcriptCacheBytes?: number;
+}
+
+/** Options of `createWorker`. */
+export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
+  readonly config: Config;
+  /** The folder for blobs, archive, and live hosts; default: PERDURE_HOME. */
+  readonly home?: string;
+  /** Default: that of the configuration, else PERDURE_TASK_QUEUE, else `perdure`. */
+  readonly taskQueue?: string;
+  /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
+  readonly workflows?: boolean;
+  /** Whether it executes activities; false: runs take messages and decisions, and their work waits. Default true. */
+  readonly activities?: boolean;
+  /**
+   * Interceptors of activities, and of the client that activities have, such as Temporal's for
+   * OpenTelemetry. Those of workflows are a part of a bundle of your own.
+   */
+  readonly interceptors?: Pick<WorkerInterceptors, 'activity' | 'client'>;
+  /**
+   * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
+   * secrets, and its telemetry. A process has one runtime: starting the worker rejects if there is one.
+   */
+  readonly runtime?: RuntimeOptions;
+  /** A bundle of workflow code; default: perdure's own. */
+  readonly workflowBundle?: WorkflowBundleOption;
+  /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
+  readonly shutdownGraceMs?: number;
+  /** How many idle runs stay in memory; default: by the size of the heap. */
+  readonly maxCachedWorkflows?: number;
+  /** Worker versioning: runs stay on the build on which they began. Default: no versioning. */
+  readonly deployment?: DeploymentOptions;
+  /**
+   * Serves replies in progress to `client.stream` and over HTTP. Default false; commands that host a
+   * worker turn it on.
+   */
+  readonly live?: LiveOptions | false;
+  /**
+   * Whether an error that a tool raises outside its promise (in a floating promise, a timer, or an event
+   * emitter) fails that tool's call and is logged, instead of ending the process and the calls of other
+   * runs with it. The outcome of a `once` call is then unknown. This also covers `retrieve`, `decide`,
+   * `verify`, models, and output functions. An error that belongs to none of them still ends the process.
+   * Adds listeners for `unhandledRejection` and `uncaughtException`. Default false; commands that host a
+   * worker turn it on.
+   */
+  readonly containStrayErrors?: boolean;
+}
+
+/** Options of `perdurePlugin`. */
+export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, SharedWorkerOptions {}
+
+/** Returns the schema of an object that has these methods. */
+function having(text: string, ...methods: readonly string[]): z.ZodType {
+  return expected(
+    text,
+    (value) => isObject(value) && methods.every((name) => typeof value[name] === 'function'),
+  );
+}
+
+const anyObject = z.looseObject({});
+const positive = z.int().min(1);
+const MIN_HEARTBEAT_MS = 1_000;
+
+const sharedOptions = {
+  ...requestOptions,
+  blobs: having('a blob store with `put` and `get`', 'put', 'get').optional(),
+  archive: having(
+    'an archive with `write`, `list`, and `read`',
+    'write',
+    'list',
+    'read',
+  ).optional(),
+  env: anyObject.optional(),
+  segment: z
+    .strictObject({
+      steps: positive,
+      bytes: positive,
+      events: positive.optional(),
+    } satisfies OptionSchemas<SegmentSize>)
+    .optional(),
+  heartbeatMs: z.int().min(MIN_HEARTBEAT_MS).optional(),
+  secrets: z.unknown().optional(),
+  transcriptCacheBytes: z.number().min(0).optional(),
+} satisfies OptionSchemas<SharedWorkerOptions>;
+
+const workerOptions = z.strictObject({
+  ...sharedOptions,
+  config: expectedHidden(
+    'a configuration; make it with defineConfig({…})',
+    (value) => isObject(value) && Array.isArray(value['agents']),
+  ),
+  address: z.string().optional(),
+  namespace: z.string().optional(),
+  home: z.string().optional(),
+  taskQueue: z.string().optional(),
+  workflows: z.boolean().optional(),
+  activities: z.boolean().optional(),
+  interceptors: anyObject.optional(),
+  runtime: anyObject.optional(),
+  workflowBundle: anyObject.optional(),
+  shutdownGraceMs: z.number().min(0).optional(),
+  maxCachedWorkflows: z.int().min(0).optional(),
+  deployment: z
+    .strictObject({
+      name: z.string(),
+      buildId: z.string().optional(),
+      promote: z.boolean().optional(),
+    } satisfies OptionSchemas<DeploymentOptions>)
+    .optional(),
+  // `resolveLiveOptions` checks the values.
+  live: z
+    .preprocess(
+      (given) => (given === false ? {} : given),
+      z.strictObject({
+        port: z.unknown().optional(),
+        host: z.unknown().optional(),
+        token: z.unknown().optional(),
+        limits: z.unknown().optional(),
+      } satisfies OptionSchemas<LiveOptions>),
+    )
+    .optional(),
+  containStrayErrors: z.boolean().optional(),
+} satisfies OptionSchemas<WorkerOptions>);
+
+const pluginOptions = z.strictObject({
+  ...sharedOptions,
+  // `defineConfig` checks these.
+  agents: z.unknown(),
+  models: z.unknown().optional(),
+} satisfies OptionSchemas<PluginOptions>);
+
+/** Throws an `InputError` with a line for each fault of the options of `createWorker`. */
+export function assertWorkerOptions(options: WorkerOptions): void {
+  check('createWorker', workerOptions, options);
+}
+
+/** Throws an `InputError` with a line for each fault of the options of `perdurePlugin`. */
+export function assertPluginOptions(options: PluginOptions): void {
+  check('perdurePlugin', pluginOptions, options);
+}
+
+function check(subject: string, schema: z.ZodType, options: SharedWorkerOptions): void {
+  checkOptions(subject, { schema, options });
+  const problem = secretNamesProblem(options.secrets, subject);
+  if (problem !== null) throw new InputError(problem);
+}

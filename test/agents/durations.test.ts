@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineConfig } from '../../src/config.js';
+import { ruleVerdict, type Rule } from '../../src/core/requests/rules.js';
+import { defineAgent, defineGraph, defineTool, InputError, mcpServer } from '../../src/index.js';
+import { askPerson } from '../../src/tools.js';
+
+/** What a JavaScript author could write. */
+const loosely = (define: unknown, options: object): unknown => {
+  if (typeof define !== 'function') throw new Error('expected a function');
+  return Reflect.apply(define, undefined, [options]);
+};
+const common = { name: 't', description: 'x', effect: 'keyed', input: z.object({}) };
+const clientTool = (more: object) => loosely(defineTool, { ...common, ...more });
+const tool = (more: object) => clientTool({ execute: () => '', ...more });
+const agent = (more: object) => loosely(defineAgent, { name: 'a', instructions: 'x', ...more });
+const server = (more: object) =>
+  loosely(mcpServer, { name: 'm', transport: 'stdio', command: 'x', ...more });
+const rule = (expires: unknown) => ({ tool: '*', then: 'ask', expires });
+const confirm = (expires: unknown) =>
+  loosely(defineGraph, {
+    name: 'g',
+    state: z.object({}),
+    nodes: (kinds: { confirm: (options: object) => unknown }) => ({
+      ask: kinds.confirm({ show: () => 'Yes?', expires }),
+    }),
+  });
+const confirmed = (expires: unknown): unknown => {
+  const graph = confirm(expires) as { wire: (wiring: object) => unknown };
+  return graph.wire({ start: 'ask', edges: { ask: { yes: 'end', no: 'end', expired: 'end' } } });
+};
+
+/** Each option that takes a duration: how it is given, and where the definition has its milliseconds. */
+const OPTIONS: readonly (readonly [string, (given: unknown) => unknown, string])[] = [
+  ['timeout of a tool', (timeout) => tool({ timeout }), 'timeoutMs'],
+  ['heartbeat of a tool', (heartbeat) => tool({ heartbeat }), 'heartbeatMs'],
+  ['undoWithin of a tool', (undoWithin) => tool({ undo: () => {}, undoWithin }), 'undoMs'],
+  ['expires of a tool', (expires) => clientTool({ expires }), 'expiresMs'],
+  ['expires of askPerson', (expires) => loosely(askPerson, { expires }), 'expiresMs'],
+  [
+    'timeout of retrieve',
+    (timeout) => agent({ retrieve: { find: () => [], timeout } }),
+    'retrieve.timeoutMs',
+  ],
+  [
+    'timeout of remember',
+    (timeout) => agent({ remember: { save: () => {}, timeout } }),
+    'remember.timeoutMs',
+  ],
+  ['expires of a rule', (expires) => agent({ rules: [rule(expires)] }), 'rules[0].expires'],
+  ['timeout of an MCP server', (timeout) => server({ timeout }), 'timeoutMs'],
+  ['connectTimeout', (connectTimeout) => server({ connectTimeout }), 'connectMs'],
+  ['expires of confirm', confirmed, 'graph.definition.nodes[0].expiresMs'],
+];
+
+describe.each(OPTIONS)('%s', (_option, define, field) => {
+  test.each([
+    [1, 1],
+    ['1 second', 1_000],
+    ['30 seconds', 30_000],
+    ['1.5 minutes', 90_000],
+    ['1 hour', 3_600_000],
+  ])('takes %j', (given, ms) => {
+    expect(define(given)).toHaveProperty(field, ms);
+  });
+
+  test.each([0, -1, 0.5, Number.NaN, '', '0 seconds', '2', '2d', '2 moons', '-1 days', null, true])(
+    'refuses %j',
+    (given) => {
+      expect(() => define(given)).toThrow(InputError);
+      expect(() => define(given)).toThrow(
+        /expected ms or words such as .*"2 days", got .*; at most/,
+      );
+    },
+  );
+});
+
+describe('the rules of a configuration and of a run', () => {
+  const words: Rule = { tool: 'pay', then: 'ask', expires: '2 days' };
+
+  test('may say when a request expires in words', () => {
+    expect(() => defineConfig({ agents: [], rules: [words] })).not.toThrow();
+    const verdict = ruleVerdict([words], { tool: 'pay', effect: 'once', value: {} });
+    expect(verdict).toHaveProperty('expires', 2 * 24 * 60 * 60_000);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import * as perdure from '../../src/index.js';
+import * as output from '../../src/output.js';
+import * as tools from '../../src/tools.js';
+
+const { InputError } = perdure;
+const functions: Readonly<Record<string, unknown>> = { ...perdure, ...output, ...tools };
+
+/** Calls a public function as a JavaScript author could. */
+function call(name: string, ...given: readonly unknown[]): unknown {
+  const definition = functions[name];
+  if (typeof definition !== 'function') throw new Error(`${name} is not exported`);
+  return Reflect.apply(definition, undefined, given);
+}
+
+/** Bad arguments of each function that takes a definition, with the beginning of the message. */
+const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
+  ['defineAgent', [undefined], 'agent: '],
+  ['defineAgent', [{ name: 'a', instructions: 'x', modle: 'm' }], 'agent "a": "modle" is not'],
+  ['defineAgent', [{ name: 'a', instructions: 'x', output: 7 }], 'agent "a": output: expected'],
+  ['defineAgent', [{ name: 'a', instructions: 'x', rules: 7 }], 'agent "a": rules: expected'],
+  ['defineAgent', [{ name: 'a', instructions: 'x', limits: 7 }], 'agent "a": limits: expected'],
+  ['defineTool', [{ name: 'a b' }], 'tool "a b":'],
+  ['defineGraph', [{ name: 'g' }], 'graph "g":'],
+  [
+    'planAndExecute',
+    [{ name: 'p', instructions: 'x', tools: [], expires: 1 }],
+    'planAndExecute "p": "expires" is not',
+  ],
+  ['planAndExecute', [undefined], 'planAndExecute'],
+  ['cases', [undefined], 'cases: expected'],
+  ['defineConfig', [{ agents: [7] }], 'config: agents[0]: expected an agent'],
+  ['defineConfig', [{ agents: [], secrets: 'KEY' }], 'config: secrets: expected a list'],
+  ['mcpServer', [{ name: 'm', transport: 'tcp' }], 'MCP server "m": transport: expected'],
+  ['template', [7], 'template: expected'],
+  ['template', ['{{a}}', { arg: ['a'] }], 'template: "arg" is not an option; did you mean args?'],
+  ['tags', [undefined], 'tags: missing, expected'],
+  ['tags', [{ fence: ['ts'] }], 'tags: "fence" is not an option; did you mean fences?'],
+  ['tags', [{ xml: [{ name: 'a', need: true }] }], 'tags: xml[0]: '],
+  ['tags', [{ xml: ['a b'] }], 'tags: xml: expected'],
+  ['classify', [['a']], 'classify: classes: expected'],
+  ['classify', [['a', 'b'], { samples: 0 }], 'classify: samples: expected a whole number'],
+  ['binaryClassify', [{ sample: 3 }], 'classify: "sample" is not an option; did you mean samples?'],
+  ['s3Stores', [{ bucket: 'X' }], 's3Stores: bucket: expected 3 to 63 lowercase'],
+  ['s3Stores', [{ bucket: 'agents', regoin: 'x' }], 's3Stores: "regoin" is not an option; did you'],
+  ['perdurePlugin', [{ agents: [7] }], 'config: agents[0]: expected'],
+  ['perdurePlugin', [{ agents: [], blob: {} }], 'perdurePlugin: "blob" is not an option; did you'],
+  ['fileTools', [{ rot: '.' }], 'fileTools:'],
+  ['fileTools', [{ root: '.', deny: ['{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}'] }], 'fileTools: '],
+  ['askPerson', [{ expires: 0 }], 'askPerson: expires: expected'],
+  ['today', [{ timeZone: 'Mars/Base' }], 'today: time zone "Mars/Base" is unknown'],
+  ['answer', [{ output: 7 }], 'answer: output: expected a zod type'],
+];
+
+describe('the mistake in a definition', () => {
+  test.each(CASES)('%s(%j) is an InputError', (name, given, message) => {
+    let thrown: unknown = null;
+    try {
+      call(name, ...given);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(InputError.isInstance(thrown)).toBe(true);
+    expect((thrown as Error).message.slice(0, message.length)).toBe(message);
+  });
+
+  test.each([
+    [undefined, 'createWorker: missing, expected'],
+    [
+      { config: { agents: [] }, taskQeue: 'x' },
+      'createWorker: "taskQeue" is not an option; did you',
+    ],
+    [{ config: {} }, 'createWorker: config: expected a configuration; make it with defineConfig'],
+    [{ config: { agents: [] }, heartbeatMs: 5 }, 'createWorker: heartbeatMs: expected'],
+    [{ config: { agents: [] }, segment: { steps: 0, bytes: 1 } }, 'createWorker: segment.steps: '],
+    [{ config: { agents: [] }, live: { prot: 1 } }, 'createWorker: live: "prot" is not an option'],
+    [{ config: { agents: [] }, secrets: 'KEY' }, 'createWorker: secrets: expected a list'],
+  ])('createWorker(%j) rejects with one', async (options, message) => {
+    const error: unknown = await Promise.resolve(call('createWorker', options)).catch(
+      (reason: unknown) => reason,
+    );
+    expect(InputError.isInstance(error)).toBe(true);
+    expect((error as Error).message.slice(0, message.length)).toBe(message);
+  });
+
+  test('wire() throws one', () => {
+    const graph = perdure.defineGraph({
+      name: 'g',
+      state: z.object({}),
+      nodes: ({ run }) => ({ load: run({ run: async () => ({}) }) }),
+    });
+    // @ts-expect-error -- no node has this name
+    expect(() => graph.wire({ start: 'lod', edges: { load: 'end' } })).toThrow(InputError);
+  });
+});
