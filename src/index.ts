@@ -30,7 +30,6 @@ export type { GivenMessage } from './core/input/given-messages.js';
 export type { AgentTexts } from './core/text/author-texts.js';
 export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';
 export type {
-  CatalogEntry,
   Compaction,
   LimitName,
   Limits,
@@ -40,13 +39,13 @@ export type {
   OnInvalid,
   OnLimit,
   OutputDefinition,
-  ParentClose,
   PromptDefinition,
   Tag,
   TagSet,
   ToolCalls,
   ToolChoice,
 } from './core/definition/definition.js';
+export type { CatalogEntry, ParentClose } from './core/definition/tool-definition.js';
 
 // Graphs
 export { cases } from './graphs/cases.js';
@@ -54,6 +53,7 @@ export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
 export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-options.js';
 export type * from './graphs/node-spec.js';
 export type * from './graphs/plan-spec.js';
+export type * from './graphs/state-shape.js';
 export type * from './graphs/wiring.js';
 export type * from './graphs/path.js';
 export { text } from './graphs/path.js';
@@ -83,20 +83,19 @@ export type {
   VerifyContext,
 } from './tools/tool.js';
 export type { ToolRegistry } from './tools/registry.js';
-export {
-  mcpServer,
-  type HttpServerOptions,
-  type McpServer,
-  type McpServerOptions,
-  type StdioServerOptions,
-} from './mcp/mcp-server.js';
+export { mcpServer, type McpServer } from './mcp/mcp-server.js';
+export type {
+  HttpServerOptions,
+  McpServerOptions,
+  StdioServerOptions,
+} from './mcp/server-options.js';
+export type { McpOmission } from './core/definition/definition.js';
 export type {
   Effect,
-  McpOmission,
   McpOrigin,
   ToolDefinition,
   ToolKind,
-} from './core/definition/definition.js';
+} from './core/definition/tool-definition.js';
 
 // Models
 export type {

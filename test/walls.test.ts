@@ -143,6 +143,44 @@ describe('the house', () => {
   });
 });
 
+/** Returns every import cycle, each as the files in it. Type-only imports count. */
+function fileCycles(imports: readonly Import[]): readonly (readonly string[])[] {
+  const next = new Map<string, string[]>();
+  for (const { from, to, isPackage } of imports) {
+    if (!isPackage) next.set(from, [...(next.get(from) ?? []), to]);
+  }
+  const reachable = (file: string): ReadonlySet<string> => {
+    const found = new Set<string>();
+    const open = [...(next.get(file) ?? [])];
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      if (found.has(at)) continue;
+      found.add(at);
+      open.push(...(next.get(at) ?? []));
+    }
+    return found;
+  };
+  const reached = new Map([...next.keys()].map((file) => [file, reachable(file)]));
+  const reaches = (one: string, other: string): boolean => reached.get(one)?.has(other) ?? false;
+  const cycles = [...next.keys()]
+    .filter((file) => reaches(file, file))
+    .map((file) =>
+      [...next.keys()].filter((other) => reaches(file, other) && reaches(other, file)),
+    );
+  return cycles.filter(([first], index) => cycles.findIndex(([one]) => one === first) === index);
+}
+
+describe('the files', () => {
+  test('have no import cycle, type-only imports included', () => {
+    expect(fileCycles(IMPORTS)).toEqual([]);
+  });
+
+  test('of a cycle are found', () => {
+    const pairs = ['a b', 'b c', 'c b', 'c d', 'd d', 'e a'].map((pair) => pair.split(' '));
+    const planted = pairs.map(([from = '', to = '']) => ({ from, to, isPackage: false }));
+    expect(fileCycles(planted)).toEqual([['b', 'c'], ['d']]);
+  });
+});
+
 interface Attempt {
   readonly file: string;
   readonly text: string;

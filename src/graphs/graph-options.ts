@@ -8,7 +8,8 @@ import {
   anyFunction,
   type OptionSchemas,
 } from '../validation/check-options.js';
-import type { FieldOf, Kinds, NodeSpec, PatchOf, StateOf } from './node-spec.js';
+import type { Kinds, NodeSpec } from './node-spec.js';
+import type { FieldOf, PatchOf, StateOf } from './state-shape.js';
 
 /** The options that a graph hands on to the agent that it is. Only `decide` nodes use most of them. */
 type FromAgent = Pick<

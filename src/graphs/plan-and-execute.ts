@@ -5,7 +5,8 @@ import { anyFunction, checkOptions, type OptionSchemas } from '../validation/che
 import { cases } from './cases.js';
 import { defineGraph } from './define-graph.js';
 import type { GraphOf } from './graph-options.js';
-import type { Duration, Kinds, PatchOf, StateOf } from './node-spec.js';
+import type { Duration, Kinds } from './node-spec.js';
+import type { PatchOf, StateOf } from './state-shape.js';
 import type { ExecuteOptions, PlanOptions } from './plan-spec.js';
 import { planType, resultsType } from './plan-types.js';
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { FieldOf } from './node-spec.js';
+import type { FieldOf } from './state-shape.js';
 
 /** Options of a `plan` node. */
 export interface PlanOptions<Shape extends z.ZodObject> {

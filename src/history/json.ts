@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { History } from './decode-event.js';
+import type { History } from './history-event.js';
 
 /** The parts of the SDK's dependencies that are used here; they have no types of their own. */
 interface ProtoJson {

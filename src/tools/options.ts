@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { CatalogEntry, Effect } from '../core/definition/definition.js';
+import type { CatalogEntry, Effect } from '../core/definition/tool-definition.js';
 import type {
   ApprovalPredicate,
   ToolContext,

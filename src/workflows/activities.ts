@@ -4,7 +4,7 @@ import {
   proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { Activities } from '../core/contract.js';
-import type { ParentClose, ToolDefinition } from '../core/definition/definition.js';
+import type { ParentClose, ToolDefinition } from '../core/definition/tool-definition.js';
 import { eventSummary } from '../core/text/markdown.js';
 import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
 

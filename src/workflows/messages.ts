@@ -8,6 +8,9 @@ import type { EffectiveLimits } from '../core/state.js';
 import type { Artifact } from '../core/transcript/messages.js';
 import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
 
+/** The workflow type `agent`, for whoever starts a run of it: the input, and what a segment hands to the next. */
+export type AgentWorkflow = (input: unknown, carried?: unknown) => Promise<Outcome>;
+
 /** A range of messages by number. */
 export interface TranscriptRange {
   /** Number of the first message, from 0; default: 0. */

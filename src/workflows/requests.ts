@@ -6,7 +6,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../core/contract.js';
-import { askingWork, openRequests, type AskingWork } from '../core/requests/open-requests.js';
+import { askingWork, openRequests } from '../core/requests/open-requests.js';
+import type { AskingWork } from '../core/work/work.js';
 import { requestMemo } from '../core/requests/memo.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { record, type RunContext } from './run-context.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { segmentEvents } from '../../src/history/follow-history.js';
-import type { HistoryEvent } from '../../src/history/decode-event.js';
+import type { HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
 import type { DurableEvent } from '../../src/history/durable-events.js';
 import { messageSignal } from '../../src/workflows/messages.js';

@@ -3,7 +3,7 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import type { Projection } from '../../src/history/projection.js';
 import { cancelTurnUpdate, pauseUpdate, resumeUpdate } from '../../src/workflows/messages.js';
 import { clerk } from '../support/clerk.js';

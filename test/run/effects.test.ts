@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';
-import type { Effect } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';

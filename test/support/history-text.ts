@@ -1,4 +1,4 @@
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 
 /** All that a history holds as one text: payload bytes as UTF-8, names and messages as they are. */
 export function historyText(history: History): string {

@@ -14,7 +14,8 @@ import {
   toSchemaName,
   type Terms,
 } from '../terms.js';
-import { createChatMessages, type ChatMessage } from './messages.js';
+import { createChatMessages } from './messages.js';
+import type { ChatMessage } from './chat-message.js';
 
 /** The body of `POST /chat/completions`. Settings stand beside these fields under their own names. */
 export interface ChatRequest {
