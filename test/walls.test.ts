@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { importsOf, roomOf, sourceFiles, type Import } from '../scripts/walls/imports.js';
+import { datesIn } from '../scripts/walls/dates.js';
 import { ENTRIES, WALLS } from '../scripts/walls/table.js';
 import { wallFiles } from '../scripts/write-walls.js';
 import { sourceBundle } from './support/bundle.js';
@@ -198,6 +199,12 @@ const ATTEMPTS: readonly Attempt[] = [
     "import { createWorker } from '../index.js';\nexport const x = createWorker;",
     "import { z } from 'zod';\nexport const x = z;",
     "import { createHash } from 'node:crypto';\nexport const x = createHash;",
+    "import fs from 'fs';\nexport const x = fs;",
+    "import { readFile } from 'fs/promises';\nexport const x = readFile;",
+    "import ms from 'ms';\nexport const x = ms;",
+    "import type { Other } from '@noble/other';\nexport type X = Other;",
+    "export { x } from 'os';",
+    "export const x = () => import('path');",
     "import { Client } from '@temporalio/client';\nexport const x = Client;",
     'export const now = () => Date.now();',
     'export const now = () => globalThis.Date.now();',
@@ -225,6 +232,11 @@ const ATTEMPTS: readonly Attempt[] = [
     'export const x = (o: object) => new WeakRef(o);',
     'export const x = (at: Date) => at.toLocaleTimeString();',
     'export const x = (at: Date) => at.getHours();',
+    'export const x = (at: Date) => at.setHours(0);',
+    'export const x = (at: Date) => at.setMonth(0);',
+    'export const x = (at: { getYear(): number }) => at.getYear();',
+    "export const x = Date.parse('2026-01-01 10:00');",
+    'export const x = (at: { startTime: unknown }) => String(at.startTime);',
   ].map((text) => ({ file: 'src/workflows/attempt.ts', text })),
   ...['client', 'agents', 'cli'].map((room) => ({
     file: 'src/models/attempt.ts',
@@ -238,6 +250,10 @@ const ATTEMPTS: readonly Attempt[] = [
     file: 'src/storage/attempt.ts',
     text: "import { x } from '../cli/x.js';\nexport const y = x;",
   },
+  ...[
+    "import fs from 'fs';\nexport const y = fs;",
+    "import ms from 'ms';\nexport const y = ms;",
+  ].map((text) => ({ file: 'src/tools/attempt.ts', text })),
   {
     file: 'src/tools/attempt.ts',
     text: "import OpenAI from 'openai';\nexport const y = OpenAI;",
@@ -269,6 +285,44 @@ describe('an attempt to break through a wall', () => {
     const found = refused(importsOf(join(folder, 'src'))).map((line) => line.split(' -> ')[0]);
     expect(found).toEqual(expect.arrayContaining(expected));
   });
+});
+
+/** Times of the machine's time zone that the lint cannot see. */
+const LOCAL_TIMES = [
+  'export const x = (at: Date) => at.toString();',
+  'export const x = (at: Date) => `${at}`;',
+  'export const x = new Date(2026, 0, 1);',
+  "export const x = new Date('2026-01-01 10:00').getTime();",
+  "export const x = Date.parse('2026-01-01 10:00');",
+  'const Clock = Date;\nexport const x = () => new Clock();',
+  'export const x = () => [Date.now(), Date()];',
+];
+
+describe('a workflow has no dates, only Unix times', () => {
+  test('in the sources', () => {
+    const found = sourceFiles(SRC)
+      .filter((path) => ['core', 'workflows'].includes(roomOf(path)))
+      .flatMap((path) => datesIn(join(SRC, path)).map((line) => `${path}: ${line}`));
+    // In UTC, and made of a number.
+    const iso = 'const summary = `wait until ${new Date(until).toISOString()}`;';
+    expect(found).toEqual([`workflows/effects.ts: ${iso}`]);
+  });
+
+  test('or they are found', async () => {
+    const given = LOCAL_TIMES.map((text, index) => ({ file: `attempt-${index}.ts`, text }));
+    const folder = await withFiles(given);
+    const missed = given.filter(({ file }) => datesIn(join(folder, file)).length === 0);
+    expect(missed).toEqual([]);
+    const now = { file: 'now.ts', text: '/** A Date. */\nexport const x = () => Date.now();' };
+    expect(datesIn(join(await withFiles([now]), now.file))).toEqual([]);
+  });
+});
+
+test('only workflows/activities.ts has timeouts and retries of activities', () => {
+  const found = sourceFiles(SRC).filter((path) =>
+    /\bproxy(Local)?Activities\b/.test(readFileSync(join(SRC, path), 'utf8')),
+  );
+  expect(found).toEqual(['workflows/activities.ts']);
 });
 
 /** Packages that only those pay for who use them. */
