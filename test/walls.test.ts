@@ -318,6 +318,19 @@ describe('a workflow has no dates, only Unix times', () => {
   });
 });
 
+test('the wire layer of models knows no provider, and each SDK has one importer', () => {
+  const places = IMPORTS.filter(({ to }) => ['openai', '@anthropic-ai/sdk'].includes(to)).map(
+    ({ from, to }) => `${to} in ${dirname(from)}`,
+  );
+  expect(new Set(places)).toEqual(
+    new Set(['openai in models/openai', '@anthropic-ai/sdk in models/anthropic']),
+  );
+  const upward = IMPORTS.filter(({ from }) => dirname(from) === 'models/wire')
+    .map(({ to }) => to)
+    .filter((to) => /^models\/(?!wire\/).*\//.test(to));
+  expect(upward).toEqual([]);
+});
+
 test('only workflows/activities.ts has timeouts and retries of activities', () => {
   const found = sourceFiles(SRC).filter((path) =>
     /\bproxy(Local)?Activities\b/.test(readFileSync(join(SRC, path), 'utf8')),

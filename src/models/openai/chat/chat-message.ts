@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../core/json.js';
-import type { ContentPart } from '../attachment-parts.js';
+import type { ContentPart } from '../../wire/attachment-parts.js';
 
 /** A message in the form of Chat Completions. */
 export type ChatMessage =

@@ -1,7 +1,7 @@
 import type { PromptMessage } from '../../../core/transcript/messages.js';
 import type { RoleOrder, SystemRole } from '../../capabilities.js';
-import { createPart, type AttachedData, type ContentPart } from '../attachment-parts.js';
-import type { Replay } from '../replayed-items.js';
+import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
+import type { Replay } from '../../wire/replayed-items.js';
 import { alternateRoles } from './alternate-roles.js';
 import type { ChatCall, ChatMessage } from './chat-message.js';
 import { getProviderFields } from './provider-fields.js';
