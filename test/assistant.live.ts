@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startService, type Service } from '../examples/assistant/service.js';
 import type { RunStatus } from '../src/core/status.js';
-import { askUpdate, closeUpdate } from '../src/workflows/messages.js';
+import { askUpdate, closeUpdate } from '../src/workflows/messages/definitions.js';
 import { startExample, type Example } from './support/example.js';
 
 // The assistant of the examples with a real model, as real-model.live.ts says. Whatever the model makes of the

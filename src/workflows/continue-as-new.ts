@@ -11,7 +11,7 @@ import { SCHEMA, type Carried } from '../core/segments/migrations.js';
 import type { RunState } from '../core/state.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import type { AgentWorkflow } from './messages.js';
+import type { AgentWorkflow } from './messages/definitions.js';
 import { continueRequests } from './requests.js';
 import { record, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';

@@ -4,7 +4,7 @@ import { ReusableVMWorkflow } from '@temporalio/worker/lib/workflow/reusable-vm.
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { History } from '../../src/history/history-event.js';
-import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
+import { statusQuery, transcriptQuery } from '../../src/workflows/messages/definitions.js';
 import { sourceBundle } from './bundle.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 

@@ -1,6 +1,6 @@
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { TranscriptRange } from '../../src/workflows/messages.js';
+import type { TranscriptRange } from '../../src/workflows/messages/definitions.js';
 
 /** What a run says about itself at one moment. */
 export interface RunAnswer {

@@ -16,7 +16,7 @@ import { isFollowResult, isOutcome, type FollowRunResult } from '../../core/guar
 import type { FactOf } from '../../core/facts.js';
 import { followActivity } from '../activities.js';
 import { checkedResult, failureFact, failureMessage } from '../activity-result.js';
-import type { AgentWorkflow } from '../messages.js';
+import type { AgentWorkflow } from '../messages/definitions.js';
 import type { Observed } from '../run-context.js';
 
 /** One call of an agent. */
