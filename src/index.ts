@@ -69,7 +69,7 @@ export type * from './core/graph/definition.js';
 
 // Tools
 export { defineTool } from './tools/define-tool.js';
-export type { ToolOptions } from './tools/options.js';
+export type { ToolOptions } from './tools/tool-options.js';
 export type {
   ApprovalContext,
   ApprovalPredicate,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { interpret } from '../../src/core/interpret.js';
+import { interpret } from '../../src/core/interpret/interpret.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { acted, asked, decision, ID } from '../support/asking.js';
 import {

@@ -10,7 +10,7 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { replyCall, replyText, type ScriptedReply } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { ToolOptions } from '../../src/tools/options.js';
+import type { ToolOptions } from '../../src/tools/tool-options.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { decide, statusOf } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';

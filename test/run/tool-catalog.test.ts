@@ -11,7 +11,7 @@ import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { ToolOptions } from '../../src/tools/options.js';
+import type { ToolOptions } from '../../src/tools/tool-options.js';
 import { expectStablePrefix } from '../support/prompts.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
