@@ -7,7 +7,7 @@ import type { PerdureClient } from '../src/client/client-types.js';
 import type { Outcome } from '../src/core/outcome.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
 import { AHEAD } from '../src/workflows/interceptors.js';
-import { transcriptQuery } from '../src/workflows/messages.js';
+import { transcriptQuery } from '../src/workflows/messages/definitions.js';
 import { effectFaults, reportFaults } from './effects.js';
 import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';
 import type { Model } from './model.js';

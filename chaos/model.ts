@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isObject } from '../src/core/json.js';
-import type { StubMessage, StubRequest } from '../src/testing/requests.js';
+import type { StubRequest } from '../src/testing/requests.js';
+import type { StubMessage } from '../src/testing/stub-message.js';
 import { reply, type Step } from '../src/testing/steps.js';
 import type { Stub } from '../src/testing/stub-server.js';
 import { integer, seeded, type Random } from './random.js';

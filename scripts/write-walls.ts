@@ -8,9 +8,7 @@ const read = (name: string): string => readFileSync(new URL(name, root), 'utf8')
 
 /** Returns the updated content of the two files, by name. */
 export async function wallFiles(): Promise<Readonly<Record<string, string>>> {
-  const { dependencies, devDependencies } = JSON.parse(read('package.json'));
-  const packages = Object.keys({ ...dependencies, ...devDependencies });
-  const lint = JSON.stringify(withWalls(JSON.parse(read('.oxlintrc.json')), packages));
+  const lint = JSON.stringify(withWalls(JSON.parse(read('.oxlintrc.json'))));
   const style = { ...(await resolveConfig(new URL('.oxlintrc.json', root))) };
   return {
     '.oxlintrc.json': await format(lint, { ...style, parser: 'json' }),

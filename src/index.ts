@@ -54,7 +54,6 @@ export type { AgentTexts } from './core/text/author-texts.js';
 export type { Duration } from './core/text/duration.js';
 export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';
 export type {
-  CatalogEntry,
   Compaction,
   LimitName,
   Limits,
@@ -64,13 +63,13 @@ export type {
   OnInvalid,
   OnLimit,
   OutputDefinition,
-  ParentClose,
   PromptDefinition,
   Tag,
   TagSet,
   ToolCalls,
   ToolChoice,
 } from './core/definition/definition.js';
+export type { CatalogEntry, ParentClose } from './core/definition/tool-definition.js';
 
 // Graphs
 export { cases } from './graphs/cases.js';
@@ -82,13 +81,10 @@ export type {
   EachAction,
   ExactFields,
   ExitChoice,
-  GraphFieldOf,
   GraphInputTemplate,
   GraphKinds,
   GraphMessage,
   GraphNodeOptions,
-  GraphPatchOf,
-  GraphStateOf,
   NodeCases,
   NodeFunctionOptions,
   NodeSaveOptions,
@@ -96,6 +92,7 @@ export type {
   RouteContext,
 } from './graphs/node-spec.js';
 export type { ExecuteNodeOptions, PlanNodeOptions } from './graphs/plan-spec.js';
+export type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './graphs/state-shape.js';
 export type { GraphWiring, NodeEdges } from './graphs/wiring.js';
 export {
   text,
@@ -130,7 +127,7 @@ export type {
 
 // Tools
 export { defineTool } from './tools/define-tool.js';
-export type { ToolOptions } from './tools/options.js';
+export type { ToolOptions } from './tools/tool-options.js';
 export type {
   ApprovalContext,
   ApprovalPredicate,
@@ -144,20 +141,19 @@ export type {
   VerifyContext,
 } from './tools/tool.js';
 export type { ToolRegistry } from './tools/registry.js';
-export {
-  mcpServer,
-  type HttpServerOptions,
-  type McpServer,
-  type McpServerOptions,
-  type StdioServerOptions,
-} from './mcp/mcp-server.js';
+export { mcpServer, type McpServer } from './mcp/mcp-server.js';
+export type {
+  HttpServerOptions,
+  McpServerOptions,
+  StdioServerOptions,
+} from './mcp/server-options.js';
+export type { McpOmission } from './core/definition/definition.js';
 export type {
   Effect,
-  McpOmission,
   McpOrigin,
   ToolDefinition,
   ToolKind,
-} from './core/definition/definition.js';
+} from './core/definition/tool-definition.js';
 
 // Models
 export type {

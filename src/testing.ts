@@ -25,7 +25,8 @@ export {
   type StubToken,
 } from './testing/steps.js';
 export type { Barrier } from './testing/barrier.js';
-export type { RequestEnd, StubMessage, StubApi, StubRequest } from './testing/requests.js';
+export type { RequestEnd, StubApi, StubRequest } from './testing/requests.js';
+export type { StubMessage } from './testing/stub-message.js';
 export type { Answer } from './testing/script.js';
 export type { ReplayResult } from './worker/replay.js';
 

@@ -20,8 +20,12 @@ export {
   type TranscriptPageRange,
   type ActorClaim,
   type TurnOutcome,
-} from './workflows/messages.js';
-export { resolveUpdate, revokeUpdate, undoUpdate } from './workflows/request-messages.js';
+} from './workflows/messages/definitions.js';
+export {
+  resolveUpdate,
+  revokeUpdate,
+  undoUpdate,
+} from './workflows/messages/request-definitions.js';
 export type { RunGraph } from './core/graph/draw-run.js';
 export type { GraphDefinition } from './core/graph/definition.js';
 export type {

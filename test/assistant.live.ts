@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startService, type Service } from '../examples/assistant/service.js';
 import type { RunStatus } from '../src/core/status.js';
-import { askUpdate, closeUpdate } from '../src/workflows/messages.js';
+import { askUpdate, closeUpdate } from '../src/workflows/messages/definitions.js';
 import { startExample, type Example } from './support/example.js';
 
 // The example assistant with a real model, configured as in real-model.live.ts. Whatever the model

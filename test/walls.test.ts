@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { importsOf, roomOf, sourceFiles, type Import } from '../scripts/walls/imports.js';
+import { datesIn } from '../scripts/walls/dates.js';
 import { ENTRIES, WALLS } from '../scripts/walls/table.js';
 import { wallFiles } from '../scripts/write-walls.js';
 import { sourceBundle } from './support/bundle.js';
@@ -150,6 +151,44 @@ describe('the structure of src', () => {
   });
 });
 
+/** Returns every import cycle, each as the files in it. Type-only imports count. */
+function fileCycles(imports: readonly Import[]): readonly (readonly string[])[] {
+  const next = new Map<string, string[]>();
+  for (const { from, to, isPackage } of imports) {
+    if (!isPackage) next.set(from, [...(next.get(from) ?? []), to]);
+  }
+  const reachable = (file: string): ReadonlySet<string> => {
+    const found = new Set<string>();
+    const open = [...(next.get(file) ?? [])];
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      if (found.has(at)) continue;
+      found.add(at);
+      open.push(...(next.get(at) ?? []));
+    }
+    return found;
+  };
+  const reached = new Map([...next.keys()].map((file) => [file, reachable(file)]));
+  const reaches = (one: string, other: string): boolean => reached.get(one)?.has(other) ?? false;
+  const cycles = [...next.keys()]
+    .filter((file) => reaches(file, file))
+    .map((file) =>
+      [...next.keys()].filter((other) => reaches(file, other) && reaches(other, file)),
+    );
+  return cycles.filter(([first], index) => cycles.findIndex(([one]) => one === first) === index);
+}
+
+describe('the files', () => {
+  test('have no import cycle, type-only imports included', () => {
+    expect(fileCycles(IMPORTS)).toEqual([]);
+  });
+
+  test('of a cycle are found', () => {
+    const pairs = ['a b', 'b c', 'c b', 'c d', 'd d', 'e a'].map((pair) => pair.split(' '));
+    const planted = pairs.map(([from = '', to = '']) => ({ from, to, isPackage: false }));
+    expect(fileCycles(planted)).toEqual([['b', 'c'], ['d']]);
+  });
+});
+
 interface Attempt {
   readonly file: string;
   readonly text: string;
@@ -167,6 +206,12 @@ const ATTEMPTS: readonly Attempt[] = [
     "import { createWorker } from '../index.js';\nexport const x = createWorker;",
     "import { z } from 'zod';\nexport const x = z;",
     "import { createHash } from 'node:crypto';\nexport const x = createHash;",
+    "import fs from 'fs';\nexport const x = fs;",
+    "import { readFile } from 'fs/promises';\nexport const x = readFile;",
+    "import ms from 'ms';\nexport const x = ms;",
+    "import type { Other } from '@noble/other';\nexport type X = Other;",
+    "export { x } from 'os';",
+    "export const x = () => import('path');",
     "import { Client } from '@temporalio/client';\nexport const x = Client;",
     'export const now = () => Date.now();',
     'export const now = () => globalThis.Date.now();',
@@ -194,6 +239,11 @@ const ATTEMPTS: readonly Attempt[] = [
     'export const x = (o: object) => new WeakRef(o);',
     'export const x = (at: Date) => at.toLocaleTimeString();',
     'export const x = (at: Date) => at.getHours();',
+    'export const x = (at: Date) => at.setHours(0);',
+    'export const x = (at: Date) => at.setMonth(0);',
+    'export const x = (at: { getYear(): number }) => at.getYear();',
+    "export const x = Date.parse('2026-01-01 10:00');",
+    'export const x = (at: { startTime: unknown }) => String(at.startTime);',
   ].map((text) => ({ file: 'src/workflows/attempt.ts', text })),
   ...['client', 'agents', 'cli'].map((room) => ({
     file: 'src/models/attempt.ts',
@@ -207,6 +257,10 @@ const ATTEMPTS: readonly Attempt[] = [
     file: 'src/storage/attempt.ts',
     text: "import { x } from '../cli/x.js';\nexport const y = x;",
   },
+  ...[
+    "import fs from 'fs';\nexport const y = fs;",
+    "import ms from 'ms';\nexport const y = ms;",
+  ].map((text) => ({ file: 'src/tools/attempt.ts', text })),
   {
     file: 'src/tools/attempt.ts',
     text: "import OpenAI from 'openai';\nexport const y = OpenAI;",
@@ -238,6 +292,57 @@ describe('an attempt to break through a wall', () => {
     const found = refused(importsOf(join(folder, 'src'))).map((line) => line.split(' -> ')[0]);
     expect(found).toEqual(expect.arrayContaining(expected));
   });
+});
+
+/** Times of the machine's time zone that the lint cannot see. */
+const LOCAL_TIMES = [
+  'export const x = (at: Date) => at.toString();',
+  'export const x = (at: Date) => `${at}`;',
+  'export const x = new Date(2026, 0, 1);',
+  "export const x = new Date('2026-01-01 10:00').getTime();",
+  "export const x = Date.parse('2026-01-01 10:00');",
+  'const Clock = Date;\nexport const x = () => new Clock();',
+  'export const x = () => [Date.now(), Date()];',
+];
+
+describe('a workflow has no dates, only Unix times', () => {
+  test('in the sources', () => {
+    const found = sourceFiles(SRC)
+      .filter((path) => ['core', 'workflows'].includes(roomOf(path)))
+      .flatMap((path) => datesIn(join(SRC, path)).map((line) => `${path}: ${line}`));
+    // In UTC, and made of a number.
+    const iso = 'const summary = `wait until ${new Date(until).toISOString()}`;';
+    expect(found).toEqual([`workflows/effects.ts: ${iso}`]);
+  });
+
+  test('or they are found', async () => {
+    const given = LOCAL_TIMES.map((text, index) => ({ file: `attempt-${index}.ts`, text }));
+    const folder = await withFiles(given);
+    const missed = given.filter(({ file }) => datesIn(join(folder, file)).length === 0);
+    expect(missed).toEqual([]);
+    const now = { file: 'now.ts', text: '/** A Date. */\nexport const x = () => Date.now();' };
+    expect(datesIn(join(await withFiles([now]), now.file))).toEqual([]);
+  });
+});
+
+test('the wire layer of models knows no provider, and each SDK has one importer', () => {
+  const places = IMPORTS.filter(({ to }) => ['openai', '@anthropic-ai/sdk'].includes(to)).map(
+    ({ from, to }) => `${to} in ${dirname(from)}`,
+  );
+  expect(new Set(places)).toEqual(
+    new Set(['openai in models/openai', '@anthropic-ai/sdk in models/anthropic']),
+  );
+  const upward = IMPORTS.filter(({ from }) => dirname(from) === 'models/wire')
+    .map(({ to }) => to)
+    .filter((to) => /^models\/(?!wire\/).*\//.test(to));
+  expect(upward).toEqual([]);
+});
+
+test('only workflows/activities.ts has timeouts and retries of activities', () => {
+  const found = sourceFiles(SRC).filter((path) =>
+    /\bproxy(Local)?Activities\b/.test(readFileSync(join(SRC, path), 'utf8')),
+  );
+  expect(found).toEqual(['workflows/activities.ts']);
 });
 
 /** Packages that only cost those who use them. */

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { History, RawEvent } from '../../src/history/history-event.js';
 import { isObject } from '../../src/core/json.js';
 
 /** The state of a run when it asked its model for the next step. */

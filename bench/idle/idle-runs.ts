@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type Client } from '@temporalio/client';
-import { outcomeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import { outcomeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { openingMessage } from '../conversation.js';
 import { inParallel } from '../kit/in-parallel.js';
 

@@ -1,4 +1,5 @@
-import { decodeEvent, type History, type RawEvent } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { History, RawEvent } from '../../src/history/history-event.js';
 import { isObject, textField } from '../../src/core/json.js';
 import type { Arrival } from './destinations.js';
 

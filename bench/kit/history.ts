@@ -1,4 +1,4 @@
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { isObject } from '../../src/core/json.js';
 import { markersOf, type Script } from '../conversation.js';
 

@@ -1,5 +1,5 @@
 import { Worker } from '@temporalio/worker';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { installRuntime } from '../../src/worker/runtime.js';
 import type { Bench } from '../kit/bench.js';
 import { startPair, type Pair } from '../kit/pair.js';

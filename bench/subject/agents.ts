@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { Effect } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { resultOf } from '../conversation.js';
 

@@ -1,8 +1,5 @@
 import { ENTRIES, WALLS, type Wall } from './table.js';
 
-/** Everything in package.json that a room could import by mistake. */
-export type Packages = readonly string[];
-
 interface Override {
   readonly files: readonly string[];
   readonly rules: Readonly<Record<string, unknown>>;
@@ -15,21 +12,16 @@ const END = '<!-- end of walls -->';
  * Returns the lint configuration with the walls as its first overrides; other overrides do not
  * change.
  */
-export function withWalls(
-  config: { readonly overrides: readonly Override[] },
-  packages: Packages,
-): object {
+export function withWalls(config: { readonly overrides: readonly Override[] }): object {
   const others = config.overrides.filter(({ rules }) => !('no-restricted-imports' in rules));
-  return { ...config, overrides: [...WALLS.map((wall) => override(wall, packages)), ...others] };
+  return { ...config, overrides: [...WALLS.map(override), ...others] };
 }
 
-function override(wall: Wall, packages: Packages): Override {
+function override(wall: Wall): Override {
   const isFile = wall.room.endsWith('.ts');
   const all = [...WALLS.map(({ room }) => room), ...ENTRIES];
   const rooms = all.filter((room) => room !== wall.room && !wall.rooms.includes(room));
   const message = `${wall.room} may import ${mayImport(wall)}. ${wall.why}`;
-  const banned = packages.filter((name) => !wall.packages.includes(name));
-  const node = wall.packages.includes('node:') ? [] : [{ regex: '^node:', message }];
   return {
     files: [isFile ? `src/${wall.room}` : `src/${wall.room}/**`],
     rules: {
@@ -41,8 +33,7 @@ function override(wall: Wall, packages: Packages): Override {
               regex: `^${isFile ? '\\./' : '(\\.\\./)+'}(${rooms.map(asPattern).join('|')})`,
               message,
             },
-            { regex: `^(${banned.map(escaped).join('|')})(/|$)`, message },
-            ...node,
+            { group: ['**', ...RELATIVE, ...wall.packages.flatMap(exceptions)], message },
           ],
         },
       ],
@@ -51,8 +42,16 @@ function override(wall: Wall, packages: Packages): Override {
 }
 
 /**
- * A room in an import path: a folder is followed by a slash, and a file is imported as JavaScript.
+ * Everything is refused but these: the files of the sources, whose walls are the other pattern, and
+ * the packages of the wall. A package brings its subpaths; Node's modules are imported by `node:` only.
  */
+const RELATIVE = ['!./**', '!../**'];
+
+function exceptions(name: string): readonly string[] {
+  return name === 'node:' ? ['!node:*', '!node:*/**'] : [`!${name}`, `!${name}/**`];
+}
+
+/** A room in an import: a folder is followed by a slash, and a file is imported as JavaScript. */
 function asPattern(room: string): string {
   return room.endsWith('.ts') ? `${escaped(room.slice(0, -3))}\\.js$` : `${escaped(room)}/`;
 }

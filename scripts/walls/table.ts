@@ -41,7 +41,6 @@ export const WALLS: readonly Wall[] = [
     packages: ['zod', 'fastest-levenshtein'],
     why: 'Checks options and describes faults in values, in one form for all rooms.',
   },
-  { room: 'version.ts', rooms: [], packages: [NODE], why: 'The version of the package.' },
   {
     room: 'workflows',
     rooms: ['core'],
@@ -110,7 +109,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     room: 'mcp',
-    rooms: ['core', 'secrets', 'validation', 'storage', 'tools', 'output', 'version.ts'],
+    rooms: ['core', 'secrets', 'validation', 'storage', 'tools', 'output'],
     packages: [NODE, 'zod', '@modelcontextprotocol/client'],
     why: 'MCP servers are not trusted: everything that they send is checked here.',
   },

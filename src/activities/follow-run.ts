@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client';
 import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
-import type { HistoryEvent } from '../history/decode-event.js';
+import type { HistoryEvent } from '../history/history-event.js';
 import { outcomeOf } from '../history/projection.js';
 import { readSegmentStart } from '../history/segments.js';
 import { isObject } from '../core/json.js';

@@ -2,11 +2,8 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { listedDefinition } from '../agents/agent-definition.js';
 import { refuseLarge, type LoadedAgent } from '../agents/catalog.js';
-import type {
-  AgentDefinition,
-  McpOmission,
-  ToolDefinition,
-} from '../core/definition/definition.js';
+import type { AgentDefinition, McpOmission } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/server-environment.js';
 import { serverTools } from '../mcp/server-tools.js';

@@ -4,8 +4,8 @@ import type {
   McpPolicy,
   McpUsed,
   PromptDefinition,
-  ToolDefinition,
 } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { definitionHash } from '../core/definition/hash.js';
 import { computerHandler } from '../core/definition/native-tools.js';
 import type { McpServer } from '../mcp/mcp-server.js';

@@ -3,11 +3,11 @@ import type {
   Limits,
   OnInvalid,
   OnLimit,
-  ParentClose,
   ModelSettings,
   ToolCalls,
   ToolChoice,
 } from '../core/definition/definition.js';
+import type { ParentClose } from '../core/definition/tool-definition.js';
 import type { Typed, TypedPrompts } from '../core/definition/output-type.js';
 import type { Json } from '../core/json.js';
 import type { Rule } from '../core/requests/rules.js';

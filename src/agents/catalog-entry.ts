@@ -1,6 +1,6 @@
 import { InputError } from '../core/errors.js';
 import { CATALOG_NAMES } from '../core/catalog/catalog.js';
-import type { CatalogEntry } from '../core/definition/definition.js';
+import type { CatalogEntry } from '../core/definition/tool-definition.js';
 import type { Tool } from '../tools/tool.js';
 
 const SUMMARY_CHARACTERS = 160;

@@ -1,6 +1,6 @@
 import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/hidden.js';
-import { ownVersion } from '../version.js';
+import { ownVersion } from '../storage/own-version.js';
 import type { Command, Listed, ListedGroup } from './command.js';
 import { collectValues } from './input/option-parsers.js';
 

@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
-import { pauseSignal, type ActorClaim } from '../workflows/messages.js';
+import { pauseSignal, type ActorClaim } from '../workflows/messages/definitions.js';
 import { claim } from '../updates/control.js';
 import { queryTerm, withoutAttributes } from './queries.js';
 import { readRunRow } from './run-row.js';

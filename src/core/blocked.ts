@@ -1,3 +1,5 @@
+import type { AttemptReport } from './report.js';
+
 /**
  * The reasons that can block a model call. `storage`: a blob that its prompt needs is missing or
  * damaged, or the store is down.
@@ -18,3 +20,12 @@ export const BLOCKED_REASONS = [...MODEL_BLOCKS, ...TOOL_BLOCKS, ...AGENT_BLOCKS
 
 /** Why a run is blocked. Each reason can be fixed from outside, after which the run resumes. */
 export type BlockedReason = (typeof BLOCKED_REASONS)[number];
+
+/** Why work is blocked. */
+export interface Blocked {
+  readonly reason: BlockedReason;
+  readonly message: string;
+  readonly reports?: readonly AttemptReport[];
+  /** For `tool_changed`: the tool's current form, which a person may accept. */
+  readonly definition?: string;
+}

@@ -1,6 +1,7 @@
 import type { ForkMessagesInput } from './input/fork.js';
 import type { AgentBlock, ModelBlock, ToolBlock } from './blocked.js';
-import type { Budget, Effect, LimitSet, Limits, ParentClose } from './definition/definition.js';
+import type { Budget, LimitSet, Limits } from './definition/definition.js';
+import type { Effect, ParentClose } from './definition/tool-definition.js';
 import type { AskReceipt } from './inbox.js';
 import type { RunInput } from './input/input.js';
 import type { SpanPlace } from './input/trace-header.js';

@@ -13,13 +13,8 @@ import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
 import type { Ending, LimitsAsked, RunConfig } from './state.js';
+import type { Interruption, TurnInterruption } from './turn.js';
 import type { Proposal, Work } from './work/work.js';
-
-/** Why work in flight was interrupted. */
-export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
-
-/** An interruption of one turn, as opposed to the whole run. */
-export type TurnInterruption = Exclude<Interruption, 'cancel'>;
 
 /** An event of a run. Only events change its state. `at` is Unix time in ms. */
 export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;

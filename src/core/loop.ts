@@ -1,6 +1,6 @@
 import type { RunEvent } from './events.js';
 import type { Fact } from './facts.js';
-import { interpret } from './interpret.js';
+import { interpret } from './interpret/interpret.js';
 import { nextAction, type Action, type AtOnceAction, type TimedAction } from './next-action.js';
 import type { Outcome } from './outcome.js';
 import { reduce } from './reduce.js';

@@ -4,7 +4,8 @@ import { compactionDue } from './compaction.js';
 import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { memoryDue, retrievalDue } from './documents.js';
-import type { Interruption } from './events.js';
+import type { Batch, Interruption } from './turn.js';
+import { batchOf, closingReason, inTurn, isRepairing, outcomeOf } from './turn.js';
 import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
 import { awaitsDecision, requestDue } from './requests/request-due.js';
@@ -18,7 +19,6 @@ import type { ToolCall } from './transcript/messages.js';
 import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { type RunState } from './state.js';
-import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { allPassedOn } from './work/next-step.js';
 import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 

@@ -14,14 +14,22 @@ import { closingText, composeAnswer } from './compose.js';
 import { applyControlEvent } from './control.js';
 import { addDocuments } from './documents.js';
 import { cancelled, failed, stopped } from './make-outcome.js';
-import type { Interruption, RunEvent } from './events.js';
+import type { RunEvent } from './events.js';
+import {
+  type Interruption,
+  batchOf,
+  closingReason,
+  inTurn,
+  isRepairing,
+  outcomeOf,
+  type Batch,
+} from './turn.js';
 import { interruptionOf, stronger } from './work/interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
-import { batchOf, closingReason, inTurn, isRepairing, outcomeOf, type Batch } from './turn.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
 import type { GraphState } from './graph/graph-state.js';

@@ -1,4 +1,3 @@
-import type { BlockedReason } from './blocked.js';
 import type { DecisionRecord } from './decisions.js';
 import type { McpOmission } from './definition/definition.js';
 import type { RefusedMessage } from './inbox.js';
@@ -110,13 +109,4 @@ export interface PromptPage {
   /** The place in the prompt of the first message that is not in a chunk. */
   readonly start: number;
   readonly messages: readonly Message[];
-}
-
-/** Why work is blocked. */
-export interface Blocked {
-  readonly reason: BlockedReason;
-  readonly message: string;
-  readonly reports?: readonly AttemptReport[];
-  /** For `tool_changed`: the tool's current form, which a person may accept. */
-  readonly definition?: string;
 }

@@ -1,6 +1,5 @@
 import type { CallResult } from './calls/call-result.js';
 import type { ModelPrice } from './definition/definition.js';
-import type { TurnInterruption } from './events.js';
 import type { TurnContext } from './input/turn-context.js';
 import type { Json } from './json.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
@@ -52,6 +51,12 @@ export interface BestEffort {
   readonly output: Json;
   readonly issue: string;
 }
+
+/** Why work in flight was interrupted. */
+export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
+
+/** An interruption of one turn, as opposed to the whole run. */
+export type TurnInterruption = Exclude<Interruption, 'cancel'>;
 
 /** Where a turn stands. */
 export type TurnPhase =

@@ -8,13 +8,8 @@ import {
   anyFunction,
   type OptionSchemas,
 } from '../validation/check-options.js';
-import type {
-  GraphFieldOf,
-  GraphKinds,
-  NodeSpec,
-  GraphPatchOf,
-  GraphStateOf,
-} from './node-spec.js';
+import type { GraphKinds, NodeSpec } from './node-spec.js';
+import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
 
 /** The options that a graph hands on to the agent that it is. Only `decide` nodes use most of them. */
 type FromAgent = Pick<

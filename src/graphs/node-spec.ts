@@ -7,6 +7,8 @@ import type { z } from 'zod';
 import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
 import type { GraphText, GraphPath, GraphPathOf, GraphTemplate } from './path.js';
 
+import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
+
 declare const EXITS: unique symbol;
 
 /** A node before its edges are known. `Exits` have to lead somewhere; `Optional` ones may. */
@@ -15,15 +17,6 @@ export interface NodeSpec<Exits extends string = string, Optional extends string
   readonly kind: string;
   readonly options: object;
 }
-
-/** The state that a node's function reads. A required field without a value throws when it is read. */
-export type GraphStateOf<Shape extends z.ZodObject> = Readonly<z.output<Shape>>;
-
-/** What a node's function may change: fields in the form in which the schema takes them. */
-export type GraphPatchOf<Shape extends z.ZodObject> = Partial<z.input<Shape>>;
-
-/** The names of the state's fields. */
-export type GraphFieldOf<Shape extends z.ZodObject> = Extract<keyof z.output<Shape>, string>;
 
 /** Refuses fields that the state does not have. */
 export type ExactFields<Given, Allowed> = Given & {

@@ -6,7 +6,8 @@ import { cases } from './cases.js';
 import { defineGraph } from './define-graph.js';
 import type { GraphOf } from './graph-options.js';
 import type { Duration } from '../core/text/duration.js';
-import type { GraphKinds, GraphPatchOf, GraphStateOf } from './node-spec.js';
+import type { GraphKinds } from './node-spec.js';
+import type { GraphPatchOf, GraphStateOf } from './state-shape.js';
 import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
 import { planType, resultsType } from './plan-types.js';
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { GraphFieldOf } from './node-spec.js';
+import type { GraphFieldOf } from './state-shape.js';
 
 /** Options of a `plan` node. */
 export interface PlanNodeOptions<Shape extends z.ZodObject> {

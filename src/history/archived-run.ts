@@ -5,7 +5,8 @@ import {
   type ArchivedRun,
 } from '../storage/archive.js';
 import { isObject, parseJson } from '../core/json.js';
-import { decodeEvent, type History } from './decode-event.js';
+import { decodeEvent } from './decode-event.js';
+import type { History } from './history-event.js';
 import { historyFromJson, historyToJson } from './json.js';
 
 /** Stores the history of a segment as it is now. `firstRunId`: of the run's first segment. */

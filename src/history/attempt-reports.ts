@@ -1,5 +1,5 @@
 import type { AttemptReport } from '../core/report.js';
-import type { HistoryEvent } from './decode-event.js';
+import type { HistoryEvent } from './history-event.js';
 import { reportsOf, type PendingWork } from './pending-work.js';
 
 const KEPT = 10;

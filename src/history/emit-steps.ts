@@ -5,7 +5,7 @@ import { planProgress, type PlanProgress } from '../core/plan/progress.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import type { RunState } from '../core/state.js';
 import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
-import type { HistoryEvent } from './decode-event.js';
+import type { HistoryEvent } from './history-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
 import { nodeSteps, planSteps } from './graph-steps.js';

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { visible } from '../core/text/summaries.js';
 import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
-import type { HistoryEvent } from './decode-event.js';
+import type { HistoryEvent } from './history-event.js';
 import { isAfter, readOffset, writeOffset } from './offset.js';
 import { describeRun } from './read-run.js';
 import type { DurableEvent } from './durable-events.js';

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { decodeEvent, isPermanent, type RawEvent, type HistoryEvent } from './decode-event.js';
+import { decodeEvent } from './decode-event.js';
+import { isPermanent, type RawEvent, type HistoryEvent } from './history-event.js';
 
 /** The segment of a run that is followed. */
 export interface FollowOptions {

@@ -1,5 +1,5 @@
 import { historyProto } from '../temporal/sdk-internals.js';
-import type { History } from './decode-event.js';
+import type { History } from './history-event.js';
 
 // A newer server or SDK may have written fields that this version does not know.
 const READ_OPTIONS = { ignoreUnknownFields: true };

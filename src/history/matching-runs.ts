@@ -1,5 +1,5 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
-import type { History } from './decode-event.js';
+import type { History } from './history-event.js';
 
 /** A run with the history of its newest segment. */
 export interface MatchingRun {

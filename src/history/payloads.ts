@@ -1,6 +1,6 @@
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import type { Failure } from '../core/facts.js';
-import type { RawEvent } from './decode-event.js';
+import type { RawEvent } from './history-event.js';
 
 type RawFailure = NonNullable<
   NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']

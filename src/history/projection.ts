@@ -2,7 +2,7 @@ import type { RunInput } from '../core/input/input.js';
 import type { Outcome, Usage } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import type { Message } from '../core/transcript/messages.js';
-import { isPermanent, type HistoryEvent } from './decode-event.js';
+import { isPermanent, type HistoryEvent } from './history-event.js';
 import {
   copyReader,
   createReader,

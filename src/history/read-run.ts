@@ -7,7 +7,8 @@ import type { Archive } from '../storage/archive.js';
 import { isObject, textField } from '../core/json.js';
 import { visible } from '../core/text/summaries.js';
 import { newestArchived, type ArchivedSegment } from './archived-run.js';
-import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
+import { decodeEvent } from './decode-event.js';
+import type { History, HistoryEvent } from './history-event.js';
 import { project, type Projection } from './projection.js';
 import { NoRunError } from '../core/errors.js';
 

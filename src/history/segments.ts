@@ -1,7 +1,8 @@
 import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { Archive } from '../storage/archive.js';
 import { readArchivedSegment } from './archived-run.js';
-import { decodeEvent, type History, type HistoryEvent } from './decode-event.js';
+import { decodeEvent } from './decode-event.js';
+import type { History, HistoryEvent } from './history-event.js';
 import { project, type Projection } from './projection.js';
 import type { EventOf } from './projection.js';
 

@@ -4,7 +4,7 @@ import type { ModelSettings } from '../core/definition/definition.js';
 import { isObject } from '../core/json.js';
 import type { Outcome } from '../core/outcome.js';
 import type { AttemptReport } from '../core/report.js';
-import type { HistoryEvent } from './decode-event.js';
+import type { HistoryEvent } from './history-event.js';
 import { reportsOf } from './pending-work.js';
 import type { EndedTurnOf } from './projection.js';
 import type { RunReading } from './read-run.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { BlobStore } from '../storage/blob-store.js';
-import type { ToolDefinition } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { isObject, type JsonObject } from '../core/json.js';
 import { removeAbsentNulls } from '../output/absent-nulls.js';
 import { ToolError } from '../tools/tool-error.js';

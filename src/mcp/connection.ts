@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
-import { ownVersion } from '../version.js';
+import { ownVersion } from '../storage/own-version.js';
 import { isRefusedKey, refusedKey } from './call-faults.js';
 import type { McpServer } from './mcp-server.js';
 import {

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../core/digest.js';
-import type { Effect, ToolDefinition } from '../core/definition/definition.js';
+import type { Effect, ToolDefinition } from '../core/definition/tool-definition.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../core/json.js';
 import { stripHidden } from './hidden-text.js';
 import type { McpServer } from './mcp-server.js';

@@ -1,8 +1,59 @@
 import { z } from 'zod';
+import type { Effect } from '../core/definition/tool-definition.js';
 import { isObject } from '../core/json.js';
+import type { Duration } from '../core/text/duration.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { timerDuration } from '../validation/durations.js';
-import type { HttpServerOptions, StdioServerOptions } from './mcp-server.js';
+
+interface CommonOptions {
+  /** Letters, digits, `_`, and `-`, at most 32; the model sees its tools as `<name>__<tool>`. */
+  readonly name: string;
+  /** Tools that the agent gets, by the server's own names; default: all. */
+  readonly allowTools?: readonly string[];
+  /** Tools that the agent does not get, whatever `allowTools` says. */
+  readonly denyTools?: readonly string[];
+  /**
+   * The side effects of tools by the server's own names; the default is `once`. Hints of the server can
+   * make an effect stricter, never looser.
+   */
+  readonly effects?: Readonly<Record<string, Effect>>;
+  /** How long one call may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  readonly timeout?: Duration;
+  /**
+   * How long the server may take to start and to answer first. A duration: ms, or words such as '30 seconds',
+   * which is the default.
+   */
+  readonly connectTimeout?: Duration;
+  /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
+  readonly startup?: 'strict' | 'best_effort';
+}
+
+/** A server that the worker starts and uses over its standard streams. */
+export interface StdioServerOptions extends CommonOptions {
+  readonly transport: 'stdio';
+  readonly command: string;
+  readonly args?: readonly string[];
+  /**
+   * Names of the worker's environment variables that the child gets. Beside them, it gets only PATH,
+   * HOME, LOGNAME, SHELL, TERM, and USER.
+   */
+  readonly env?: readonly string[];
+  /** Its working directory; default: the worker's. */
+  readonly cwd?: string;
+}
+
+/** A server that runs elsewhere, over streamable HTTP. */
+export interface HttpServerOptions extends CommonOptions {
+  readonly transport: 'http';
+  readonly url: string;
+  /** The worker's environment variable that holds the bearer token. */
+  readonly authEnv?: string;
+  /** Further headers, each by the environment variable that holds its value. */
+  readonly headersEnv?: Readonly<Record<string, string>>;
+}
+
+/** What an author passes to `mcpServer`. */
+export type McpServerOptions = StdioServerOptions | HttpServerOptions;
 
 const VARIABLE = /^[A-Za-z_]\w*$/;
 const HEADER = /^[\w-]+$/;

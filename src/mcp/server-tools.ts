@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { usableTool, type ListedTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 
 const MAX_CHARACTERS = 2_500;
 const MAX_LINES = 400;

@@ -4,7 +4,8 @@ import { redactMessage } from '../secrets/redact.js';
 import { cappedFetch } from './capped-fetch.js';
 import { guardTransport, type TransportGuard } from './guarded-transport.js';
 import { MAX_MESSAGE_BYTES, textProblem, TOO_LONG } from './message-limits.js';
-import type { HttpServerOptions, McpServer, StdioServerOptions } from './mcp-server.js';
+import type { McpServer } from './mcp-server.js';
+import type { HttpServerOptions, StdioServerOptions } from './server-options.js';
 
 /** A transport to a server, with operations that the protocol itself lacks. */
 export interface OpenTransport {

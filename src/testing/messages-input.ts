@@ -1,5 +1,5 @@
 import { isObject } from '../core/json.js';
-import type { StubMessage } from './requests.js';
+import type { StubMessage } from './stub-message.js';
 
 type AnyObject = Readonly<Record<string, unknown>>;
 

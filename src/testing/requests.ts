@@ -2,17 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../core/json.js';
 import { toChatMessages } from './messages-input.js';
 import { toMessages } from './responses-input.js';
+import type { StubMessage } from './stub-message.js';
 
 /** How an exchange ended: answered in full, or cut by the script, the client, or `close()`. */
 export type RequestEnd = 'answered' | 'cut' | 'client' | 'closed';
-
-/** A message as the client sent it. */
-export interface StubMessage {
-  readonly role: string;
-  readonly content?: unknown;
-  readonly tool_calls?: unknown;
-  readonly tool_call_id?: unknown;
-}
 
 /** An API that the stub speaks. */
 export type StubApi = 'chat' | 'responses' | 'messages';

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { normalizeError } from './result/normalize-error.js';
-import type { ToolOptions } from './options.js';
-import { assertToolOptions } from './tool-options.js';
+import type { ToolOptions } from './tool-options.js';
+import { assertToolOptions } from './check-tool-options.js';
 import type { DefinedTool, Tool, ToolContext } from './tool.js';
 import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';

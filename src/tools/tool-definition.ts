@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../core/definition/definition.js';
+import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import type { Tool } from './tool.js';
 
 /** Whether calls of the tool may need an approval. */

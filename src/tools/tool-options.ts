@@ -1,123 +1,170 @@
-import { z } from 'zod';
-import { isObject } from '../core/json.js';
-import {
-  anyFunction,
-  checkOptions,
-  expected,
-  type OptionSchemas,
-} from '../validation/check-options.js';
-import { durableDuration, timerDuration } from '../validation/durations.js';
-import type { ToolOptions } from './options.js';
+import type { z } from 'zod';
+import type { CatalogEntry, Effect } from '../core/definition/tool-definition.js';
+import type { Duration } from '../core/text/duration.js';
+import type {
+  ApprovalPredicate,
+  ToolContext,
+  ToolReturn,
+  UndoContext,
+  Verification,
+  VerifyContext,
+} from './tool.js';
 
-const MAX_SUMMARY_CHARACTERS = 200;
-const MAX_ACTIONS = 20;
-
-/** Options about an execution on a worker. */
-const WORKER_OPTIONS = ['timeout', 'heartbeat', 'retry', 'verify', 'undo'] as const;
-
-const catalogWord = z.string().min(1).max(64);
-
-const toolOptions = z
-  .strictObject({
-    name: z
-      .string()
-      .regex(/^[a-zA-Z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, "_" and "-"'),
-    description: expected(
-      'a text that tells the model what the tool does',
-      (value) => typeof value === 'string' && value.trim() !== '',
-    ),
-    input: expected('a z.object({…}) of zod 4, imported from "zod"', isZodObject).refine(
-      hasNoPrototypeField,
-      'expected no field `__proto__`, which is refused in arguments; rename it',
-    ),
-    effect: z.enum(
-      ['read', 'keyed', 'once'],
-      'expected "read" (changes nothing), "keyed" (the destination honors the idempotency key) or ' +
-        '"once" (must never happen twice); there is no default',
-    ),
-    output: expected('a zod schema', (value) => zodKind(value) !== undefined).optional(),
-    approval: expected(
-      '"never", "always" or a function',
-      (value) => value === 'never' || value === 'always' || typeof value === 'function',
-    ).optional(),
-    timeout: timerDuration.optional(),
-    heartbeat: timerDuration.optional(),
-    retry: z.strictObject({ attempts: z.int().min(1).optional() }).optional(),
-    ends: z.boolean().optional(),
-    repeat: z.literal('allow').optional(),
-    catalog: z
-      .strictObject({
-        summary: z.string().max(MAX_SUMMARY_CHARACTERS),
-        category: catalogWord,
-        actions: z.array(catalogWord).max(MAX_ACTIONS),
-      })
-      .optional(),
-    describe: anyFunction.optional(),
-    verify: anyFunction.optional(),
-    failed: anyFunction.optional(),
-    undo: anyFunction.optional(),
-    undoWithin: durableDuration.optional(),
-    expires: durableDuration.optional(),
-    execute: anyFunction.optional(),
-  } satisfies OptionSchemas<ToolOptions<z.ZodObject, z.ZodType>>)
-  .refine(({ effect, verify }) => verify === undefined || effect === 'once', {
-    path: ['verify'],
-    error: 'expected only with effect "once"; other effects leave no outcome unknown',
-  })
-  .refine(({ effect, retry }) => effect !== 'once' || (retry?.attempts ?? 1) === 1, {
-    path: ['retry', 'attempts'],
-    error: 'expected 1 with effect "once"; leave it out, or make the tool "keyed"',
-  })
-  .refine(({ effect, undo }) => undo === undefined || effect !== 'read', {
-    path: ['undo'],
-    error:
-      'expected none with effect "read", which changes nothing; remove it, or correct `effect`',
-  })
-  .refine(({ undo, undoWithin }) => undoWithin === undefined || undo !== undefined, {
-    path: ['undoWithin'],
-    error: 'expected only with `undo`; give `undo`, or remove it',
-  })
-  .refine(({ expires, execute }) => expires === undefined || execute === undefined, {
-    path: ['expires'],
-    error:
-      'expected only without `execute`, where the run waits for a result; remove it, or use `timeout`',
-  })
-  .superRefine((options, context) => {
-    if (options.execute !== undefined) return;
-    if ('execute' in options) {
-      const message = 'expected a function; leave it out only if the caller gives the result';
-      context.addIssue({ code: 'custom', path: ['execute'], message });
-    }
-    for (const option of WORKER_OPTIONS) {
-      if (options[option] === undefined) continue;
-      const message =
-        'expected none without `execute`: the worker executes nothing, and the result comes from ' +
-        'the caller; remove it, or give `execute`';
-      context.addIssue({ code: 'custom', path: [option], message });
-    }
-  });
-
-/** Throws an `InputError` with a line for each fault of a tool's definition. */
-export function assertToolOptions(options: unknown): void {
-  checkOptions('tool', { schema: toolOptions, options });
-}
-
-/** Classes of zod/mini have no methods, so `strict` tells them apart. */
-function isZodObject(value: unknown): value is z.ZodObject {
-  return zodKind(value) === 'object' && typeof property(value, 'strict') === 'function';
-}
-
-function hasNoPrototypeField(value: unknown): boolean {
-  const shape = property(value, 'shape');
-  return !isObject(shape) || !Object.hasOwn(shape, '__proto__');
-}
-
-/** Another copy of zod may have made the schema, so its class says nothing. */
-function zodKind(value: unknown): string | undefined {
-  const kind = property(property(property(value, '_zod'), 'def'), 'type');
-  return typeof kind === 'string' ? kind : undefined;
-}
-
-function property(value: unknown, key: string): unknown {
-  return isObject(value) ? value[key] : undefined;
+/** What an author passes to `defineTool`. The types of both schemas reach the functions. */
+export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** Letters, digits, `_` and `-`, at most 64 characters; unique in an agent. */
+  readonly name: string;
+  /** For the model: what the tool does and when to use it. */
+  readonly description: string;
+  /** The schema of the arguments. */
+  readonly input: Input;
+  /**
+   * The side effect: `read` changes nothing, `keyed` is idempotent (the destination honors the
+   * idempotency key), `once` must never happen twice.
+   */
+  readonly effect: Effect;
+  /** The schema of the result; default: any value. Without `execute`, the caller's result has to fit it. */
+  readonly output?: Output;
+  /**
+   * Whether a person has to approve a call before it is executed: `never` (default), `always`, or a
+   * function of the arguments. The worker evaluates it when the model has asked for the call.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * export const refund = defineTool({
+   *   name: 'refund',
+   *   description: 'Refunds an order.',
+   *   effect: 'keyed',
+   *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+   *   approval: ({ euros }) => euros > 50,
+   *   execute: ({ order, euros }) => `refunded ${euros} € to ${order}`,
+   * });
+   * ```
+   */
+  readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
+  /** How long one execution may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  readonly timeout?: Duration;
+  /**
+   * The time without a heartbeat after which a worker counts as dead. A duration: ms, or words such as
+   * '10 seconds', which is the default.
+   */
+  readonly heartbeat?: Duration;
+  /** Executions in all before the model reads an error that the tool throws; default 3, always 1 for `once`. */
+  readonly retry?: { readonly attempts?: number };
+  /** True: a success ends the turn, and its result is the answer. */
+  readonly ends?: boolean;
+  /** `allow`: an identical call that has already succeeded is executed again, not answered from memory. */
+  readonly repeat?: 'allow';
+  /** For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category `other`. */
+  readonly catalog?: CatalogEntry;
+  /** Describes a call to people, such as "refund 40 € to order 17". */
+  describe?(input: z.output<Input>): string;
+  /**
+   * Only for `once`: resolves an unknown outcome without a person. After `{ happened: false }`, the tool is
+   * executed again under the same key.
+   *
+   * The worker that executed the call may be frozen, and act when it continues. So `verify` may answer
+   * `{ happened: false }` only after it has fenced: the destination refuses every execution under this key
+   * that was scheduled before `scheduledAt` of the verification. It looks the key up and sets the fence in
+   * one transaction. If the destination has no fence, return undefined instead, and a person decides. If it
+   * refuses a second effect under one key, make the tool `keyed`, which needs no `verify`.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * const BANK = 'https://bank.example/refunds';
+   *
+   * export const refund = defineTool({
+   *   name: 'refund',
+   *   description: 'Refunds an order.',
+   *   effect: 'once',
+   *   input: z.object({ order: z.string(), euros: z.number().positive() }),
+   *   // The bank refuses a refund that was issued before the fence of its reference.
+   *   execute: async (input, { idempotencyKey, call, signal }) => {
+   *     const body = JSON.stringify({ ...input, reference: idempotencyKey, issued: call.scheduledAt });
+   *     const response = await fetch(BANK, { method: 'POST', body, signal });
+   *     if (!response.ok) throw new Error(`the bank answered ${response.status}`);
+   *     return await response.text();
+   *   },
+   *   // The bank sets the fence and looks for the refund, in one transaction.
+   *   verify: async (reference, { scheduledAt, signal }) => {
+   *     const body = JSON.stringify({ reference, before: scheduledAt });
+   *     const response = await fetch(`${BANK}/fences`, { method: 'POST', body, signal });
+   *     if (!response.ok) return undefined;
+   *     const { refunded } = (await response.json()) as { refunded: boolean };
+   *     return refunded ? { happened: true } : { happened: false };
+   *   },
+   * });
+   * ```
+   */
+  verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
+  /**
+   * Whether a result is a failure: the model, the repeat guard, and what depends on the call then treat
+   * the call as failed, and it is not tried again. Without it, an `Error`, `{ error, code? }`, and
+   * `{ success: false, … }` are failures, unless the tool has an `output`. If it throws, the call has
+   * failed.
+   */
+  failed?(result: unknown): boolean;
+  /**
+   * Reverts a call that succeeded, at most once, if a person asks for it. A call of a `read` changes
+   * nothing, so it has none.
+   *
+   * `result` is the result as the run has recorded it, without secrets: JSON if it is JSON, else a text.
+   * So a date is its ISO text, and an artifact is the text that the model has read of it. A text that
+   * looks like a number stays a text only if `output` is a `z.string()`.
+   *
+   * If it throws, it is called again as often as `retry` allows, under the same `idempotencyKey`.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * export const book = defineTool({
+   *   name: 'book_room',
+   *   description: 'Books a meeting room.',
+   *   effect: 'keyed',
+   *   input: z.object({ room: z.string(), at: z.iso.datetime() }),
+   *   output: z.object({ booking: z.string() }),
+   *   execute: ({ room, at }) => ({ booking: `${room} ${at}` }),
+   *   undo: async (_input, { booking }, { idempotencyKey, signal }) => {
+   *     const url = `https://rooms.example/bookings/${encodeURIComponent(booking)}`;
+   *     const headers = { 'idempotency-key': idempotencyKey };
+   *     const response = await fetch(url, { method: 'DELETE', headers, signal });
+   *     if (!response.ok) throw new Error(`the service answered ${response.status}`);
+   *   },
+   *   undoWithin: '1 hour',
+   * });
+   * ```
+   */
+  undo?(
+    input: z.output<Input>,
+    result: z.output<Output>,
+    context: UndoContext,
+  ): void | Promise<void>;
+  /**
+   * Only with `undo`: the time after a success within which it can be undone. A duration: ms, or words such
+   * as '24 hours', which is the default.
+   */
+  readonly undoWithin?: Duration;
+  /**
+   * Only without `execute`: the time after which a call expires and is denied. A duration: ms, or words
+   * such as '2 days'; default: never.
+   */
+  readonly expires?: Duration;
+  /**
+   * Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`.
+   *
+   * A tool without it is executed by whoever uses the run: each call waits, without occupying a worker,
+   * until the caller gives its result (`client.resolve`, decision `answer`).
+   */
+  execute?(
+    input: z.output<Input>,
+    context: ToolContext,
+  ): ToolReturn<z.input<Output>> | Promise<ToolReturn<z.input<Output>>>;
 }

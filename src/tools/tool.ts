@@ -4,7 +4,7 @@ import type {
   Effect,
   ToolDefinition,
   ToolKind,
-} from '../core/definition/definition.js';
+} from '../core/definition/tool-definition.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Artifact } from './built-in/artifact.js';
 

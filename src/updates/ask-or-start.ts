@@ -6,7 +6,7 @@ import {
 import type { Ask } from '../core/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { visible } from '../core/text/summaries.js';
-import { askUpdate, messageSignal } from '../workflows/messages.js';
+import { askUpdate, messageSignal } from '../workflows/messages/definitions.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 import { deliverOrRecord, type SentMessage, type DeliveredMessage } from './deliver-or-record.js';
 import { anySignal, withId } from './ask-run.js';

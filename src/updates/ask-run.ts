@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { askProblem } from '../core/ask.js';
 import { InputError } from '../core/errors.js';
 import type { Ask } from '../core/inbox.js';
-import { askUpdate, messageSignal } from '../workflows/messages.js';
+import { askUpdate, messageSignal } from '../workflows/messages/definitions.js';
 import { deliverOrRecord, type DeliveredMessage, type SentMessage } from './deliver-or-record.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 

@@ -12,7 +12,7 @@ import {
   resumeUpdate,
   setLimitsUpdate,
   type ActorClaim,
-} from '../workflows/messages.js';
+} from '../workflows/messages/definitions.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 
 /** How long a decision is tried, and the person who makes it. */

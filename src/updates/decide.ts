@@ -4,7 +4,11 @@ import { InputError } from '../core/errors.js';
 import { decisionShape } from '../core/guards/requests.js';
 import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
 import { show } from '../core/text/format-value.js';
-import { resolveUpdate, revokeUpdate, undoUpdate } from '../workflows/request-messages.js';
+import {
+  resolveUpdate,
+  revokeUpdate,
+  undoUpdate,
+} from '../workflows/messages/request-definitions.js';
 import { claim, sendDecision, type DecisionOptions } from './control.js';
 import { executeUpdate } from './execute-update.js';
 

@@ -1,6 +1,6 @@
 import { Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
-import type { History } from '../history/decode-event.js';
+import type { History } from '../history/history-event.js';
 import { isObject, parseJson } from '../core/json.js';
 import { historyFromJson } from '../history/json.js';
 import { loadWorkflowCode } from './bundle.js';

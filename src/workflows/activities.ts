@@ -4,11 +4,18 @@ import {
   proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { Activities } from '../core/contract.js';
-import type { ParentClose, ToolDefinition } from '../core/definition/definition.js';
+import type { ParentClose, ToolDefinition } from '../core/definition/tool-definition.js';
 import { eventSummary } from '../core/text/markdown.js';
 import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
 
 // All timeouts and retries of activities. Only Temporal retries them.
+
+const { ABANDON, WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
+
+/** Retries after `initialInterval` ms at first, and after at most `maximumInterval` ms. */
+function backoff(initialInterval: number, maximumInterval: number, backoffCoefficient = 2) {
+  return { initialInterval, backoffCoefficient, maximumInterval };
+}
 
 /** Backstop of a model call: the worker's own timeouts end the call earlier. */
 const MODEL_TIMEOUT_MS = 61 * 60_000;
@@ -30,7 +37,7 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
   allowEagerDispatch: false,
   startToCloseTimeout: 5_000,
   scheduleToCloseTimeout: 2_000,
-  retry: { initialInterval: 100, backoffCoefficient: 1.5, maximumInterval: 400 },
+  retry: backoff(100, 400, 1.5),
 }).loadAgent;
 
 /** For an agent that no worker seems to have: retried indefinitely, without further events. */
@@ -38,7 +45,7 @@ export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'find agent',
   allowEagerDispatch: false,
   startToCloseTimeout: 10_000,
-  retry: { initialInterval: 2_000, backoffCoefficient: 2, maximumInterval: 30_000 },
+  retry: backoff(2_000, 30_000),
 }).loadAgent;
 
 /** For an agent whose MCP servers have to be started or reached before they list their tools. */
@@ -47,12 +54,7 @@ export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>
   startToCloseTimeout: 10 * 60_000,
   heartbeatTimeout: HEARTBEAT_MS,
   scheduleToCloseTimeout: 15 * 60_000,
-  retry: {
-    initialInterval: 500,
-    backoffCoefficient: 2,
-    maximumInterval: 15_000,
-    maximumAttempts: 5,
-  },
+  retry: { ...backoff(500, 15_000), maximumAttempts: 5 },
 }).loadAgent;
 
 /**
@@ -63,13 +65,13 @@ export const { archiveMessages } = proxyActivities<Pick<Activities, 'archiveMess
   summary: 'keep messages',
   startToCloseTimeout: 30_000,
   scheduleToCloseTimeout: 60_000,
-  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
+  retry: backoff(500, 10_000),
 });
 
 /** For a blocked run that waits for a store that is down. The activity waits, then fails to be retried. */
 const WAITING_FOR_STORAGE = {
   startToCloseTimeout: 60_000,
-  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
+  retry: backoff(500, 10_000),
 } as const;
 
 export const { archiveMessages: archiveMessagesBlocked } = proxyActivities<
@@ -91,7 +93,7 @@ export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
   startToCloseTimeout: 10 * 60_000,
   heartbeatTimeout: HEARTBEAT_MS,
   scheduleToCloseTimeout: 60 * 60_000,
-  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 10_000 },
+  retry: backoff(500, 10_000),
 }).loadAgent;
 
 /** At the end of a run: the outcome does not wait long for an archive that is down. */
@@ -101,7 +103,7 @@ export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
   summary: 'archive',
   startToCloseTimeout: 5_000,
   scheduleToCloseTimeout: 10_000,
-  retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 2_000 },
+  retry: backoff(250, 2_000),
 });
 
 /** At the end of a canceled run: a write in progress may finish after the run has ended. */
@@ -111,7 +113,7 @@ export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
   summary: 'archive',
   startToCloseTimeout: 5_000,
   scheduleToCloseTimeout: 1_000,
-  retry: { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 500 },
+  retry: backoff(100, 500),
 });
 
 /** Reads a whole run and writes its messages into one blob, before the forked run starts its turn. */
@@ -119,7 +121,7 @@ export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>
   summary: 'fork',
   startToCloseTimeout: 60_000,
   scheduleToCloseTimeout: 10 * 60_000,
-  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
+  retry: backoff(500, 30_000),
 });
 
 /** Retried while the run is busy or has no worker. A run that has ended is reported at once. */
@@ -127,7 +129,24 @@ export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   summary: 'send',
   startToCloseTimeout: 45_000,
   scheduleToCloseTimeout: 60 * 60_000,
-  retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 60_000 },
+  retry: backoff(1_000, 60_000),
+});
+
+/** Sends a notice about a request. It is retried for a day. */
+export const { notifyRequest } = proxyActivities<Pick<Activities, 'notifyRequest'>>({
+  summary: 'notify',
+  startToCloseTimeout: 30_000,
+  scheduleToCloseTimeout: 24 * 60 * 60_000,
+  retry: backoff(1_000, 10 * 60_000),
+});
+
+/** Checks a person's decision. It is repeated while its worker is lost; the request stays open meanwhile. */
+export const { checkDecision } = proxyActivities<Pick<Activities, 'checkDecision'>>({
+  summary: 'check decision',
+  startToCloseTimeout: 60_000,
+  scheduleToCloseTimeout: 10 * 60_000,
+  heartbeatTimeout: HEARTBEAT_MS,
+  retry: backoff(500, 30_000),
 });
 
 /** Five years: a called agent may work, or wait for a person, for any length of time. */
@@ -145,11 +164,8 @@ export function followActivity(options: {
     ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: FOLLOW_TIMEOUT_MS,
     heartbeatTimeout: HEARTBEAT_MS,
-    cancellationType:
-      close === 'abandon'
-        ? ActivityCancellationType.ABANDON
-        : ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
+    cancellationType: close === 'abandon' ? ABANDON : WAIT_CANCELLATION_COMPLETED,
+    retry: backoff(500, 30_000),
   }).followRun;
 }
 
@@ -163,8 +179,8 @@ export function modelActivity(
     startToCloseTimeout: MODEL_TIMEOUT_MS,
     heartbeatTimeout: heartbeatMs,
     ...(options.closing && { scheduleToCloseTimeout: CLOSING_TIMEOUT_MS }),
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
+    cancellationType: WAIT_CANCELLATION_COMPLETED,
+    retry: backoff(500, 30_000),
   }).callModel;
 }
 
@@ -181,13 +197,8 @@ export function functionActivities(
     summary,
     startToCloseTimeout: timeoutMs + FUNCTION_MARGIN_MS,
     heartbeatTimeout: heartbeatMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: {
-      initialInterval: 500,
-      backoffCoefficient: 3,
-      maximumInterval: 30_000,
-      maximumAttempts: LOST_ATTEMPTS,
-    },
+    cancellationType: WAIT_CANCELLATION_COMPLETED,
+    retry: { ...backoff(500, 30_000, 3), maximumAttempts: LOST_ATTEMPTS },
   });
 }
 
@@ -198,16 +209,11 @@ export function toolActivity(tool: ToolDefinition, summary: string, anywhere = f
     ...(anywhere && { allowEagerDispatch: false }),
     startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
     heartbeatTimeout: tool.heartbeatMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    cancellationType: WAIT_CANCELLATION_COMPLETED,
     retry:
       tool.effect === 'once'
         ? { maximumAttempts: 1 }
-        : {
-            initialInterval: 250,
-            backoffCoefficient: 2,
-            maximumInterval: 30_000,
-            maximumAttempts: Math.max(LOST_ATTEMPTS, tool.attempts),
-          },
+        : { ...backoff(250, 30_000), maximumAttempts: Math.max(LOST_ATTEMPTS, tool.attempts) },
   }).runTool;
 }
 
@@ -221,8 +227,8 @@ export function findActivity(summary: string) {
     allowEagerDispatch: false,
     startToCloseTimeout: 60_000,
     heartbeatTimeout: HEARTBEAT_MS,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { initialInterval: 2_000, backoffCoefficient: 2, maximumInterval: 30_000 },
+    cancellationType: WAIT_CANCELLATION_COMPLETED,
+    retry: backoff(2_000, 30_000),
   }).runTool;
 }
 
@@ -237,12 +243,7 @@ export function functionActivity(tool: ToolDefinition, summary: string, attempts
     summary: eventSummary(summary),
     startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
     heartbeatTimeout: tool.heartbeatMs,
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: {
-      initialInterval: 500,
-      backoffCoefficient: 2,
-      maximumInterval: 10_000,
-      maximumAttempts: attempts,
-    },
+    cancellationType: WAIT_CANCELLATION_COMPLETED,
+    retry: { ...backoff(500, 10_000), maximumAttempts: attempts },
   }).runFunction;
 }

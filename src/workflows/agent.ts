@@ -23,13 +23,13 @@ import { beginSegment } from './begin.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { effects } from './effects.js';
 import { rootRun } from './load-agent.js';
-import { handleQueries } from './queries.js';
+import { handleQueries } from './messages/queries.js';
 import { continueRequests, requestsChanged } from './requests.js';
 import { continueUndoing } from './undo-calls.js';
 import { createRunContext, record, type RunContext } from './run-context.js';
-import { handleSignals, handleUpdates } from './updates.js';
+import { handleSignals, handleUpdates } from './messages/updates.js';
 import { createStatusPublisher, recordTurnMemo } from './visibility.js';
-import { updatesHandled } from './updates-handled.js';
+import { updatesHandled } from './messages/updates-handled.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome of a run that completed or was

@@ -1,20 +1,11 @@
-import { proxyActivities, workflowInfo } from '@temporalio/workflow';
-import type { Activities, CheckDecisionInput } from '../core/contract.js';
-import { HEARTBEAT_MS } from '../core/state.js';
+import { workflowInfo } from '@temporalio/workflow';
+import type { CheckDecisionInput } from '../core/contract.js';
 import { openRequests } from '../core/requests/open-requests.js';
 import { placeOf } from '../core/transcript/messages.js';
 import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
+import { checkDecision } from './activities.js';
 import { failureFact } from './activity-result.js';
 import { contextFields, inFlight, record, type RunContext } from './run-context.js';
-
-/** Checks a person's decision. It is repeated while its worker is lost; the request stays open meanwhile. */
-const { checkDecision } = proxyActivities<Pick<Activities, 'checkDecision'>>({
-  summary: 'check decision',
-  startToCloseTimeout: 60_000,
-  scheduleToCloseTimeout: 10 * 60_000,
-  heartbeatTimeout: HEARTBEAT_MS,
-  retry: { initialInterval: 500, backoffCoefficient: 2, maximumInterval: 30_000 },
-});
 
 /**
  * Checks the decision that is proposed about this work, on a worker. It then counts, or the request stays

@@ -9,9 +9,9 @@ import type { RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
 import { SCHEMA, type Carried } from '../core/segments/migrations.js';
 import type { RunState } from '../core/state.js';
-import type { agent } from './agent.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
+import type { AgentWorkflow } from './messages/definitions.js';
 import { continueRequests } from './requests.js';
 import { record, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
@@ -46,7 +46,7 @@ export async function continueAsNew(run: RunContext): Promise<void> {
   const [input, carried] = next;
   run.state = carried.state;
   // Only here does a pinned run move to the newest build.
-  const move = makeContinueAsNewFunc<typeof agent>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
+  const move = makeContinueAsNewFunc<AgentWorkflow>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
   await move(input, carried);
 }
 

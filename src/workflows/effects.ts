@@ -14,7 +14,7 @@ import { checkProposal } from './check-decision.js';
 import { requestsChanged } from './requests.js';
 import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
 import { actionNow, segmentFacts } from './segment-facts.js';
-import { updatesHandled } from './updates-handled.js';
+import { updatesHandled } from './messages/updates-handled.js';
 import { recordTurnMemo } from './visibility.js';
 
 /** Returns the effects of the loop: activities, timers, conditions, and the memo. */

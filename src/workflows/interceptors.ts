@@ -5,7 +5,7 @@ import {
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
 import { TRACE_HEADER } from '../core/input/trace-header.js';
-import { noteUpdates } from './updates-handled.js';
+import { noteUpdates } from './messages/updates-handled.js';
 
 /**
  * The interceptors of a run: the SDK loads them with the workflow code.

@@ -1,23 +1,10 @@
-import {
-  CancellationScope,
-  proxyActivities,
-  sleep,
-  upsertMemo,
-  workflowInfo,
-} from '@temporalio/workflow';
-import type { Activities } from '../core/contract.js';
-import { askingWork, openRequests, type AskingWork } from '../core/requests/open-requests.js';
+import { CancellationScope, sleep, upsertMemo, workflowInfo } from '@temporalio/workflow';
+import { askingWork, openRequests } from '../core/requests/open-requests.js';
+import type { AskingWork } from '../core/work/work.js';
 import { requestMemo } from '../core/requests/memo.js';
+import { notifyRequest } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { record, type RunContext } from './run-context.js';
-
-/** Tells somebody about a request, for a day at most. */
-const { notifyRequest } = proxyActivities<Pick<Activities, 'notifyRequest'>>({
-  summary: 'notify',
-  startToCloseTimeout: 30_000,
-  scheduleToCloseTimeout: 24 * 60 * 60_000,
-  retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 10 * 60_000 },
-});
 
 /** A hundred years in ms: the server refuses a longer timer. */
 const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;

@@ -4,7 +4,7 @@ import {
   type ChildWorkflowOptions,
 } from '@temporalio/workflow';
 import { calledId } from '../core/calls/idempotency.js';
-import type { ParentClose } from '../core/definition/definition.js';
+import type { ParentClose } from '../core/definition/tool-definition.js';
 import type {
   InputOf,
   OutputOf,

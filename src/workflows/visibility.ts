@@ -3,7 +3,7 @@ import { isLoaded } from '../core/definition/initial-config.js';
 import type { Outcome } from '../core/outcome.js';
 import { currentDetails } from '../core/text/details.js';
 import { turnMemo } from '../core/transcript/pages.js';
-import { createStatus } from './queries.js';
+import { createStatus } from './messages/queries.js';
 import type { RunContext } from './run-context.js';
 
 /**

@@ -6,7 +6,7 @@ import type { ActivityDependencies } from '../../src/activities/dependencies.js'
 import type { PinnedAgent } from '../../src/activities/definitions.js';
 import { findMcpTool } from '../../src/activities/tool/mcp-tool.js';
 import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
-import type { Effect } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';

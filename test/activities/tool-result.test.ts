@@ -8,7 +8,7 @@ import {
 } from '../../src/activities/tool/tool-result.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import type { Effect } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { ToolError } from '../../src/tools/tool-error.js';
 

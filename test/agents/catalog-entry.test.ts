@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { AgentDefinition, Effect } from '../../src/core/definition/definition.js';
+import type { AgentDefinition } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 

@@ -10,7 +10,7 @@ import { UsageError } from '../../src/cli/exit-codes.js';
 import { createContext } from '../../src/cli/main.js';
 import { scriptedModel, replyCall, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { graphQuery, statusQuery } from '../../src/workflows/messages.js';
+import { graphQuery, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { mail } from '../core/graph/fixture.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { acceptMessage } from '../../src/core/ask.js';
 import { countOverflow } from '../../src/core/segments/carry.js';
 import type { AgentDefinition, Limits } from '../../src/core/definition/definition.js';
-import type { Interruption } from '../../src/core/events.js';
+import { type Interruption, inTurn } from '../../src/core/turn.js';
 import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message, PromptMessage } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
@@ -12,7 +12,6 @@ import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { initialState } from '../../src/core/state.js';
-import { inTurn } from '../../src/core/turn.js';
 import {
   chain,
   FIRST_LINK,

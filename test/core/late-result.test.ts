@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { expect, test } from 'vitest';
-import { decodeEvent, type HistoryEvent } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { HistoryEvent } from '../../src/history/history-event.js';
 import { project } from '../../src/history/projection.js';
 
 const file = new URL('../histories/forked-run.json', import.meta.url);

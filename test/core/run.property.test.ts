@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { acceptMessage } from '../../src/core/ask.js';
 import { countOverflow } from '../../src/core/segments/carry.js';
-import type { Interruption } from '../../src/core/events.js';
+import { type Interruption, inTurn } from '../../src/core/turn.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/transcript/messages.js';
@@ -11,7 +11,6 @@ import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, type EndedTurn } from '../../src/core/state.js';
-import { inTurn } from '../../src/core/turn.js';
 import {
   chain,
   FIRST_LINK,

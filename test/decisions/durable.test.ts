@@ -9,7 +9,7 @@ import type { Decision } from '../../src/core/requests/decision.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
-import { revokeUpdate } from '../../src/workflows/request-messages.js';
+import { revokeUpdate } from '../../src/workflows/messages/request-definitions.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { askPerson } from '../../src/tools/built-in/ask-person.js';
-import { revokeUpdate, undoUpdate } from '../../src/workflows/request-messages.js';
+import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/request-definitions.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;

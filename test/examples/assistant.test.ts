@@ -4,7 +4,7 @@ import { startService, type Service } from '../../examples/assistant/service.js'
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { reply } from '../../src/testing/steps.js';
-import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { startExample, type Example } from '../support/example.js';
 
 let assistant: Example;

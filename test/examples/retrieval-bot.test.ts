@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { reply } from '../../src/testing/steps.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { startExample, type Example } from '../support/example.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { statusQuery, askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { statusQuery, askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { blocked } from '../support/conversation.js';
 import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
 import { expectKeptReplays } from '../support/replays.js';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
-import { askUpdate, closeUpdate } from '../../src/workflows/messages.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;

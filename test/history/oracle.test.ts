@@ -3,9 +3,13 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import type { Projection } from '../../src/history/projection.js';
-import { cancelTurnUpdate, pauseUpdate, resumeUpdate } from '../../src/workflows/messages.js';
+import {
+  cancelTurnUpdate,
+  pauseUpdate,
+  resumeUpdate,
+} from '../../src/workflows/messages/definitions.js';
 import { clerk } from '../support/clerk.js';
 import type { Work } from '../../src/core/work/work.js';
 import { ask, obedientModel, outcomeOf, startWith, statusOf } from '../support/conversation.js';

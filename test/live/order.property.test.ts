@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { HistoryEvent } from '../../src/history/decode-event.js';
+import type { HistoryEvent } from '../../src/history/history-event.js';
 import type { DurableEvent, DurableStep } from '../../src/history/durable-events.js';
 import type { EventSteps } from '../../src/history/follow-events.js';
 import { createAttemptLog } from '../../src/live/attempt-log.js';

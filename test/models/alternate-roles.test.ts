@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { NO_DATA } from '../../src/models/openai/attachment-parts.js';
+import { NO_DATA } from '../../src/models/wire/attachment-parts.js';
 import { createChatMessages } from '../../src/models/openai/chat/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { NO_REPLAY } from '../../src/models/openai/replayed-items.js';
+import { NO_REPLAY } from '../../src/models/wire/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { assistantCalls, modelOf, request, stubWith } from './support.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ModelErrorKind } from '../../src/models/model-error.js';
 import { createModelCatalog } from '../../src/models/model-catalog.js';
-import { providerError } from '../../src/models/openai/errors.js';
+import { providerError } from '../../src/models/wire/errors.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, failureOf, place, stubWith } from './support.js';
 

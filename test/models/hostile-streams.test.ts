@@ -1,16 +1,16 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { decideFailure } from '../../src/activities/model/model-failures.js';
-import { watchCall } from '../../src/models/openai/call-watch.js';
-import { saysContextTooLong } from '../../src/models/openai/read-error.js';
+import { watchCall } from '../../src/models/wire/call-watch.js';
+import { saysContextTooLong } from '../../src/models/wire/read-error.js';
 import { ignoreDeltas } from '../../src/models/deltas.js';
-import { readAnswer } from '../../src/models/openai/answer.js';
-import type { OpenAiApi } from '../../src/models/openai/api.js';
+import { readAnswer } from '../../src/models/wire/answer.js';
+import type { WireApi } from '../../src/models/wire/api.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { createClient, readSseData } from '../../src/models/openai/client.js';
-import { openAiModel } from '../../src/models/openai/model.js';
+import { readSseData } from '../../src/models/wire/client.js';
+import { createClient, openAiModel } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
-import { parseBounded, ReplyTooLargeError } from '../../src/models/openai/reply-limits.js';
+import { parseBounded, ReplyTooLargeError } from '../../src/models/wire/reply-limits.js';
 import { createObjectScanner } from '../../src/models/openai/chat/stream-calls.js';
 import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
@@ -28,7 +28,7 @@ const call = (index: number, args: string, name?: string): string =>
   chunk({ tool_calls: [{ index, function: { name, arguments: args } }] });
 const END = `${chunk({}, 'tool_calls')}data: [DONE]\n\n`;
 
-async function read(api: OpenAiApi, text: string, bytesPerChunk = 65_536) {
+async function read(api: WireApi, text: string, bytesPerChunk = 65_536) {
   const bytes = Buffer.from(text);
   let at = 0;
   const body = new ReadableStream<Uint8Array>({
@@ -63,7 +63,7 @@ const use = { type: 'tool_use', name: 'f', input: {} };
 const many = (count: number, make: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => make(index)).join('');
 
-test.each<[string, OpenAiApi, string]>([
+test.each<[string, WireApi, string]>([
   ['calls in deltas', chatApi, many(2_000, (index) => call(index, '{}', 'f')) + END],
   ['text', chatApi, chunk({ content: 'x'.repeat(9 * 1024 * 1024) }, 'stop')],
   ['thoughts that are kept', chatApi, chunk({ reasoning_content: 'x'.repeat(9e6) }) + END],
@@ -80,7 +80,7 @@ test.each<[string, OpenAiApi, string]>([
     anthropicApi,
     many(10_001, (index) => block(index, { type: 'redacted_thinking', data: '' }, {})),
   ],
-  ...['text', 'thinking'].map((type): [string, OpenAiApi, string] => [
+  ...['text', 'thinking'].map((type): [string, WireApi, string] => [
     `characters of ${type} of Messages`,
     anthropicApi,
     block(0, { type }, { [type]: 'x'.repeat(9e6) }),
@@ -123,7 +123,7 @@ async function quickest(work: () => Promise<unknown>): Promise<number> {
   return Math.min(...took);
 }
 
-test.each<[string, OpenAiApi, (size: number) => string]>([
+test.each<[string, WireApi, (size: number) => string]>([
   ['one long event in small chunks', chatApi, (n) => chunk({ content: 'x'.repeat(n * 400) }) + END],
   [
     'names repeated after whole objects',

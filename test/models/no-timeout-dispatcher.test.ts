@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createNoTimeoutDispatcher } from '../../src/models/openai/client.js';
+import { createNoTimeoutDispatcher } from '../../src/models/wire/fetch.js';
 import { reply } from '../../src/testing/steps.js';
 import { callOnce, modelOf, stubWith } from './support.js';
 

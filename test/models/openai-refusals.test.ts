@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/models/model.js';
 import { listChatParameters } from '../../src/models/openai/chat/refusals.js';
-import { findRefused } from '../../src/models/openai/refusals.js';
+import { findRefused } from '../../src/models/wire/refusals.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
 import { OPTIMISTIC } from '../../src/models/capabilities.js';
 import { request } from './support.js';

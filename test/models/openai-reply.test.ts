@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ModelReply } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { parseAnswer as parse } from '../../src/models/openai/answer.js';
+import { parseAnswer as parse } from '../../src/models/wire/answer.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { source, thrownBy } from './support.js';

@@ -6,7 +6,7 @@ import type { ModelDelta, ModelReply } from '../../src/models/model.js';
 import { parseResponse } from '../../src/models/openai/responses/reply.js';
 import { createResponsesRequest } from '../../src/models/openai/responses/request.js';
 import { assembleResponse } from '../../src/models/openai/responses/stream.js';
-import { getMaker } from '../../src/models/openai/replayed-items.js';
+import { getMaker } from '../../src/models/wire/replayed-items.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import {
   assistantCalls,

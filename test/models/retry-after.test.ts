@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { retryAfterMs } from '../../src/models/openai/errors.js';
+import { retryAfterMs } from '../../src/models/wire/errors.js';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');
 

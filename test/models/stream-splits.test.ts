@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { watchCall } from '../../src/models/openai/call-watch.js';
+import { watchCall } from '../../src/models/wire/call-watch.js';
 import type { ModelDelta } from '../../src/models/model.js';
-import { readAnswer } from '../../src/models/openai/answer.js';
+import { readAnswer } from '../../src/models/wire/answer.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { createClient } from '../../src/models/openai/client.js';
+import { createClient } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { reply, type SseOptions } from '../../src/testing/steps.js';
 import { place, stubWith } from './support.js';

@@ -3,7 +3,7 @@ import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isModelError, ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
-import type { CallPlace, ReplySource } from '../../src/models/openai/api.js';
+import type { CallPlace, ReplySource } from '../../src/models/wire/api.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 

@@ -8,7 +8,7 @@ import { ParseError } from '../../src/output/parse-error.js';
 import { tags } from '../../src/output/tags.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 

@@ -11,7 +11,7 @@ import { artifact } from '../../src/tools/built-in/artifact.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';

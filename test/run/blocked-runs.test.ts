@@ -19,7 +19,7 @@ import { ModelError } from '../../src/models/model-error.js';
 import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { resumeUpdate } from '../../src/workflows/messages.js';
+import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { ask, asking, blocked, decide, outcomeOf, statusOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';

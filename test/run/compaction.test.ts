@@ -11,7 +11,7 @@ import { messageTokens } from '../../src/core/transcript/transcript.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';

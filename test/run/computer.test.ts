@@ -19,8 +19,8 @@ import {
   closeUpdate,
   pauseUpdate,
   resumeUpdate,
-} from '../../src/workflows/messages.js';
-import { resolveUpdate } from '../../src/workflows/request-messages.js';
+} from '../../src/workflows/messages/definitions.js';
+import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

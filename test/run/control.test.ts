@@ -15,7 +15,7 @@ import {
   resumeUpdate,
   setLimitsUpdate,
   transcriptQuery,
-} from '../../src/workflows/messages.js';
+} from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -11,7 +11,7 @@ import {
   closeUpdate,
   pauseUpdate,
   transcriptQuery,
-} from '../../src/workflows/messages.js';
+} from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';

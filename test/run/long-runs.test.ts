@@ -11,7 +11,7 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, obedientModel } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { startLedger } from '../support/ledger.js';

@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { ask, obedientModel, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { rubbish } from '../support/hostile-json.js';

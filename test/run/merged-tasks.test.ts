@@ -9,7 +9,7 @@ import {
   outcomeUpdate,
   setLimitsUpdate,
   statusQuery,
-} from '../../src/workflows/messages.js';
+} from '../../src/workflows/messages/definitions.js';
 import { ask } from '../support/conversation.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import { askUpdate, messageSignal } from '../../src/workflows/messages.js';
+import { askUpdate, messageSignal } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, statusOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';

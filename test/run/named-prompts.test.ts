@@ -6,7 +6,7 @@ import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.j
 import { classify } from '../../src/output/classes/classify.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { closeUpdate } from '../../src/workflows/messages.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import {
   ask,
   obedientModel,

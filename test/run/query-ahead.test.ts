@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { replyText } from '../../src/models/scripted.js';
-import { askUpdate, closeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import { askUpdate, closeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { ask } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { EndedTurn, RememberContext } from '../../src/agents/memory.js';
-import { closeUpdate, statusQuery } from '../../src/workflows/messages.js';
+import { closeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { createDesk, type Desk } from '../support/requests.js';

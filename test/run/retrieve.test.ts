@@ -7,7 +7,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { cancelTurnUpdate } from '../../src/workflows/messages.js';
+import { cancelTurnUpdate } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';

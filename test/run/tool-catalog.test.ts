@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Effect } from '../../src/core/definition/definition.js';
+import type { Effect } from '../../src/core/definition/tool-definition.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { TranscriptPage } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
@@ -11,7 +11,7 @@ import type { StubRequest } from '../../src/testing/requests.js';
 import { reply, type Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import type { ToolOptions } from '../../src/tools/options.js';
+import type { ToolOptions } from '../../src/tools/tool-options.js';
 import { expectStablePrefix } from '../support/prompts.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 

@@ -3,9 +3,9 @@ import { findStorageFault } from '../../src/activities/storage-faults.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { readFor, StoreFault, workerStore } from '../../src/storage/worker-store.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { readAttachments } from '../../src/models/openai/attachment-parts.js';
+import { readAttachments } from '../../src/models/wire/attachment-parts.js';
 import { getCapabilities } from '../../src/models/known-models.js';
-import { getMaker, readStoredItems } from '../../src/models/openai/replayed-items.js';
+import { getMaker, readStoredItems } from '../../src/models/wire/replayed-items.js';
 
 const FAST = { retryPausesMs: [1] };
 const sha256 = sha256Hex('whole');

@@ -3,8 +3,8 @@ import { Worker } from '@temporalio/worker';
 import { ReusableVMWorkflow } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
-import type { History } from '../../src/history/decode-event.js';
-import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
+import type { History } from '../../src/history/history-event.js';
+import { statusQuery, transcriptQuery } from '../../src/workflows/messages/definitions.js';
 import { sourceBundle } from './bundle.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { LogEntry } from '@temporalio/worker';
 import { Worker } from '@temporalio/worker';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { canariesIn } from './canaries.js';
 import { historyText } from './history-text.js';
 

@@ -10,8 +10,8 @@ import {
   outcomeUpdate,
   statusQuery,
   type TurnOutcome,
-} from '../../src/workflows/messages.js';
-import { resolveUpdate } from '../../src/workflows/request-messages.js';
+} from '../../src/workflows/messages/definitions.js';
+import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isSegmentEnd } from '../../src/updates/execute-update.js';
 import type { Rig } from './rig.js';

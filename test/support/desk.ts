@@ -3,11 +3,8 @@ import type { PerdureClient, StartOptions } from '../../src/client/client-types.
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { ModelEntry } from '../../src/models/model-catalog.js';
-import {
-  getFirstUserText,
-  type StubMessage,
-  type StubRequest,
-} from '../../src/testing/requests.js';
+import { getFirstUserText, type StubRequest } from '../../src/testing/requests.js';
+import type { StubMessage } from '../../src/testing/stub-message.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from './clerk.js';

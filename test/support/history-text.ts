@@ -1,4 +1,4 @@
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 
 /**
  * Returns the whole content of a history as one text: payload bytes as UTF-8, names and messages

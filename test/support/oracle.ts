@@ -8,7 +8,8 @@ import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 import { readForm } from '../../src/core/segments/migrations.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
-import { decodeEvent, type History, type HistoryEvent } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { History, HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector, outcomeOf, type Projection } from '../../src/history/projection.js';
 import type { RunReading } from '../../src/history/read-run.js';
 

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { WorkflowNotFoundError, type WorkflowHandle } from '@temporalio/client';
-import type { History } from '../../src/history/decode-event.js';
-import { statusQuery, transcriptQuery } from '../../src/workflows/messages.js';
+import type { History } from '../../src/history/history-event.js';
+import { statusQuery, transcriptQuery } from '../../src/workflows/messages/definitions.js';
 import { answerByReplay, type ReplayedAnswer } from './answer-by-replay.js';
 import {
   carriedDifferences,

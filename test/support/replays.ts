@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { History } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { replayAll, type ReplayedAnswer } from './answer-by-replay.js';
 
 /** A history with the id of its workflow; `name` is for display. */

@@ -7,8 +7,8 @@ import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/models/scripted.js';
-import { statusQuery } from '../../src/workflows/messages.js';
-import { resolveUpdate } from '../../src/workflows/request-messages.js';
+import { statusQuery } from '../../src/workflows/messages/definitions.js';
+import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import type { RunningWorker } from '../../src/worker.js';
 import { createRig, type Ended, type Rig } from './rig.js';
 

@@ -1,6 +1,6 @@
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { TranscriptPageRange } from '../../src/workflows/messages.js';
+import type { TranscriptPageRange } from '../../src/workflows/messages/definitions.js';
 
 /** What a run reports about itself at one moment. */
 export interface RunAnswer {

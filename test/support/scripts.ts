@@ -1,4 +1,5 @@
-import type { Effect, Limits, ToolDefinition } from '../../src/core/definition/definition.js';
+import type { Limits } from '../../src/core/definition/definition.js';
+import type { Effect, ToolDefinition } from '../../src/core/definition/tool-definition.js';
 import type { CallResult } from '../../src/core/calls/call-result.js';
 import type { SegmentFacts } from '../../src/core/segments/carry.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { decodeEvent, type History } from '../../src/history/decode-event.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { History } from '../../src/history/history-event.js';
 import { project, type Projection } from '../../src/history/projection.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { keepHistory } from './rig.js';

@@ -1,5 +1,5 @@
 import type { RetrievedDocument } from '../../src/core/documents.js';
-import type { Interruption } from '../../src/core/events.js';
+import type { Interruption } from '../../src/core/turn.js';
 import type { RunToolResult } from '../../src/core/guards/recorded.js';
 import type { Effects } from '../../src/core/loop.js';
 import type { TimedAction } from '../../src/core/next-action.js';

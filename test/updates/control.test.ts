@@ -11,7 +11,7 @@ import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
 import { replyText as answered } from '../../src/models/scripted.js';
 import { expectDelivered } from '../support/delivered.js';
-import { setLimitsUpdate } from '../../src/workflows/messages.js';
+import { setLimitsUpdate } from '../../src/workflows/messages/definitions.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';

@@ -6,7 +6,7 @@ import type { FailReason } from '../../core/outcome.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import type { AttemptReport } from '../../core/report.js';
 import { isModelError, ModelError } from '../../models/model-error.js';
-import { LONGEST_WAIT_MS } from '../../models/openai/errors.js';
+import { LONGEST_WAIT_MS } from '../../models/wire/errors.js';
 import { sample } from '../../models/sample.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import { wellFormed } from '../../tools/utf8.js';

@@ -1,7 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { hasCatalog, INVOKE } from '../../core/catalog/catalog.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { ModelReply } from '../../models/model.js';
 import type { AnswerParser } from '../../output/parse-output.js';
 import { mayBeSlow } from '../../tools/arguments/slow-schema.js';

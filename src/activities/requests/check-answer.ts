@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { Context } from '@temporalio/activity';
 import type { CheckDecisionResult } from '../../core/contract.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../../core/plan/confirm-plan.js';
 import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';

@@ -1,5 +1,5 @@
 import type { Info } from '@temporalio/activity';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import { ruleVerdict, strictest, type Rule, type Verdict } from '../../core/requests/rules.js';
 import { show } from '../../core/text/format-value.js';

@@ -2,7 +2,7 @@ import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { redactMessage } from '../../secrets/redact.js';

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { callTool } from '../../mcp/call-tool.js';
 import { effectOf, usableTool } from '../../mcp/listed-tool.js';
 import { WorkerFaultError } from '../../mcp/server-environment.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Effect, ToolDefinition } from '../../core/definition/definition.js';
+import type { Effect, ToolDefinition } from '../../core/definition/tool-definition.js';
 import { canonicalJson } from '../../core/json.js';
 import { argumentsOf } from '../../mcp/call-tool.js';
 import { toZodType } from '../../output/foreign-patterns.js';

@@ -3,7 +3,7 @@ import type { Context } from '@temporalio/activity';
 import type { NodeFunction } from '../../agents/graph-parts.js';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { definedTool, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
 import type { JsonObject } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';

@@ -4,7 +4,7 @@ import { artifactText } from '../../core/artifacts/artifact-text.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { ToolSuccess } from '../../core/calls/call-result.js';
 import { parseProblem } from '../../core/failure.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';

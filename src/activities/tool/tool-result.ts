@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { BlobStore } from '../../storage/blob-store.js';
 import type { ToolSuccess } from '../../core/calls/call-result.js';
-import type { Effect, ToolDefinition } from '../../core/definition/definition.js';
+import type { Effect, ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';

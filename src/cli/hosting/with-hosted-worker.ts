@@ -4,7 +4,7 @@ import { catchInterrupt } from './interrupt.js';
 import type { OpenedRun } from '../open-run.js';
 import { resumeRun } from '../../updates/control.js';
 import { osUser } from '../input/os-user.js';
-import { statusQuery } from '../../workflows/messages.js';
+import { statusQuery } from '../../workflows/messages/definitions.js';
 
 /** The worker that serves a task queue while a command runs, in this process or elsewhere. */
 export interface HostedWorker {

@@ -1,5 +1,5 @@
 import { McpServer } from '@modelcontextprotocol/server';
-import { ownVersion } from '../../version.js';
+import { ownVersion } from '../../storage/own-version.js';
 import type { RunsAccess } from './access.js';
 import { addControlTools } from './control-tools.js';
 import { addDecideTools } from './decide-tools.js';

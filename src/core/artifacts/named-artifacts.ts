@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { isObject, parseJson } from '../json.js';
 import type { Artifact, ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';

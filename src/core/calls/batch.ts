@@ -1,5 +1,5 @@
 import { refusal, type CallResult } from './call-result.js';
-import type { ToolDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { needsConsent } from '../requests/consent.js';
 import { definedTool } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';

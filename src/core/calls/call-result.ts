@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { Json } from '../json.js';
 import type { ArtifactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';

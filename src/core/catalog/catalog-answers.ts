@@ -1,6 +1,7 @@
 import { DISCOVER, INVOKE, SCHEMA } from './catalog.js';
 import { refusal, type CallResult } from '../calls/call-result.js';
-import type { AgentDefinition, CatalogEntry, ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import type { CatalogEntry, ToolDefinition } from '../definition/tool-definition.js';
 import { isObject, parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 

@@ -1,4 +1,5 @@
-import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { PromptMessage, ToolCall } from '../transcript/messages.js';
 
 /** A tool as a model sees it. */

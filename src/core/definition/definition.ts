@@ -2,9 +2,7 @@ import type { Json, JsonObject } from '../json.js';
 import type { GraphDefinition } from '../graph/definition.js';
 import type { Rule } from '../requests/rules.js';
 import type { AgentTexts } from '../text/author-texts.js';
-
-/** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
-export type Effect = 'read' | 'keyed' | 'once';
+import type { Effect, ToolDefinition } from './tool-definition.js';
 
 /** The limits that a turn and a run can have. */
 export const LIMIT_NAMES = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'] as const;
@@ -34,75 +32,6 @@ export interface ModelPrice {
   readonly output: number;
 }
 
-/** A tool as data, as a run pins it at its start. */
-export interface ToolDefinition {
-  readonly name: string;
-  readonly description: string;
-  /** JSON schema of the arguments, as the model sees it. */
-  readonly parameters: JsonObject;
-  readonly effect: Effect;
-  /** A successful call ends the turn, with the tool's value as its answer. */
-  readonly ends?: true;
-  /** What it returns is recorded as a value, too, because a graph saves it. */
-  readonly value?: true;
-  /** A repeated call in a turn is executed again. */
-  readonly repeat?: 'allow';
-  /**
-   * What executes the call instead of a worker: a durable timer, another agent, the run's state, a person
-   * who answers a question, or whoever uses the run.
-   */
-  readonly kind?: ToolKind;
-  /** The agent behind a tool of kind `agent`. */
-  readonly calls?: {
-    readonly agent: string;
-    readonly parentClose: ParentClose;
-    /** The call is this prompt of the agent. */
-    readonly prompt?: string;
-  };
-  /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
-  readonly verify?: true;
-  /** The tool has an `approval` check; a worker that cannot evaluate it asks. */
-  readonly approval?: true;
-  /** The tool has an `undo` function: a success can be undone within so many milliseconds. */
-  readonly undoMs?: number;
-  /** For kind `question` and `client`: the request expires after so many milliseconds; absent: never. */
-  readonly expiresMs?: number;
-  /** For kind `client`: JSON schema of the result that the caller gives; absent: any value. */
-  readonly result?: JsonObject;
-  /** Maximum duration of one execution in ms. */
-  readonly timeoutMs: number;
-  /** Heartbeat timeout in ms: how soon the server notices that the worker has died. */
-  readonly heartbeatMs: number;
-  /** Executions of a throwing tool before the model gets the error; 1 for `once`. */
-  readonly attempts: number;
-  /** Only for the agent's own tools, and only if the agent shows a catalog. */
-  readonly catalog?: CatalogEntry;
-  /** The MCP server that the tool comes from, and that executes its calls. */
-  readonly mcp?: McpOrigin;
-}
-
-/** See `ToolDefinition.kind`. */
-export type ToolKind = 'wait' | 'agent' | 'artifacts' | 'question' | 'client';
-
-/** The entry of a tool in a catalog, which an agent may show in place of all schemas. */
-export interface CatalogEntry {
-  /** What the tool does, in at most 200 characters. */
-  readonly summary: string;
-  readonly category: string;
-  /** Such as read, search, list, create, write, or delete. */
-  readonly actions: readonly string[];
-}
-
-/** Where a tool of an MCP server comes from. */
-export interface McpOrigin {
-  /** The server's name in the agent's definition. */
-  readonly server: string;
-  /** The tool's name on the server. */
-  readonly tool: string;
-  /** SHA-256 (hex) of the server's description of the tool. */
-  readonly hash: string;
-}
-
 /** The MCP servers of an agent, as data. */
 export interface McpUsed {
   readonly servers: readonly McpPolicy[];
@@ -128,10 +57,10 @@ export interface McpOmission {
   readonly message: string;
 }
 
-/** What happens to a called agent when its caller ends first. */
-export type ParentClose = 'terminate' | 'request_cancel' | 'abandon';
-
-/** What happens at a limit: a closing model call, a composed answer, a failed turn, or a question to a person. */
+/**
+ * What happens at a limit: the turn ends by a closing model call, by a composed answer, or as failed, or
+ * the run asks a person to raise the limit.
+ */
 export type OnLimit = 'answer' | 'compose' | 'fail' | 'ask';
 /** Which of several calls in one message are executed: all at once (at most 5), all in order, or only the first. */
 export type ToolCalls = 'parallel' | 'sequential' | 'first';

@@ -1,4 +1,5 @@
-import type { AgentDefinition, OnLimit, ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition, OnLimit } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { END_NODE } from './draw.js';
 import { END_ID, START_ID, type Drawing, type DrawnEdge, type DrawnNode } from './drawing.js';
 

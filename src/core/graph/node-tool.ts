@@ -1,4 +1,5 @@
-import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { HEARTBEAT_MS, type RunState } from '../state.js';
 import { batchOf } from '../turn.js';
 import type { GraphDefinition, GraphNode } from './definition.js';

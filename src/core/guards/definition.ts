@@ -1,11 +1,9 @@
 import type {
   AgentDefinition,
-  CatalogEntry,
   Compaction,
   LimitSet,
   Limits,
   McpOmission,
-  McpOrigin,
   McpPolicy,
   McpUsed,
   OutputDefinition,
@@ -14,8 +12,8 @@ import type {
   Tag,
   TagSet,
   TemplateUsed,
-  ToolDefinition,
 } from '../definition/definition.js';
+import type { CatalogEntry, McpOrigin, ToolDefinition } from '../definition/tool-definition.js';
 import type { AgentTexts } from '../text/author-texts.js';
 import { graphShape } from './graph.js';
 import { rulesShape } from './requests.js';

@@ -12,7 +12,7 @@ import { givenProblem, type GivenMessage } from './given-messages.js';
 import { turnContextProblem, type TurnContext } from './turn-context.js';
 import { checkArtifacts, type GivenArtifact } from './given-artifacts.js';
 import { checkFork, type ForkInput } from './check-fork.js';
-import { checkTags } from './tags.js';
+import { checkTags } from './check-tags.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
 import { show } from '../text/format-value.js';
 

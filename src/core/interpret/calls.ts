@@ -12,7 +12,7 @@ import {
   type CallResult,
   type ToolSuccess,
 } from '../calls/call-result.js';
-import type { ToolDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { RunEvent } from '../events.js';
 import { workOf, type FactOf } from '../facts.js';
 import { isToolResult, type RunToolResult } from '../guards/recorded.js';

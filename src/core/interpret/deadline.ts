@@ -1,9 +1,9 @@
 import { deniedCall } from '../calls/call-result.js';
 import type { DecisionRecord } from '../decisions.js';
 import type { RunEvent } from '../events.js';
-import { askingWork, type AskingWork } from '../requests/open-requests.js';
+import { askingWork } from '../requests/open-requests.js';
+import { type AskingWork, UNDO, callOfWork, isUndo } from '../work/work.js';
 import type { RunState } from '../state.js';
-import { UNDO, callOfWork, isUndo } from '../work/work.js';
 import { finishCall } from './calls.js';
 import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';

@@ -2,7 +2,8 @@ import { currentNode } from '../graph/node-tool.js';
 import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../plan/confirm-plan.js';
 import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state.js';
-import { askingWork, type AskingWork } from './open-requests.js';
+import { askingWork } from './open-requests.js';
+import type { AskingWork } from '../work/work.js';
 
 /**
  * Returns the open question of a `confirm` node, if a message may answer it. A message does not prove who

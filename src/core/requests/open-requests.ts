@@ -1,16 +1,17 @@
 import type { RunState } from '../state.js';
-import type { Work } from '../work/work.js';
-import type { RaisedRequest, Request } from './request.js';
+import type { Work, AskingWork } from '../work/work.js';
+import type { Request } from './request.js';
 import { toRequest } from './request-view.js';
-
-/** Work that waits for a decision. */
-export type AskingWork = Work & { readonly request: RaisedRequest };
 
 /** Returns the work that waits for decisions, oldest request first. */
 export function askingWork({ work }: RunState): readonly AskingWork[] {
   const asking = work.filter(isAsking);
-  const number = ({ request }: AskingWork): number => Number(request.id.slice(1));
-  return asking.length < 2 ? asking : asking.toSorted((one, other) => number(one) - number(other));
+  if (asking.length < 2) return asking;
+  return asking.toSorted((one, other) => numberOf(one) - numberOf(other));
+}
+
+function numberOf({ request }: AskingWork): number {
+  return Number(request.id.slice(1));
 }
 
 function isAsking(work: Work): work is AskingWork {

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
 import { formatBytes } from '../text/summaries.js';
@@ -13,8 +13,7 @@ import {
 } from './request.js';
 import { findTool } from '../calls/batch.js';
 import type { RunState } from '../state.js';
-import { callOfWork, isUndo, type Work } from '../work/work.js';
-import type { AskingWork } from './open-requests.js';
+import { callOfWork, isUndo, type AskingWork, type Work } from '../work/work.js';
 
 /** Hex digits of a digest in a command; the command compares them with the whole one. */
 export const SHOWN_DIGITS = 12;

@@ -1,4 +1,5 @@
-import type { Effect, LimitName } from '../definition/definition.js';
+import type { LimitName } from '../definition/definition.js';
+import type { Effect } from '../definition/tool-definition.js';
 import type { BlobRef, SafetyCheck } from '../transcript/messages.js';
 import type { Deciders } from './deciders.js';
 

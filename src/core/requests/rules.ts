@@ -1,4 +1,4 @@
-import type { Effect } from '../definition/definition.js';
+import type { Effect } from '../definition/tool-definition.js';
 import { isObject } from '../json.js';
 import {
   holds,

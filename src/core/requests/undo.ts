@@ -1,4 +1,5 @@
-import type { AgentDefinition, ToolDefinition } from '../definition/definition.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
 import { callSummary } from '../text/summaries.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 

@@ -1,7 +1,8 @@
 import type { Message, ToolCall } from '../transcript/messages.js';
 import { isObject, parseJson } from '../json.js';
+import type { AgentDefinition } from '../definition/definition.js';
+import type { Spent } from '../turn.js';
 import { printable } from './hidden.js';
-import type { RunState } from '../state.js';
 
 const ARGUMENT_CHARACTERS = 60;
 const SUMMARY_CHARACTERS = 160;
@@ -11,8 +12,15 @@ export function callSummary(call: ToolCall): string {
   return visible(call.summary ?? `${call.name} ${shortArguments(call.arguments)}`.trim());
 }
 
+/** The part of a run's state that a step's summary needs. */
+interface StepState {
+  readonly config: { readonly definition: Pick<AgentDefinition, 'model'> };
+  readonly transcript: { readonly messages: readonly Message[] };
+  readonly turn: { readonly spent: Pick<Spent, 'steps'> };
+}
+
 /** Returns the step, and what the model reads in it: `step 4 · after read_file src/a.ts · 3.1 kB`. */
-export function stepSummary(state: RunState, closing: boolean): string {
+export function stepSummary(state: StepState, closing: boolean): string {
   const name = closing ? 'closing call' : `step ${state.turn.spent.steps + 1}`;
   const { messages } = state.transcript;
   const tools = messages.slice(

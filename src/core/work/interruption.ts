@@ -1,4 +1,4 @@
-import type { Interruption, TurnInterruption } from '../events.js';
+import type { Interruption, TurnInterruption } from '../turn.js';
 import type { RunState } from '../state.js';
 
 /** From the weakest to the strongest. */

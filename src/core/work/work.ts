@@ -1,10 +1,10 @@
 import type { Json } from '../json.js';
 import type { Decision } from '../requests/decision.js';
 import type { RaisedRequest } from '../requests/request.js';
-import type { RunState } from '../state.js';
-import type { Blocked } from '../status.js';
+import type { Blocked } from '../blocked.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { openCallById } from '../turn.js';
+import type { KeptCall } from '../requests/undo.js';
+import { openCallById, type Turn } from '../turn.js';
 
 /**
  * What is in flight for work. `attempt` and `probe` do the work, a probe while it is blocked. `find`
@@ -102,13 +102,21 @@ export type Work = {
   readonly cut?: number;
 } & Phase;
 
+/** Work that waits for a decision. */
+export type AskingWork = Work & { readonly request: RaisedRequest };
+
+/** The part of a run's state that has the work under way. */
+interface HasWork {
+  readonly work: readonly Work[];
+}
+
 /** Returns work by its name; undefined if there is none under way. */
-export function findWork({ work }: RunState, name: string): Work | undefined {
+export function findWork({ work }: HasWork, name: string): Work | undefined {
   return work.find((one) => one.name === name);
 }
 
 /** Returns the state with this work begun or changed. */
-export function withWork(state: RunState, given: Work): RunState {
+export function withWork<State extends HasWork>(state: State, given: Work): State {
   const changed = settled(given);
   const known = state.work.some(({ name }) => name === changed.name);
   const work = known
@@ -132,7 +140,7 @@ function settled(work: Work): Work {
 }
 
 /** Returns the state without this work. */
-export function withoutWork(state: RunState, name: string): RunState {
+export function withoutWork<State extends HasWork>(state: State, name: string): State {
   if (!state.work.some((one) => one.name === name)) return state;
   return { ...state, work: state.work.filter((one) => one.name !== name) };
 }
@@ -141,7 +149,7 @@ export function withoutWork(state: RunState, name: string): RunState {
 export const UNDO = 'undo:';
 
 /** Returns the work of the turn under way: undoing an earlier call does not hold it up. */
-export function turnWork({ work }: RunState): readonly Work[] {
+export function turnWork({ work }: HasWork): readonly Work[] {
   return work.some(isUndo) ? work.filter((one) => !isUndo(one)) : work;
 }
 
@@ -151,23 +159,26 @@ export function isUndo({ name }: Pick<Work, 'name'>): boolean {
 }
 
 /** Returns the call that work is about; undefined for other work, and for a call that is over. */
-export function callOfWork(state: RunState, name: string): ToolCall | undefined {
+export function callOfWork(
+  state: { readonly turn: Turn; readonly kept?: readonly KeptCall[] },
+  name: string,
+): ToolCall | undefined {
   if (!isUndo({ name })) return openCallById(state, name);
   return state.kept?.find(({ call }) => name === `${UNDO}${call.id}`)?.call;
 }
 
 /** Whether anything is in flight. */
-export function anyInFlight({ work }: RunState): boolean {
+export function anyInFlight({ work }: HasWork): boolean {
   return work.some(({ phase }) => phase === 'in-flight');
 }
 
 /** Returns why each piece of work is blocked, in the order in which the work began. */
-export function blocks(state: RunState): readonly (Blocked & { readonly name: string })[] {
-  return state.work.flatMap((work) => {
-    const { name } = work;
+export function blocks({ work }: HasWork): readonly (Blocked & { readonly name: string })[] {
+  return work.flatMap((one) => {
+    const { name } = one;
     // What only a decision can change is not blocked: it waits.
-    if (work.block === undefined || work.request !== undefined) return [];
-    const { until: _, blob: __, ...block } = work.block;
+    if (one.block === undefined || one.request !== undefined) return [];
+    const { until: _, blob: __, ...block } = one.block;
     return { name, ...block };
   });
 }

@@ -7,7 +7,7 @@ import type { SegmentFacts } from '../../core/segments/carry.js';
 import { type RunState } from '../../core/state.js';
 import { inTurn, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import type { HistoryEvent } from '../decode-event.js';
+import type { HistoryEvent } from '../history-event.js';
 import { endRun, readBegun } from './end.js';
 import { asRun, copyRun, emptyRun, noteBlocks, type EventOf, type ReadRun } from './run-view.js';
 import { isOverOnCancel, toFact } from './to-fact.js';

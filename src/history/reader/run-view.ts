@@ -5,10 +5,10 @@ import type { RunInput } from '../../core/input/input.js';
 import type { Outcome, Usage } from '../../core/outcome.js';
 import { toUsage } from '../../core/spend.js';
 import type { EndedTurn, RunState } from '../../core/state.js';
-import type { Blocked } from '../../core/status.js';
+import type { Blocked } from '../../core/blocked.js';
 import type { Message, ToolCall } from '../../core/transcript/messages.js';
 import { blocks } from '../../core/work/work.js';
-import type { HistoryEvent } from '../decode-event.js';
+import type { HistoryEvent } from '../history-event.js';
 
 /** An activity, or the run of a called agent, that is scheduled and has not ended. */
 export interface InFlight {

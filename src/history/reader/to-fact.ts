@@ -1,7 +1,7 @@
 import type { Fact, Task } from '../../core/facts.js';
 import { isOutcome } from '../../core/guards/recorded.js';
 import type { JsonObject } from '../../core/json.js';
-import type { HistoryEvent } from '../decode-event.js';
+import type { HistoryEvent } from '../history-event.js';
 import type { ReadRun } from './run-view.js';
 
 /** The task in the first workflow task, of which the history has the result only. */

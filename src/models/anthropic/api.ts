@@ -1,16 +1,16 @@
 import { isObject } from '../../core/json.js';
-import type { OpenAiApi } from '../openai/api.js';
-import { readAttachments } from '../openai/attachment-parts.js';
-import { refuseNativeTools } from '../openai/native-tools.js';
-import type { SentParameter } from '../openai/refusals.js';
-import { SCHEMA_FAULT, settingParameter } from '../openai/refusals.js';
-import { getMaker, readStoredItems } from '../openai/replayed-items.js';
+import type { WireApi } from '../wire/api.js';
+import { readAttachments } from '../wire/attachment-parts.js';
+import { refuseNativeTools } from '../wire/native-tools.js';
+import type { SentParameter } from '../wire/refusals.js';
+import { SCHEMA_FAULT, settingParameter } from '../wire/refusals.js';
+import { getMaker, readStoredItems } from '../wire/replayed-items.js';
 import { parseMessage } from './reply.js';
 import { createMessagesRequest, type MessagesRequest } from './request.js';
 import { assembleMessage } from './stream.js';
 
 /** Anthropic's Messages API. */
-export const anthropicApi: OpenAiApi = {
+export const anthropicApi: WireApi = {
   path: '/messages',
   async prepare(request, { capabilities, baseUrl }) {
     refuseNativeTools(request, 'models of Anthropic have no tools of the provider here');

@@ -6,7 +6,7 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages';
 import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { ModelReply } from '../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../openai/replayed-items.js';
+import { getReplayedItems, type AssistantMessage, type Replay } from '../wire/replayed-items.js';
 
 /**
  * Extracts the thoughts of a reply, which go back to the provider unchanged, and their places among the

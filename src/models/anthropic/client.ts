@@ -1,14 +1,13 @@
 import { isObject } from '../../core/json.js';
 import {
   checkKey,
-  createNoTimeoutDispatcher,
   events,
-  fetchWithShortErrors,
   normalizeBaseUrl,
   PLACEHOLDER_KEY,
-  type OpenAiClient,
-} from '../openai/client.js';
-import { ProviderFailure } from '../openai/read-error.js';
+  type WireClient,
+} from '../wire/client.js';
+import { createNoTimeoutDispatcher, fetchWithShortErrors } from '../wire/fetch.js';
+import { toProviderFailure } from '../wire/read-error.js';
 
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 
@@ -39,9 +38,9 @@ export function createConnect(
     readonly apiKeyEnv: string;
     readonly timeoutMs: number;
   },
-): () => Promise<OpenAiClient> {
+): () => Promise<WireClient> {
   const key = checkKey(apiKey, apiKeyEnv);
-  let client: Promise<OpenAiClient> | undefined;
+  let client: Promise<WireClient> | undefined;
   return () => {
     client ??= loadClient(baseUrl, { apiKey: key, timeoutMs }).catch((error: unknown) => {
       // The next call loads it again.
@@ -55,7 +54,7 @@ export function createConnect(
 async function loadClient(
   baseUrl: string,
   { apiKey, timeoutMs }: { readonly apiKey: string; readonly timeoutMs: number },
-): Promise<OpenAiClient> {
+): Promise<WireClient> {
   const { Anthropic, APIError } = await import('@anthropic-ai/sdk');
   const dispatcher = createNoTimeoutDispatcher();
 
@@ -91,15 +90,9 @@ async function loadClient(
       try {
         return await client.post(path, options).asResponse();
       } catch (error) {
-        if (!(error instanceof APIError) || !(error.headers instanceof Headers)) throw error;
-        const {
-          status,
-          headers,
-          error: body,
-        }: { status: unknown; headers: Headers; error: unknown } = error;
-        const inner = isObject(body) && body['error'] ? body['error'] : body;
-        const failure = { headers, error: inner };
-        throw new ProviderFailure(typeof status === 'number' ? { ...failure, status } : failure);
+        if (!(error instanceof APIError)) throw error;
+        const body: unknown = error.error;
+        throw toProviderFailure(error, isObject(body) && body['error'] ? body['error'] : body);
       }
     },
     events,

@@ -8,8 +8,8 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages';
 import type { Attachment, PromptMessage } from '../../core/transcript/messages.js';
 import { ModelError } from '../model-error.js';
-import { createPart, type AttachedData } from '../openai/attachment-parts.js';
-import type { Replay } from '../openai/replayed-items.js';
+import { createPart, type AttachedData } from '../wire/attachment-parts.js';
+import type { Replay } from '../wire/replayed-items.js';
 import { createAssistantBlocks, toText } from './assistant.js';
 
 /** A message in the form of Anthropic's API, always with blocks. */

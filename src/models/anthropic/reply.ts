@@ -1,9 +1,9 @@
 import { isObject } from '../../core/json.js';
 import type { FinishReason, ModelReply, ModelUsage } from '../model.js';
-import type { ReplySource } from '../openai/api.js';
-import { toArgumentsText, toText } from '../openai/content.js';
-import { getRequestId, unusableAnswer } from '../openai/errors.js';
-import { getMaker } from '../openai/replayed-items.js';
+import type { ReplySource } from '../wire/api.js';
+import { toArgumentsText, toText } from '../wire/content.js';
+import { getRequestId, unusableAnswer } from '../wire/errors.js';
+import { getMaker } from '../wire/replayed-items.js';
 import { extractThoughts } from './assistant.js';
 
 /**

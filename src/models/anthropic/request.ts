@@ -8,16 +8,16 @@ import type {
 import { isObject, type JsonObject } from '../../core/json.js';
 import type { ModelCapabilities } from '../capabilities.js';
 import type { ModelRequest } from '../model.js';
-import { NO_DATA, type AttachedData } from '../openai/attachment-parts.js';
-import { isStrictSchema } from '../openai/is-strict-schema.js';
-import { getReplayedItems, NO_REPLAY, type Replay } from '../openai/replayed-items.js';
+import { NO_DATA, type AttachedData } from '../wire/attachment-parts.js';
+import { isStrictSchema } from '../wire/is-strict-schema.js';
+import { getReplayedItems, NO_REPLAY, type Replay } from '../wire/replayed-items.js';
 import {
   composeInstructions,
   createTerms,
   isLeftOut,
   selectTools,
   type Terms,
-} from '../openai/terms.js';
+} from '../wire/terms.js';
 import { getAnthropicCapabilities, getDefaultOutput } from './capabilities.js';
 import { CACHED, createMessages, type WireMessage } from './messages.js';
 

@@ -1,8 +1,8 @@
 import { isObject } from '../../core/json.js';
 import { ignoreDeltas, type EmitDelta } from '../deltas.js';
-import type { StreamAssembly } from '../openai/api.js';
-import { toArgumentsText, toText } from '../openai/content.js';
-import { createReplyMeter, type ReplyMeter } from '../openai/reply-limits.js';
+import type { StreamAssembly } from '../wire/api.js';
+import { toArgumentsText, toText } from '../wire/content.js';
+import { createReplyMeter, type ReplyMeter } from '../wire/reply-limits.js';
 
 type AnyObject = Readonly<Record<string, unknown>>;
 

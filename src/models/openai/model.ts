@@ -1,12 +1,23 @@
+import OpenAI, { APIError } from 'openai';
+import { isObject } from '../../core/json.js';
+import {
+  checkKey,
+  displayUrl,
+  events,
+  normalizeBaseUrl,
+  PLACEHOLDER_KEY,
+  type WireClient,
+} from '../wire/client.js';
+import { createNoTimeoutDispatcher, fetchWithShortErrors } from '../wire/fetch.js';
+import { toProviderFailure } from '../wire/read-error.js';
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
 import { getCapabilities } from '../known-models.js';
 import type { Model } from '../model.js';
-import type { OpenAiApi } from './api.js';
+import type { WireApi } from '../wire/api.js';
 import { chatApi } from './chat/index.js';
-import { createClient, displayUrl, normalizeBaseUrl, OPENAI_URL } from './client.js';
 import { responsesApi } from './responses/index.js';
-import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from './wire-model.js';
+import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from '../wire/wire-model.js';
 
 /** The protocols of `openAiModel`, by their names in a config. */
 export type OpenAiApiName = 'chat' | 'responses';
@@ -24,8 +35,9 @@ export interface OpenAiModelOptions extends WireModelOptions {
   readonly capabilities?: Partial<ModelCapabilities>;
 }
 
-const APIS: Readonly<Record<OpenAiApiName, OpenAiApi>> = { chat: chatApi, responses: responsesApi };
+const APIS: Readonly<Record<OpenAiApiName, WireApi>> = { chat: chatApi, responses: responsesApi };
 
+const OPENAI_URL = 'https://api.openai.com/v1';
 export const DEFAULT_KEY_ENV = 'OPENAI_API_KEY';
 
 /**
@@ -45,4 +57,54 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
     capabilitiesOf: (model: string) => getCapabilities(model, options.capabilities),
   };
   return wireModel(connection, options);
+}
+
+interface ClientSettings {
+  readonly apiKey: string | undefined;
+  /** The environment variable that the key comes from, for errors. */
+  readonly apiKeyEnv: string;
+  readonly timeoutMs: number;
+}
+
+/** Throws a `TypeError` for a key that no HTTP header can carry. Without a key, a placeholder is sent. */
+export function createClient(
+  baseUrl: string,
+  { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
+): WireClient {
+  const dispatcher = createNoTimeoutDispatcher();
+  const client = new Client({
+    apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv),
+    baseURL: baseUrl,
+    // Temporal retries, and nothing else does.
+    maxRetries: 0,
+    fetch: fetchWithShortErrors,
+    timeout: timeoutMs,
+    // The client would write bodies and broken streams to the console.
+    logLevel: 'off',
+    // A redirect would send the key and the prompt elsewhere.
+    fetchOptions: { redirect: 'manual', ...(dispatcher !== undefined && { dispatcher }) },
+  });
+  return {
+    async post(path, options) {
+      try {
+        return await client.post(path, options).asResponse();
+      } catch (error) {
+        throw error instanceof APIError ? toProviderFailure(error) : error;
+      }
+    },
+    events,
+  };
+}
+
+/** OpenAI's client drops the text of an error body that is not in OpenAI's form; this one keeps it. */
+class Client extends OpenAI {
+  protected override makeStatusError(
+    status: number,
+    error: object | undefined,
+    message: string | undefined,
+    headers: Headers,
+  ): APIError {
+    const body = isObject(error) && error['error'] ? error : { error: error ?? message };
+    return super.makeStatusError(status, body, undefined, headers);
+  }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ParentClose } from '../../core/definition/definition.js';
+import type { ParentClose } from '../../core/definition/tool-definition.js';
 import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';

@@ -1,7 +1,7 @@
 import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
 import { calledId } from '../../core/calls/idempotency.js';
 import { childBudget } from '../../core/calls/child.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { sha256Hex } from '../../core/digest.js';
 import { currentNode } from '../../core/graph/node-tool.js';
 import { talkOf } from '../../core/graph/talks.js';

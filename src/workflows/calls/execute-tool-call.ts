@@ -1,7 +1,7 @@
 import { callArtifacts } from '../../core/artifacts/named-artifacts.js';
 import { TOOL_BLOCKS } from '../../core/blocked.js';
 import type { RunToolInput } from '../../core/contract.js';
-import type { ToolDefinition } from '../../core/definition/definition.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { batchOf } from '../../core/turn.js';

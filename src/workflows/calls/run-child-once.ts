@@ -9,14 +9,14 @@ import {
 } from '@temporalio/workflow';
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import type { ChildEnd } from '../../core/calls/child.js';
-import type { ParentClose } from '../../core/definition/definition.js';
+import type { ParentClose } from '../../core/definition/tool-definition.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Outcome } from '../../core/outcome.js';
 import { isFollowResult, isOutcome, type FollowRunResult } from '../../core/guards/recorded.js';
 import type { FactOf } from '../../core/facts.js';
 import { followActivity } from '../activities.js';
-import type { agent } from '../agent.js';
 import { checkedResult, failureFact, failureMessage } from '../activity-result.js';
+import type { AgentWorkflow } from '../messages/definitions.js';
 import type { Observed } from '../run-context.js';
 
 /** One call of an agent. */
@@ -63,7 +63,7 @@ export async function runChildOnce(
     const { workflowId: started } = options;
     observe({ type: 'scheduled', task: { activity: 'agent', input: { call, run: started } } });
     try {
-      const outcome = await executeChild<typeof agent>('agent', {
+      const outcome = await executeChild<AgentWorkflow>('agent', {
         cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         ...options,
         workflowIdReusePolicy,

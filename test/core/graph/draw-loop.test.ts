@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { drawLoop, type LoopParts } from '../../../src/core/graph/draw-loop.js';
 import { toMermaid } from '../../../src/core/graph/mermaid.js';
-import type { ToolDefinition } from '../../../src/core/definition/definition.js';
+import type { ToolDefinition } from '../../../src/core/definition/tool-definition.js';
 
 function tool(name: string, rest: Partial<ToolDefinition> = {}): ToolDefinition {
   return {

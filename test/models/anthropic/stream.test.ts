@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { anthropicApi } from '../../../src/models/anthropic/api.js';
 import type { ModelDelta, ModelReply } from '../../../src/models/model.js';
-import { readAnswer } from '../../../src/models/openai/answer.js';
-import { watchCall } from '../../../src/models/openai/call-watch.js';
-import { createClient } from '../../../src/models/openai/client.js';
-import { replyToError } from '../../../src/models/openai/errors.js';
-import { toProviderError } from '../../../src/models/openai/client.js';
+import { readAnswer } from '../../../src/models/wire/answer.js';
+import { watchCall } from '../../../src/models/wire/call-watch.js';
+import { createClient } from '../../../src/models/openai/model.js';
+import { replyToError } from '../../../src/models/wire/errors.js';
+import { ProviderFailure } from '../../../src/models/wire/read-error.js';
 import { failureOf, place } from '../support.js';
 
 const client = createClient('http://provider/v1', {
@@ -38,9 +38,8 @@ async function read(
     const reply = await readAnswer(new Response(body), { headers, place }, options);
     return { reply, deltas };
   } catch (error) {
-    const failure = toProviderError(error);
-    if (failure === undefined) throw error;
-    return { reply: replyToError(failure, place), deltas };
+    if (!(error instanceof ProviderFailure)) throw error;
+    return { reply: replyToError(error.failure, place), deltas };
   } finally {
     watch.stop();
   }

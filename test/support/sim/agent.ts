@@ -1,8 +1,5 @@
-import type {
-  AgentDefinition,
-  Limits,
-  ToolDefinition,
-} from '../../../src/core/definition/definition.js';
+import type { AgentDefinition, Limits } from '../../../src/core/definition/definition.js';
+import type { ToolDefinition } from '../../../src/core/definition/tool-definition.js';
 import type { RunConfig } from '../../../src/core/state.js';
 import { config, toolDefinition, TOOLS } from '../scripts.js';
 import type { Dice } from './dice.js';

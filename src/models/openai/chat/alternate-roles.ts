@@ -1,4 +1,4 @@
-import type { ChatMessage } from './messages.js';
+import type { ChatMessage } from './chat-message.js';
 
 /**
  * Returns the messages for servers that require user and assistant to alternate. Consecutive messages

@@ -1,15 +1,15 @@
 import { isObject } from '../../../core/json.js';
-import type { OpenAiApi } from '../api.js';
-import { readAttachments } from '../attachment-parts.js';
-import { refuseNativeTools } from '../native-tools.js';
-import { getMaker, readStoredItems } from '../replayed-items.js';
+import type { WireApi } from '../../wire/api.js';
+import { readAttachments } from '../../wire/attachment-parts.js';
+import { refuseNativeTools } from '../../wire/native-tools.js';
+import { getMaker, readStoredItems } from '../../wire/replayed-items.js';
 import { listChatParameters } from './refusals.js';
 import { parseCompletion } from './reply.js';
 import { createChatRequest } from './request.js';
 import { assembleCompletion } from './stream.js';
 
 /** Chat Completions, which nearly every server speaks. */
-export const chatApi: OpenAiApi = {
+export const chatApi: WireApi = {
   path: '/chat/completions',
   async prepare(request, { capabilities, baseUrl }) {
     refuseNativeTools(request, "its entry in `models` of the config needs api: 'responses'");

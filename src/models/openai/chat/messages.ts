@@ -1,29 +1,10 @@
-import type { JsonObject } from '../../../core/json.js';
 import type { PromptMessage } from '../../../core/transcript/messages.js';
 import type { RoleOrder, SystemRole } from '../../capabilities.js';
-import { createPart, type AttachedData, type ContentPart } from '../attachment-parts.js';
-import type { Replay } from '../replayed-items.js';
+import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
+import type { Replay } from '../../wire/replayed-items.js';
 import { alternateRoles } from './alternate-roles.js';
+import type { ChatCall, ChatMessage } from './chat-message.js';
 import { getProviderFields } from './provider-fields.js';
-
-/** A message in the form of Chat Completions. */
-export type ChatMessage =
-  | { readonly role: 'system' | 'developer'; readonly content: string }
-  | { readonly role: 'user'; readonly content: string | readonly ContentPart[] }
-  | {
-      readonly role: 'assistant';
-      readonly content: string | null;
-      readonly reasoning_content?: string;
-      readonly tool_calls?: readonly ChatCall[];
-    }
-  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string };
-
-interface ChatCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
-  readonly extra_content?: JsonObject;
-}
 
 interface References {
   readonly data: AttachedData;

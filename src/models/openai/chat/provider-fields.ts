@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../../core/json.js';
 import type { ModelReply } from '../../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../replayed-items.js';
+import { getReplayedItems, type AssistantMessage, type Replay } from '../../wire/replayed-items.js';
 
 /**
  * Extracts the fields that some servers send with a message of calls, and without which they refuse

@@ -1,5 +1,10 @@
 import type { ModelRequest } from '../../model.js';
-import { namedParameter, SCHEMA_FAULT, settingParameter, type SentParameter } from '../refusals.js';
+import {
+  namedParameter,
+  SCHEMA_FAULT,
+  settingParameter,
+  type SentParameter,
+} from '../../wire/refusals.js';
 import { alternateRoles } from './alternate-roles.js';
 import type { ChatRequest } from './request.js';
 

@@ -1,10 +1,10 @@
 import { isObject } from '../../../core/json.js';
 import type { FinishReason, ModelReply } from '../../model.js';
-import type { ReplySource } from '../api.js';
-import { joinText, toArgumentsText } from '../content.js';
-import { getRequestId, unusableAnswer } from '../errors.js';
+import type { ReplySource } from '../../wire/api.js';
+import { joinText, toArgumentsText } from '../../wire/content.js';
+import { getRequestId, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
-import { getMaker } from '../replayed-items.js';
+import { getMaker } from '../../wire/replayed-items.js';
 import { parseUsage } from '../usage.js';
 import { extractProviderFields } from './provider-fields.js';
 

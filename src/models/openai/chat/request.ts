@@ -2,10 +2,10 @@ import type { JsonObject } from '../../../core/json.js';
 import type { ModelCapabilities } from '../../capabilities.js';
 import { getCapabilities } from '../../known-models.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
-import { NO_DATA, type AttachedData } from '../attachment-parts.js';
-import { isStrictSchema } from '../is-strict-schema.js';
+import { NO_DATA, type AttachedData } from '../../wire/attachment-parts.js';
+import { isStrictSchema } from '../../wire/is-strict-schema.js';
 import { MOST_ALTERNATIVES } from '../logprobs.js';
-import { NO_REPLAY, type Replay } from '../replayed-items.js';
+import { NO_REPLAY, type Replay } from '../../wire/replayed-items.js';
 import {
   composeInstructions,
   createTerms,
@@ -13,8 +13,9 @@ import {
   selectTools,
   toSchemaName,
   type Terms,
-} from '../terms.js';
-import { createChatMessages, type ChatMessage } from './messages.js';
+} from '../../wire/terms.js';
+import { createChatMessages } from './messages.js';
+import type { ChatMessage } from './chat-message.js';
 
 /** The body of `POST /chat/completions`. Settings stand beside these fields under their own names. */
 export interface ChatRequest {

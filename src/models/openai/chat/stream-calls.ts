@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../../core/json.js';
 import type { EmitDelta } from '../../deltas.js';
-import { toText } from '../content.js';
-import { createReplyMeter, type ReplyMeter } from '../reply-limits.js';
+import { toText } from '../../wire/content.js';
+import { createReplyMeter, type ReplyMeter } from '../../wire/reply-limits.js';
 
 /** The calls of a streamed reply so far. */
 export interface CallAssembly {

@@ -1,9 +1,9 @@
 import { isObject } from '../../../core/json.js';
 import { ignoreDeltas, type EmitDelta } from '../../deltas.js';
-import type { StreamAssembly } from '../api.js';
-import { joinText } from '../content.js';
+import type { StreamAssembly } from '../../wire/api.js';
+import { joinText } from '../../wire/content.js';
 import { MOST_LOGPROBS } from '../logprobs.js';
-import { createReplyMeter } from '../reply-limits.js';
+import { createReplyMeter } from '../../wire/reply-limits.js';
 import { findUsage } from '../usage.js';
 import { assembleCalls } from './stream-calls.js';
 

@@ -3,8 +3,8 @@ import { isObject, type Json, type JsonObject } from '../../../core/json.js';
 import { screenshotNote } from '../../../core/text/screenshot-text.js';
 import type { Attachment, PromptMessage, SafetyCheck } from '../../../core/transcript/messages.js';
 import type { ModelRequest, ReplyCall } from '../../model.js';
-import { createPart, type AttachedData } from '../attachment-parts.js';
-import { getReplayedItems, type Replay } from '../replayed-items.js';
+import { createPart, type AttachedData } from '../../wire/attachment-parts.js';
+import { getReplayedItems, type Replay } from '../../wire/replayed-items.js';
 
 /** The tool name of an action on a screen if no handler is set; there is no such tool. */
 export const NO_HANDLER = 'computer_use';

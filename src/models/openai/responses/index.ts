@@ -1,8 +1,8 @@
 import { isObject } from '../../../core/json.js';
-import type { OpenAiApi } from '../api.js';
-import { readAttachments } from '../attachment-parts.js';
-import { createNativeTools, refuseComputer, refuseNativeTools } from '../native-tools.js';
-import { getMaker, readStoredItems } from '../replayed-items.js';
+import type { WireApi } from '../../wire/api.js';
+import { readAttachments } from '../../wire/attachment-parts.js';
+import { createNativeTools, refuseComputer, refuseNativeTools } from '../../wire/native-tools.js';
+import { getMaker, readStoredItems } from '../../wire/replayed-items.js';
 import { listScreenshots } from './computer.js';
 import { listResponsesParameters } from './refusals.js';
 import { parseResponse } from './reply.js';
@@ -10,7 +10,7 @@ import { createResponsesRequest } from './request.js';
 import { assembleResponse } from './stream.js';
 
 /** The Responses API without its storage: the run's transcript is sent with each request. */
-export const responsesApi: OpenAiApi = {
+export const responsesApi: WireApi = {
   path: '/responses',
   async prepare(request, { capabilities, baseUrl, variable }) {
     if (!capabilities.nativeTools) {

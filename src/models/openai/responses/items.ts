@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../../core/json.js';
 import type { ModelReply } from '../../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../replayed-items.js';
+import { getReplayedItems, type AssistantMessage, type Replay } from '../../wire/replayed-items.js';
 import type { ScreenCalls } from './computer.js';
 
 /** Separates the texts of two messages in one reply. */

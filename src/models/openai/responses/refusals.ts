@@ -1,6 +1,11 @@
 import { isObject } from '../../../core/json.js';
 import type { ModelRequest } from '../../model.js';
-import { namedParameter, SCHEMA_FAULT, settingParameter, type SentParameter } from '../refusals.js';
+import {
+  namedParameter,
+  SCHEMA_FAULT,
+  settingParameter,
+  type SentParameter,
+} from '../../wire/refusals.js';
 import type { ResponsesRequest } from './request.js';
 
 /** Lists the parameters of a Responses request that a server may refuse, in the order of the search. */

@@ -1,10 +1,10 @@
 import { isJsonObject, isObject, type JsonObject } from '../../../core/json.js';
 import type { FinishReason, ModelReply } from '../../model.js';
-import type { ReplySource } from '../api.js';
-import { toArgumentsText } from '../content.js';
-import { getRequestId, replyToError, unusableAnswer } from '../errors.js';
+import type { ReplySource } from '../../wire/api.js';
+import { toArgumentsText } from '../../wire/content.js';
+import { getRequestId, replyToError, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
-import { getMaker } from '../replayed-items.js';
+import { getMaker } from '../../wire/replayed-items.js';
 import { parseResponsesUsage } from '../usage.js';
 import { createComputerCall, toFunctionCall } from './computer.js';
 import { BETWEEN_MESSAGES, extractItems, joinMessageText } from './items.js';

@@ -3,10 +3,10 @@ import type { PromptMessage } from '../../../core/transcript/messages.js';
 import type { ModelCapabilities } from '../../capabilities.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
-import { createPart, type AttachedData, type ContentPart } from '../attachment-parts.js';
-import { isStrictSchema } from '../is-strict-schema.js';
+import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
+import { isStrictSchema } from '../../wire/is-strict-schema.js';
 import { MOST_ALTERNATIVES } from '../logprobs.js';
-import type { Replay } from '../replayed-items.js';
+import type { Replay } from '../../wire/replayed-items.js';
 import {
   composeInstructions,
   createTerms,
@@ -14,7 +14,7 @@ import {
   selectTools,
   toSchemaName,
   type Terms,
-} from '../terms.js';
+} from '../../wire/terms.js';
 import {
   createScreenOutput,
   findScreenCalls,

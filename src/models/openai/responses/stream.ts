@@ -1,9 +1,9 @@
 import { isObject } from '../../../core/json.js';
 import type { EmitDelta } from '../../deltas.js';
-import type { ReplySource, StreamAssembly } from '../api.js';
-import { toText } from '../content.js';
-import { providerError } from '../errors.js';
-import { createReplyMeter, type ReplyMeter } from '../reply-limits.js';
+import type { ReplySource, StreamAssembly } from '../../wire/api.js';
+import { toText } from '../../wire/content.js';
+import { providerError } from '../../wire/errors.js';
+import { createReplyMeter, type ReplyMeter } from '../../wire/reply-limits.js';
 import { createComputerArguments, NO_HANDLER } from './computer.js';
 import { BETWEEN_MESSAGES } from './items.js';
 

@@ -20,6 +20,20 @@ export class ProviderFailure extends Error {
   }
 }
 
+/**
+ * Returns the failure for an error of a provider's SDK; the error itself if the provider has not sent it.
+ * `body`: what the provider says in it.
+ */
+export function toProviderFailure(
+  error: Error & { status: unknown; headers: unknown; error: unknown },
+  body: unknown = error.error,
+): Error {
+  const { status, headers } = error;
+  if (!(headers instanceof Headers)) return error;
+  const failure = { headers, error: body };
+  return new ProviderFailure(typeof status === 'number' ? { ...failure, status } : failure);
+}
+
 /** What a provider's error says, as far as it can be read. */
 export interface ErrorReading {
   readonly kind: ModelErrorKind;

@@ -1,12 +1,15 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
-import type { AgentDefinition, Limits } from '../core/definition/definition.js';
-import type { GraphView } from '../core/plan/progress.js';
-import type { Ask, AskReceipt } from '../core/inbox.js';
-import type { Outcome } from '../core/outcome.js';
-import type { Request } from '../core/requests/request.js';
-import type { EffectiveLimits } from '../core/state.js';
-import type { Artifact } from '../core/transcript/messages.js';
-import type { PromptPage, RunStatus, TranscriptPage } from '../core/status.js';
+import type { AgentDefinition, Limits } from '../../core/definition/definition.js';
+import type { GraphView } from '../../core/plan/progress.js';
+import type { Ask, AskReceipt } from '../../core/inbox.js';
+import type { Outcome } from '../../core/outcome.js';
+import type { Request } from '../../core/requests/request.js';
+import type { EffectiveLimits } from '../../core/state.js';
+import type { Artifact } from '../../core/transcript/messages.js';
+import type { PromptPage, RunStatus, TranscriptPage } from '../../core/status.js';
+
+/** The workflow type `agent`, for whoever starts a run of it: the input, and what a segment hands to the next. */
+export type AgentWorkflow = (input: unknown, carried?: unknown) => Promise<Outcome>;
 
 /** A range of messages by number. */
 export interface TranscriptPageRange {

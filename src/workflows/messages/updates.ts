@@ -1,16 +1,16 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
-import { acceptMessage, askProblem, askRefusal } from '../core/ask.js';
-import { decidedBefore } from '../core/decisions.js';
-import type { Limits } from '../core/definition/definition.js';
-import { isLoaded } from '../core/definition/initial-config.js';
-import type { Ask, AskReceipt } from '../core/inbox.js';
-import { checkLimits } from '../core/input/check-limits.js';
-import { show } from '../core/input/input.js';
-import { isObject } from '../core/json.js';
-import { limitsCost } from '../core/interpret/agent.js';
-import { type RunState } from '../core/state.js';
-import { inTurn, outcomeOf } from '../core/turn.js';
-import { startDeadlineTimer } from './deadline-timer.js';
+import { acceptMessage, askProblem, askRefusal } from '../../core/ask.js';
+import { decidedBefore } from '../../core/decisions.js';
+import type { Limits } from '../../core/definition/definition.js';
+import { isLoaded } from '../../core/definition/initial-config.js';
+import type { Ask, AskReceipt } from '../../core/inbox.js';
+import { checkLimits } from '../../core/input/check-limits.js';
+import { show } from '../../core/input/input.js';
+import { isObject } from '../../core/json.js';
+import { limitsCost } from '../../core/interpret/agent.js';
+import { type RunState } from '../../core/state.js';
+import { inTurn, outcomeOf } from '../../core/turn.js';
+import { startDeadlineTimer } from '../deadline-timer.js';
 import {
   askUpdate,
   cancelTurnUpdate,
@@ -23,9 +23,9 @@ import {
   setLimitsUpdate,
   type ActorClaim,
   type TurnOutcome,
-} from './messages.js';
+} from './definitions.js';
 import { refuse } from './refuse.js';
-import { record, type RunContext } from './run-context.js';
+import { record, type RunContext } from '../run-context.js';
 import { handleRequestUpdates } from './request-updates.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 

@@ -1,15 +1,25 @@
-import { acceptSignal } from './ask.js';
-import type { RunEvent } from './events.js';
-import { workOf, type Fact, type FactOf } from './facts.js';
-import { fitsActivity, misfitMessage } from './guards/recorded.js';
-import { agentCanceled, agentFailed, agentLoaded } from './interpret/agent.js';
-import { callCanceled, callFailed, callReturned } from './interpret/calls.js';
-import { childEnded, childExisted, followed, followFailed } from './interpret/children.js';
-import { modelCanceled, modelFailed, modelReplied } from './interpret/model.js';
-import { answeredByMessage, decided, paused } from './interpret/people.js';
-import { notRemembered, remembered } from './interpret/memory.js';
-import { retrievalCanceled, retrievalFailed, retrieved } from './interpret/retrieval.js';
-import { begin } from './interpret/begin.js';
+import { acceptSignal } from '../ask.js';
+import type { RunEvent } from '../events.js';
+import { workOf, type Fact, type FactOf, type Task } from '../facts.js';
+import { currentNode } from '../graph/node-tool.js';
+import { nextAction } from '../next-action.js';
+import { grantFor } from '../requests/grants.js';
+import { fitsActivity, misfitMessage } from '../guards/recorded.js';
+import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
+import { callCanceled, callFailed, callReturned } from './calls.js';
+import { childEnded, childExisted, followed, followFailed } from './children.js';
+import { modelCanceled, modelFailed, modelReplied } from './model.js';
+import { answeredByMessage, decided, paused } from './people.js';
+import {
+  notRemembered,
+  remembered,
+  retrievalCanceled,
+  retrievalFailed,
+  retrieved,
+  verificationCanceled,
+  verificationFailed,
+  verified,
+} from './functions.js';
 import {
   archiveCanceled,
   archiveFailed,
@@ -19,16 +29,15 @@ import {
   copied,
   copyCanceled,
   copyFailed,
-} from './interpret/storage.js';
-import { passedDeadline } from './interpret/deadline.js';
-import { undone, undoFailed } from './interpret/undo.js';
-import { decisionChecked } from './interpret/decide.js';
-import { isCheckedDecision } from './guards/recorded.js';
-import { isObject, textField } from './json.js';
-import { isUndo } from './work/work.js';
-import { verificationCanceled, verificationFailed, verified } from './interpret/verify.js';
-import { isLoaded } from './definition/initial-config.js';
-import type { RunState } from './state.js';
+} from './storage.js';
+import { passedDeadline } from './deadline.js';
+import { undone, undoFailed } from './undo.js';
+import { decisionChecked } from './decide.js';
+import { isCheckedDecision } from '../guards/recorded.js';
+import { isObject, textField } from '../json.js';
+import { callOfWork, findWork, isUndo, WORK, type Work } from '../work/work.js';
+import { isLoaded } from '../definition/initial-config.js';
+import type { RunState } from '../state.js';
 
 /**
  * Returns what a fact means for a run, as events for `reduce`. Every rule about what was recorded is
@@ -191,4 +200,39 @@ function uncheckedDecision(
   const name = workOf(task)?.name ?? '';
   const result = { ok: false, message } as const;
   return decisionChecked(state, { name, request: requestIn({ task }), result, at });
+}
+
+/** An activity was scheduled, or the run of a called agent was started. */
+function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly RunEvent[] {
+  const place = workOf(task);
+  if (place === null) return [];
+  const { name, as } = place;
+  const { block, resumed: _, startAt: __, ...before }: Partial<Work> = findWork(state, name) ?? {};
+  const call = callOfWork(state, name);
+  const grant = before.approved || call === undefined ? undefined : grantFor(state, call);
+  const cut = isObject(task.input) ? task.input['compact'] : undefined;
+  const work: Work = {
+    ...before,
+    name,
+    // An attempt shows that the work is no longer blocked; a probe does not.
+    ...(as !== 'attempt' && block && { block }),
+    ...(typeof cut === 'number' && { cut }),
+    ...(grant && { grant: grant.id }),
+    ...childOf(state, task),
+    ...(name === WORK.archive && isAtEnd(state) && { last: true as const }),
+    phase: 'in-flight',
+    as,
+  };
+  return [{ type: 'work-changed', work }];
+}
+
+/** The next visit of a node that goes on with its conversation needs the run of this one. */
+function childOf(state: RunState, { activity, input }: Task): Pick<Work, 'child'> {
+  const node = currentNode(state);
+  if (activity !== 'agent' || node?.kind !== 'agent' || !node.continues) return {};
+  return { child: isObject(input) ? textField(input, 'run') : '' };
+}
+
+function isAtEnd(state: RunState): boolean {
+  return nextAction(state).type === 'finish';
 }

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/workflow';
-import type { RefusalReason } from '../core/requests/decision.js';
-import { problemText } from '../core/text/format-value.js';
+import type { RefusalReason } from '../../core/requests/decision.js';
+import { problemText } from '../../core/text/format-value.js';
 
 /**
  * Throws the failure with which a validator rejects an update, if there is a problem. The caller

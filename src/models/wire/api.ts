@@ -5,7 +5,7 @@ import type { Variable } from './native-tools.js';
 import type { SentParameter } from './refusals.js';
 
 /** A protocol: Chat Completions, Responses, or Anthropic's Messages. */
-export interface OpenAiApi {
+export interface WireApi {
   readonly path: string;
   /** Reads once what the request refers to, such as attachments. Rejects with a `ModelError`. */
   prepare(

@@ -1,10 +1,10 @@
 import { setHandler, workflowInfo } from '@temporalio/workflow';
-import { graphView } from '../core/plan/progress.js';
-import { runStatus } from '../core/run-status.js';
-import type { RunStatus } from '../core/status.js';
-import { openRequests } from '../core/requests/open-requests.js';
-import { blocks } from '../core/work/work.js';
-import { promptPage, rangeProblem, transcriptPage } from '../core/transcript/pages.js';
+import { graphView } from '../../core/plan/progress.js';
+import { runStatus } from '../../core/run-status.js';
+import type { RunStatus } from '../../core/status.js';
+import { openRequests } from '../../core/requests/open-requests.js';
+import { blocks } from '../../core/work/work.js';
+import { promptPage, rangeProblem, transcriptPage } from '../../core/transcript/pages.js';
 import {
   artifactsQuery,
   definitionQuery,
@@ -13,9 +13,9 @@ import {
   promptQuery,
   statusQuery,
   transcriptQuery,
-} from './messages.js';
+} from './definitions.js';
 import { refuse } from './refuse.js';
-import type { RunContext } from './run-context.js';
+import type { RunContext } from '../run-context.js';
 
 /** Answers the run's queries. */
 export function handleQueries(run: RunContext): void {

@@ -1,7 +1,7 @@
 import { currentUpdateInfo } from '@temporalio/workflow';
-import { checkBy, type DecisionName } from '../core/decisions.js';
-import { isObject } from '../core/json.js';
-import { record, type RunContext } from './run-context.js';
+import { checkBy, type DecisionName } from '../../core/decisions.js';
+import { isObject } from '../../core/json.js';
+import { record, type RunContext } from '../run-context.js';
 
 /** Returns the id of the update that is being handled. */
 export function updateId(): string {

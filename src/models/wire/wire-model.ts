@@ -7,11 +7,12 @@ import { ModelError } from '../model-error.js';
 import type { RequestParameter } from '../parameters.js';
 import { sample } from '../sample.js';
 import { readAnswer } from './answer.js';
-import type { CallPlace, OpenAiApi } from './api.js';
+import type { CallPlace, WireApi } from './api.js';
 import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
-import { toProviderError, type OpenAiClient } from './client.js';
+import type { WireClient } from './client.js';
 import { replyToError } from './errors.js';
 import { getNativeSecrets, type Variable } from './native-tools.js';
+import { ProviderFailure } from './read-error.js';
 import { findRefused } from './refusals.js';
 
 export interface WireModelOptions {
@@ -34,10 +35,10 @@ export interface WireModelOptions {
 
 /** How a model is reached. */
 export interface Connection {
-  readonly api: OpenAiApi;
+  readonly api: WireApi;
   readonly place: Omit<CallPlace, 'model' | 'now'>;
   /** Resolves to the client, which is created at the first call. */
-  readonly connect: () => OpenAiClient | Promise<OpenAiClient>;
+  readonly connect: () => WireClient | Promise<WireClient>;
   readonly capabilitiesOf: (model: string) => ModelCapabilities;
 }
 
@@ -81,8 +82,8 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
 }
 
 interface Call {
-  readonly api: OpenAiApi;
-  readonly client: OpenAiClient;
+  readonly api: WireApi;
+  readonly client: WireClient;
   readonly place: CallPlace;
   readonly watch: CallWatch;
   readonly capabilities: ModelCapabilities;
@@ -108,9 +109,8 @@ async function performCall(
       return await readAnswer(response, source, { api, client, streamed, watch, emit });
     },
     findRefused(error, attempt) {
-      const failure = toProviderError(error);
-      if (failure === undefined) return null;
-      return findRefused(write(attempt, { stream }).sent(), failure);
+      if (!(error instanceof ProviderFailure)) return null;
+      return findRefused(write(attempt, { stream }).sent(), error.failure);
     },
   };
   return await retryWithoutParameter(exchange, request);
@@ -155,8 +155,7 @@ function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): Model
 /** Returns the reply that an error of the provider amounts to; throws a `ModelError` for any other one. */
 function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
   if (error instanceof ModelError) throw error;
-  const failure = toProviderError(error);
-  if (failure !== undefined) return replyToError(failure, place);
+  if (error instanceof ProviderFailure) return replyToError(error.failure, place);
   throw transportError(error, place);
 }
 

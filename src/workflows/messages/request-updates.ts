@@ -1,16 +1,16 @@
 import { setHandler } from '@temporalio/workflow';
-import { decidedBefore } from '../core/decisions.js';
-import { isObject } from '../core/json.js';
-import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
-import { decisionProblem, type Refused } from '../core/requests/refusal.js';
-import { callToUndo, undoProblem } from '../core/requests/undo.js';
-import type { RunState } from '../core/state.js';
-import { show } from '../core/text/format-value.js';
-import { type ActorClaim } from './messages.js';
-import { resolveUpdate, revokeUpdate, undoUpdate } from './request-messages.js';
+import { decidedBefore } from '../../core/decisions.js';
+import { isObject } from '../../core/json.js';
+import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
+import { decisionProblem, type Refused } from '../../core/requests/refusal.js';
+import { callToUndo, undoProblem } from '../../core/requests/undo.js';
+import type { RunState } from '../../core/state.js';
+import { show } from '../../core/text/format-value.js';
+import { type ActorClaim } from './definitions.js';
+import { resolveUpdate, revokeUpdate, undoUpdate } from './request-definitions.js';
 import { refuse } from './refuse.js';
-import { record, type RunContext } from './run-context.js';
-import { undoCall } from './undo-calls.js';
+import { record, type RunContext } from '../run-context.js';
+import { undoCall } from '../undo-calls.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
 /** Handles decisions about requests, grants, and undoing. Nothing that a validator refuses is recorded. */

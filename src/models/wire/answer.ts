@@ -2,9 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isObject } from '../../core/json.js';
 import { emitReply, type EmitDelta } from '../deltas.js';
 import type { ModelReply } from '../model.js';
-import type { OpenAiApi, ReplySource } from './api.js';
+import type { WireApi, ReplySource } from './api.js';
 import type { CallWatch } from './call-watch.js';
-import type { OpenAiClient } from './client.js';
+import type { WireClient } from './client.js';
 import { replyToError, unusableAnswer } from './errors.js';
 import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-limits.js';
 
@@ -12,10 +12,10 @@ import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-li
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
 
 interface Reading {
-  readonly api: OpenAiApi;
+  readonly api: WireApi;
   readonly watch: CallWatch;
   readonly emit: EmitDelta;
-  readonly client: Pick<OpenAiClient, 'events'>;
+  readonly client: Pick<WireClient, 'events'>;
 }
 
 interface BodyReading extends Reading {
@@ -71,7 +71,7 @@ function isEventStream(headers: Headers, streamed: boolean): boolean {
 }
 
 /** Reads a body that came whole. It may be anything: a proxy's HTML, half a JSON, an error with status 200. */
-export function parseAnswer(text: string, source: ReplySource, api: OpenAiApi): ModelReply {
+export function parseAnswer(text: string, source: ReplySource, api: WireApi): ModelReply {
   if (text.trimStart().startsWith('<')) {
     throw unusableAnswer(source, { type: 'html', what: 'sent a page, not an answer', text });
   }

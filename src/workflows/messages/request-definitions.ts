@@ -1,6 +1,6 @@
 import { defineUpdate } from '@temporalio/workflow';
-import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
-import type { ActorClaim } from './messages.js';
+import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
+import type { ActorClaim } from './definitions.js';
 
 /**
  * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused update

@@ -1,0 +1,105 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import type { Failure } from '../core/facts.js';
+import type { SegmentFacts } from '../core/segments/carry.js';
+import type { SegmentStart } from '../core/segments/start.js';
+
+/** The history of one segment, as Temporal's API gives it. */
+export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+/** An event as Temporal's API gives it. */
+export type RawEvent = NonNullable<History['events']>[number];
+/** A decoded event, as far as projecting a run needs it. `at`: Unix time in ms, by the server. */
+export type HistoryEvent = { readonly id: number; readonly at: number } & (
+  | {
+      readonly type: 'started';
+      readonly workflowType: string;
+      readonly input: unknown;
+      /** The second argument: what the previous segment carried over; null if there is none. */
+      readonly carried: unknown;
+      /** Run id of the previous segment; empty in the first one. */
+      readonly previousRunId: string;
+      readonly firstRunId: string;
+      /** Workflow id of the run above all callers of this one; its own id if no run calls it. */
+      readonly root: string;
+      readonly start: SegmentStart;
+    }
+  | {
+      readonly type: 'local';
+      readonly activity: string;
+      /** Unix time in ms, by the worker. */
+      readonly completedAt: number;
+      readonly result: unknown;
+      /** Absent if it did not fail. */
+      readonly failure?: Failure;
+    }
+  | {
+      readonly type: 'scheduled';
+      readonly activity: string;
+      /** The id under which the server lists the activity while it is pending. */
+      readonly activityId: string;
+      readonly input: unknown;
+      readonly summary: string;
+    }
+  | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
+  | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
+  | {
+      readonly type: 'cancelled';
+      readonly scheduled: number;
+      readonly details: readonly unknown[];
+    }
+  /** The workflow asked for an activity to be canceled. It may not wait for the activity. */
+  | { readonly type: 'cancel-asked'; readonly scheduled: number }
+  | {
+      readonly type: 'update';
+      readonly name: string;
+      readonly updateId: string;
+      readonly input: unknown;
+    }
+  /** The server recorded a signal. A worker need not have been there. */
+  | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
+  /** The workflow changed its memo, as it does at the end of a turn. */
+  | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
+  | { readonly type: 'child-started'; readonly call: string; readonly child: string }
+  /** The server has a run with this id already. The caller follows it, or starts it again. */
+  | { readonly type: 'child-existed'; readonly call: string }
+  | {
+      readonly type: 'child-ended';
+      /** The id of the call that started the child. */
+      readonly call: string;
+      readonly cancelled: boolean;
+      /** Its outcome, however it ended; null if it left none. */
+      readonly result: unknown;
+      readonly message: string;
+    }
+  | { readonly type: 'cancel-requested' }
+  | { readonly type: 'timer-fired' }
+  | {
+      readonly type: 'ended';
+      readonly how: EndedHow;
+      readonly result: unknown;
+      readonly failure?: Failure;
+      /** What is carried over to the next segment, if there is one. */
+      readonly carried?: unknown;
+    }
+  /**
+   * A worker starts and completes a workflow task, in which the workflow processes new events. The
+   * server shows the first two before the history has them. If the task fails, it leaves no such
+   * events, and other events get their ids; only a later event confirms them.
+   */
+  | { readonly type: 'task-scheduled' }
+  | { readonly type: 'task-started'; readonly segment: SegmentFacts }
+  | { readonly type: 'task-completed' }
+  /** A command of the workflow that does not change the projection. */
+  | { readonly type: 'command' }
+  | { readonly type: 'other' }
+);
+
+export type EndedHow =
+  'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
+
+/** A history event without the fields that all events share. */
+export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;
+
+/** Returns whether an event is permanent, even at the end of a history: no other event can take its id. */
+export function isPermanent({ type }: HistoryEvent): boolean {
+  return type !== 'task-scheduled' && type !== 'task-started';
+}

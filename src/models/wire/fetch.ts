@@ -1,0 +1,60 @@
+import { isObject } from '../../core/json.js';
+
+/** Where the types of `fetch` are the browser's, there is none. */
+type Dispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : never;
+
+/**
+ * Creates a dispatcher without the timeouts of Node's `fetch`, which gives up when headers or the next
+ * bytes take 300 s: a model that reasons for longer would be cut off on every attempt, at full price.
+ * It uses the same connections; the caller has its own clocks. Returns undefined if a Node version
+ * keeps its connections elsewhere; Node's timeouts hold then.
+ */
+export function createNoTimeoutDispatcher(): Dispatcher | undefined {
+  const shared = getGlobalDispatcher();
+  if (shared === undefined) return undefined;
+  const dispatch: Dispatcher['dispatch'] = (options, handler) =>
+    // Looked up again: a proxy may have been set since.
+    (getGlobalDispatcher() ?? shared).dispatch(
+      { ...options, headersTimeout: 0, bodyTimeout: 0 },
+      handler,
+    );
+  const patient: unknown = { dispatch };
+  return isDispatcher(patient) ? patient : undefined;
+}
+
+/** Where Node's `fetch`, and a package that replaces its connections, such as a proxy, keep them. */
+const GLOBAL_DISPATCHER = Symbol.for('undici.globalDispatcher.1');
+
+function getGlobalDispatcher(): Dispatcher | undefined {
+  // Node sets it on the first use of `fetch` or its classes.
+  void globalThis.Response;
+  const dispatcher: unknown = Reflect.get(globalThis, GLOBAL_DISPATCHER);
+  return isDispatcher(dispatcher) ? dispatcher : undefined;
+}
+
+/** `fetch` uses no other method of a dispatcher. */
+function isDispatcher(value: unknown): value is Dispatcher {
+  return isObject(value) && typeof value['dispatch'] === 'function';
+}
+
+/** The most bytes that are read of an error's body. */
+const MOST_ERROR_BYTES = 256 * 1024;
+
+/** Calls `fetch`, and truncates the body of an error, which may be endless. */
+export async function fetchWithShortErrors(
+  url: string | URL | Request,
+  init?: RequestInit,
+): Promise<Response> {
+  const response = await fetch(url, init);
+  const { ok, body, status, statusText, headers } = response;
+  if (ok || body === null) return response;
+  let left = MOST_ERROR_BYTES;
+  const head = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      controller.enqueue(chunk.subarray(0, left));
+      left -= chunk.byteLength;
+      if (left <= 0) controller.terminate();
+    },
+  });
+  return new Response(body.pipeThrough(head), { status, statusText, headers });
+}
