@@ -12,8 +12,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Returns how a program reaches the server that the command uses for the same PERDURE_HOME: the one
- * that the settings, TEMPORAL_ADDRESS, or a profile name; else the running server of `home`; else this
- * user's at 127.0.0.1:7233. Starts none. Throws a `NoServerError` that says where it looked.
+ * that the settings, TEMPORAL_ADDRESS, or a profile name; else the running server of `home`; else
+ * this user's at 127.0.0.1:7233. Starts none. Throws a `NoServerError` that lists where it looked.
  */
 export async function locateTarget(
   settings: ConnectionSettings,
