@@ -31,8 +31,8 @@ export interface RunTokenOptions {
 
 /**
  * Creates a token that lets its bearer read one run live, and no other, for a limited time. It is
- * derived from the workers' own token, so no worker is involved. Throws a `RunTokenError` if that token
- * is missing or too short, if the id is invalid, or if the time is out of range.
+ * derived from the workers' own token, so no worker is involved. Throws a `RunTokenError` if that
+ * token is missing or too short, if the id is invalid, or if the time is out of range.
  *
  * @example
  * ```ts
@@ -70,8 +70,8 @@ export function runToken({
 }
 
 /**
- * Returns what a token allows; null if it is neither the workers' own nor derived from it, or if it has
- * expired. The comparison takes constant time.
+ * Returns what a token allows; null if it is neither the workers' own nor derived from it, or if it
+ * has expired. The comparison takes constant time.
  */
 export function verifyToken(given: string, token: string, now = Date.now()): TokenScope | null {
   if (isEqual(given, token)) return { type: 'all' };
@@ -83,13 +83,13 @@ export function verifyToken(given: string, token: string, now = Date.now()): Tok
   return { type: 'run', id: Buffer.from(id, 'base64url').toString(), expiresAt };
 }
 
-/** No part contains a dot, so the joined text is unambiguous. */
+/** Returns the signature. No part contains a dot, so the joined text is unambiguous. */
 function sign(token: string, id: string, expires: string): string {
   return createHmac('sha256', token).update([KIND, id, expires].join('.')).digest('base64url');
 }
 
-function isEqual(one: string, other: string): boolean {
-  return timingSafeEqual(digest(one), digest(other));
+function isEqual(a: string, b: string): boolean {
+  return timingSafeEqual(digest(a), digest(b));
 }
 
 function digest(text: string): Buffer {
