@@ -1,4 +1,7 @@
-/** Throws an `Error` unless it is a list of names of environment variables. `at` names the options. */
+/**
+ * Throws an `Error` unless `names` is a list of names of environment variables. `at` identifies the
+ * options.
+ */
 export function assertSecretNames(names: unknown, at: string): void {
   if (names === undefined) return;
   const list: readonly unknown[] = Array.isArray(names) ? names : [names];
