@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { isObject, parseJson, textField } from '../core/json.js';
 import { makeFolder } from '../storage/make-folder.js';
 
-/** Where a worker serves live deltas, as it announces itself to other processes. */
+/** The address at which a worker serves live deltas, as announced to other processes. */
 export interface LiveWorker {
   /** Such as `http://127.0.0.1:40123`. */
   readonly url: string;

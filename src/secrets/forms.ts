@@ -7,7 +7,7 @@ export interface Form {
   readonly revealing: number;
 }
 
-/** How many characters of a secret that was cut on the left are enough to recognize it. */
+/** The number of last characters that suffice to recognize a secret whose start was cut off. */
 const TAIL = 16;
 
 /**

@@ -3,8 +3,8 @@ import { compileMatcher, type Matcher } from './matcher.js';
 import type { Secret } from './values.js';
 
 /**
- * How often the environment is read again: reading it takes up to a millisecond, too long for every
- * text.
+ * How often the environment is read again: reading it takes up to a millisecond, which is too long
+ * to do for every text.
  */
 const REREAD_MS = 1_000;
 /** Keys that change every hour accumulate; beyond this number, the oldest are dropped. */

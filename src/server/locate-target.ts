@@ -20,7 +20,7 @@ export async function locateTarget(
   { env, home }: { readonly env: Environment; readonly home: string },
 ): Promise<ConnectionTarget> {
   if (namedAddress(settings, env) !== null) return connectionTarget(settings, env);
-  // Only a program without a named server has to look for one.
+  // Only a program without a named server must search for one.
   const { findServer } = await import('./locate-server.js');
   const notes: string[] = [];
   const found = await findServer({ home, env, note: (line) => notes.push(line) });
@@ -48,7 +48,7 @@ function noneFound(
   const atDefault =
     env['PERDURE_SERVER'] === 'own'
       ? `${DEFAULT_ADDRESS} is not used (PERDURE_SERVER=own)`
-      : `none of this user that it may use answers at ${DEFAULT_ADDRESS}`;
+      : `no usable server of this user answers at ${DEFAULT_ADDRESS}`;
   const tried =
     `TEMPORAL_ADDRESS is not set, no server is running for PERDURE_HOME ${resolve(home)}, and ` +
     atDefault;

@@ -41,7 +41,7 @@ export interface ServerOptions {
   /**
    * A server that this call starts ends soon after the process with this id, however that process
    * dies. Default: the variable PERDURE_SERVER_OWNER_PID; without it, the server outlives its
-   * starter. For tests, which must not leave a server behind.
+   * starter. Meant for tests, which must not leave a server behind.
    */
   readonly ownerPid?: number;
 }

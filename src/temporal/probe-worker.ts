@@ -11,7 +11,7 @@ import { listPollers, livePollers } from './pollers.js';
 
 /** How long a living worker may take to process the probe. */
 const ANSWER_MS = 2_000;
-/** How long it may take to look its agents up. */
+/** How long it may take to look up its agents. */
 const AGENTS_MS = 5_000;
 
 /**

@@ -27,7 +27,7 @@ export interface GraphOptions {
   readonly run?: string;
 }
 
-/** What the command prints with `--json`. */
+/** The output of the command with `--json`. */
 interface GraphOutput {
   /** The agent's name. */
   readonly agent: string;

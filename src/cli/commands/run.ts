@@ -48,7 +48,7 @@ export interface RunOptions extends FollowOptions {
   readonly prompt?: string;
   /** Arguments of the agent's template, and of the prompt. */
   readonly arg?: JsonObject;
-  /** For a graph: fields of its state. */
+  /** Fields of the state of a graph. */
   readonly input?: unknown;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];

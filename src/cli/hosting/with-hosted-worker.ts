@@ -65,7 +65,7 @@ async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
     await resumeRun(client, run.id, { by: osUser() });
     return true;
   } catch {
-    // The run probes by itself; until then it stays as it was read.
+    // The run probes on its own; until then, it stays as it was read.
     return false;
   }
 }

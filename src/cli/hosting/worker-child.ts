@@ -18,7 +18,7 @@ export interface WorkerChild {
   stop(): Promise<void>;
 }
 
-/** A worker gives its calls five seconds to end; after this time it is killed. */
+/** A worker allows its calls five seconds to end; after this time it is killed. */
 const STOP_MS = 10_000;
 
 /**

@@ -15,7 +15,9 @@ export interface BelowOptions {
   readonly signal: AbortSignal;
 }
 
-/** The first wait before a query; the history of a run does not show the requests of called runs. */
+/**
+ * The first wait before a query; the history of a run does not show the requests of called runs.
+ */
 const FIRST_MS = 1_000;
 const LONGEST_MS = 10_000;
 

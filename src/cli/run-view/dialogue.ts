@@ -10,7 +10,7 @@ export interface DialogueOptions {
   /** Truncate nothing. */
   readonly full: boolean;
   readonly paint: Palette;
-  /** Where the newest segment begins; absent if the run has one segment. */
+  /** Where the newest segment begins; absent if the run has only one segment. */
   readonly segment?: SegmentMark | undefined;
 }
 
