@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs the built program, or the sources in a checkout that was not built. Tests set
-// PERDURE_FROM=sources, so that they never run an outdated build.
+// PERDURE_FROM=sources, so they never run an outdated build.
 import { existsSync } from 'node:fs';
 
 const built = new URL('../dist/cli/main.js', import.meta.url);

@@ -6,8 +6,8 @@ import { NothingRunsError } from './hosting/open-server.js';
 import { configFile } from './input/load-config.js';
 
 /**
- * Throws a `UsageError` if the agent is not in the configuration, or takes no arguments. Without a
- * configuration file, a worker elsewhere may have the agent.
+ * Throws a `UsageError` if the agent is not in the configuration, or accepts no arguments. Without
+ * a configuration file, the agent may exist on a worker elsewhere.
  */
 export async function checkAgent(
   context: CliContext,
@@ -24,7 +24,7 @@ export async function checkAgent(
   throw new UsageError(problem.replace(/^args/, '--arg').replace(/^prompt: /, '--prompt: '));
 }
 
-/** Whether a worker elsewhere answers. Starts no server. */
+/** Returns whether a worker elsewhere answers. Starts no server. */
 async function isServed(context: CliContext): Promise<boolean> {
   try {
     await context.server({ start: false });

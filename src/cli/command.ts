@@ -4,7 +4,7 @@ import type { ExitCode } from './exit-codes.js';
 
 /** One command of the program. */
 export interface Command<Options> {
-  /** Declares the arguments and options that the command takes beside the global ones. */
+  /** Declares the arguments and options of the command, in addition to the global options. */
   readonly declare?: (entry: Entry) => Entry;
   /**
    * Runs the command and returns the exit code of the process. The options hold every declared

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../config.js';
 import type { ServerHandle } from '../server/server-handle.js';
 
-/** Options that every command takes. */
+/** Options that every command accepts. */
 export interface GlobalOptions {
   /** A path; false for `--no-config`. */
   readonly config?: string | false;
@@ -22,7 +22,7 @@ export interface ServerRequest {
   readonly start?: boolean;
 }
 
-/** What a command receives. Nothing is loaded or opened before the command asks for it. */
+/** The context of a command. Nothing is loaded or opened until the command asks for it. */
 export interface CliContext {
   readonly options: GlobalOptions;
   readonly env: NodeJS.ProcessEnv;

@@ -3,9 +3,9 @@ export const EXIT = {
   completed: 0,
   failed: 1,
   usage: 2,
-  /** The run continues to live and waits for a person. */
+  /** The run is still alive and waits for a person. */
   waiting: 3,
-  /** The run continues to live and is blocked. */
+  /** The run is still alive and is blocked. */
   blocked: 4,
   noServer: 5,
   /** A limit stopped the run. */
@@ -16,7 +16,10 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** The command line, the configuration, or the input is wrong. The message names the value and the fix. */
+/**
+ * The command line, the configuration, or the input is wrong. The message names the value and the
+ * fix.
+ */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

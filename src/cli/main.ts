@@ -54,7 +54,7 @@ function helpAsOption([first, ...rest]: readonly string[]): string[] {
   return first === 'help' ? [...rest, '--help'] : [first, ...rest];
 }
 
-/** The context as the program owns it. */
+/** The context of a command, which the program closes when the command ends. */
 interface OwnContext extends CliContext {
   /** Closes everything that was opened. Never throws. */
   close(): Promise<void>;
@@ -102,7 +102,7 @@ async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Pro
   return await loadConfig({ file: options.config, folder: process.cwd(), env, permissions });
 }
 
-/** The console methods that tools of a worker in this process may write with. */
+/** The console methods that tools of a worker in this process may use. */
 const METHODS = ['log', 'info', 'debug', 'warn', 'error', 'trace'] as const;
 
 /**

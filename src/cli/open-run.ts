@@ -12,15 +12,15 @@ import { formatAgo, formatDateTime } from './format/format-time.js';
 import { noteServer } from './hosting/note-server.js';
 import { nextCommand, nextCommandFor } from './reports/next-command.js';
 
-/** A run that a command is about, with the client that read it. */
+/** The run that a command works on, with the client that read it. */
 export interface OpenedRun {
   readonly client: Client;
   readonly run: RunReading;
 }
 
 /**
- * Reads a run, with `archive` also one that the server has deleted, and notes what is unknown then. Throws an
- * error for an unknown id; it names the command that lists runs.
+ * Reads a run. With `archive`, also reads a run that the server has deleted, and notes which part
+ * of it is unknown. For an unknown id, throws an error that names the command to list runs.
  */
 export async function openRun(
   context: CliContext,
@@ -44,7 +44,7 @@ export async function openRun(
   }
 }
 
-/** Notes that the server has deleted a run, and how far the archive has it. */
+/** Notes that the server has deleted a run, and how much of it the archive has. */
 function noteArchived(context: CliContext, run: RunReading): void {
   const { archived } = toRunStatus(run, Date.now());
   const until = formatDateTime(archived?.at ?? 0);
@@ -68,7 +68,7 @@ export async function idTakenError(
   );
 }
 
-/** Reads a run that has not ended. Throws an error that says how and when it ended otherwise. */
+/** Reads a run that has not ended. Otherwise throws an error that reports how and when it ended. */
 export async function openLivingRun(context: CliContext, id: string): Promise<OpenedRun> {
   const opened = await openRun(context, id);
   const { run } = opened;

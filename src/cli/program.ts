@@ -19,15 +19,15 @@ const SCHEDULE_COMMANDS: ListedGroup = {
       load: async () => (await import('./schedule/list.js')).listSchedules,
     },
     pause: {
-      summary: 'let a schedule fire no more until it is resumed',
+      summary: 'pause a schedule until it is resumed',
       load: async () => (await import('./schedule/control.js')).pauseSchedule,
     },
     resume: {
-      summary: 'let a paused schedule fire again',
+      summary: 'resume a paused schedule',
       load: async () => (await import('./schedule/control.js')).resumeSchedule,
     },
     trigger: {
-      summary: 'let a schedule fire now',
+      summary: 'fire a schedule now',
       load: async () => (await import('./schedule/control.js')).triggerSchedule,
     },
     update: {
@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/send.js')).send,
     },
     pause: {
-      summary: 'let calls in flight end and start nothing more',
+      summary: 'pause a run after its calls in flight',
       load: async () => (await import('./commands/pause.js')).pause,
     },
     resume: {
@@ -88,7 +88,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
   },
   'Decide:': {
     inbox: {
-      summary: 'list what runs wait for, oldest first',
+      summary: 'list open requests, oldest first',
       load: async () => (await import('./commands/inbox.js')).inbox,
     },
     approve: {
@@ -104,7 +104,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/edit.js')).edit,
     },
     answer: {
-      summary: 'answer a question, or give the result of a call',
+      summary: 'answer a question, or provide the result of a call',
       load: async () => (await import('./commands/answer.js')).answer,
     },
     raise: {
@@ -116,7 +116,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/resolve.js')).resolve,
     },
     revoke: {
-      summary: 'end an approval that holds for later calls',
+      summary: 'end an approval that covers later calls',
       load: async () => (await import('./commands/revoke.js')).revoke,
     },
     undo: {

@@ -6,14 +6,14 @@ import { verifyToken, type TokenScope } from './run-token.js';
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 503;
   readonly message: string;
-  /** Seconds after which another try may succeed. */
+  /** Seconds after which a retry may succeed. */
   readonly retryAfter?: number;
 }
 
 /**
- * Returns what a request may read, or why it is refused. Checks Host and Origin first: a web page can
- * make a browser send requests to this machine under a name of its own (DNS rebinding) or from its own
- * origin.
+ * Returns what a request may read, or why it is refused. Checks Host and Origin first: a web page
+ * can make a browser send requests to this machine under a name of its own (DNS rebinding) or from
+ * its own origin.
  */
 export function authorize(
   { headers }: Pick<IncomingMessage, 'headers'>,

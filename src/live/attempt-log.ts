@@ -1,27 +1,29 @@
 import type { ModelDelta } from '../models/model.js';
 import { endOf, isContinued, lengthOf, trimBefore, type Delta } from './delta.js';
 
-/** UTF-16 units kept of an attempt: the newest ones. */
+/** The number of UTF-16 units that are kept of an attempt: the newest ones. */
 const KEPT_UNITS = 1024 * 1024;
-/** Deltas are merged up to this size, so that reading the newest one does not copy the whole text. */
+/**
+ * Deltas are merged up to this size, so that reading the newest one does not copy the whole text.
+ */
 const MERGED_UNITS = 4_096;
 
-/** The deltas of one attempt, kept for readers that come late or fall behind. */
+/** The deltas of one attempt, kept for readers that join late or fall behind. */
 export interface AttemptLog {
   /** UTF-16 units received so far. */
   readonly end: number;
-  /** Appends a delta behind all others. */
+  /** Appends a delta after all others. */
   push(delta: ModelDelta): void;
   /** Appends what is new in these deltas, and returns only that. Ignores repeats and overlaps. */
   receive(deltas: readonly Delta[]): readonly Delta[];
-  /** Returns all that is kept from an offset on, merged into as few deltas as possible. */
+  /** Returns all that is kept from an offset onward, merged into as few deltas as possible. */
   since(offset: number): readonly Delta[];
 }
 
 type MutableDelta = Delta & { text: string };
 
 export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
-  /** Owned by this log, so that appending a token allocates no new object. */
+  /** This log owns these objects, so appending a token allocates no new one. */
   let kept: MutableDelta[] = [];
   let end = 0;
 
@@ -33,9 +35,10 @@ export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
       kept.push({ ...delta, offset });
     }
     end = offset + lengthOf(delta);
-    // Dropping costs as much as there are deltas, so it is done rarely, and half of the log at a time.
+    // Dropping takes time proportional to the number of deltas, so it is rare and drops half of the
+    // log.
     if (end - (kept[0]?.offset ?? end) > 2 * keptUnits) {
-      kept = kept.filter((one) => endOf(one) > end - keptUnits);
+      kept = kept.filter((part) => endOf(part) > end - keptUnits);
     }
   };
 

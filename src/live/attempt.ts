@@ -4,7 +4,7 @@ export interface LiveAttempt {
   readonly segment: string;
   /** Temporal's id of the activity, unique within the segment. */
   readonly activity: string;
-  /** From 1, as Temporal counts attempts. */
+  /** Counted from 1, as by Temporal. */
   readonly attempt: number;
   readonly turn: number;
   readonly step: number;
@@ -15,16 +15,16 @@ export function callKey({ segment, activity }: Pick<LiveAttempt, 'segment' | 'ac
   return `${segment}/${activity}`;
 }
 
-export function isSameAttempt(one: LiveAttempt, other: LiveAttempt): boolean {
-  return callKey(one) === callKey(other) && one.attempt === other.attempt;
+export function isSameAttempt(a: LiveAttempt, b: LiveAttempt): boolean {
+  return callKey(a) === callKey(b) && a.attempt === b.attempt;
 }
 
 /**
- * Whether `other` supersedes `one`: a later attempt of the same call, or a later call of the segment.
- * Temporal numbers activities in the order in which they are scheduled.
+ * Returns whether `b` supersedes `a`: it is a later attempt of the same call, or a later call of
+ * the segment. Temporal numbers activities in the order in which they are scheduled.
  */
-export function isBefore(one: LiveAttempt, other: LiveAttempt): boolean {
-  if (one.segment !== other.segment) return false;
-  const distance = Number(other.activity) - Number(one.activity);
-  return distance > 0 || (distance === 0 && one.attempt < other.attempt);
+export function isBefore(a: LiveAttempt, b: LiveAttempt): boolean {
+  if (a.segment !== b.segment) return false;
+  const distance = Number(b.activity) - Number(a.activity);
+  return distance > 0 || (distance === 0 && a.attempt < b.attempt);
 }

@@ -2,10 +2,13 @@ import { createAttemptLog, type AttemptLog } from './attempt-log.js';
 import { callKey, type LiveAttempt } from './attempt.js';
 import type { DeltaBatch } from './delta.js';
 
-/** Calls that the history does not show yet. Those of lost workers never appear there. */
+/**
+ * The number of calls that are kept before the history shows them. It never shows those of lost
+ * workers.
+ */
 const KEPT_UNKNOWN = 8;
 
-/** An attempt of which a worker has sent something. */
+/** An attempt for which a worker has sent something. */
 export interface KnownAttempt {
   readonly attempt: LiveAttempt;
   readonly log: AttemptLog;
@@ -16,13 +19,13 @@ export interface KnownAttempt {
  * come after the call's start and never after its end, and no attempt comes after a later one.
  */
 export interface CallOrder {
-  /** Takes a batch from a worker. Returns whether it adds something to a call that is open. */
+  /** Receives a batch from a worker. Returns whether it adds anything to an open call. */
   receive(batch: DeltaBatch): boolean;
-  /** The history shows that a call has started. */
+  /** Records that the history shows the start of a call. */
   open(call: string): void;
-  /** The history shows that a call has ended, with any result. */
+  /** Records that the history shows the end of a call, with any result. */
   close(call: string): void;
-  /** Returns the newest attempt of the open call; null if no worker has sent anything of one. */
+  /** Returns the newest attempt of the open call; null if no worker has sent anything for one. */
   current(): KnownAttempt | null;
 }
 

@@ -9,13 +9,15 @@ const RETRY_AFTER = 5;
 
 /** The connections of a server, counted against its limits. */
 export interface Connections {
-  /** Lets a connection read a stream until it is closed. Returns null, or why it is refused. */
+  /**
+   * Admits a connection, which may read a stream until it is closed. Returns null, or the refusal.
+   */
   admit(socket: Socket): Refusal | null;
 }
 
 /**
  * Keeps the connections of a server within its limits. Connections that read no stream are counted
- * separately, and only the newest of them stay, so that idle ones cannot keep readers out.
+ * separately, and only the newest of them stay open, so idle ones cannot keep readers out.
  */
 export function guardConnections(server: Server, limits: LiveLimits): Connections {
   const waiting = new Set<Socket>();
@@ -61,7 +63,10 @@ export function guardConnections(server: Server, limits: LiveLimits): Connection
   };
 }
 
-/** Returns the address without the part that one machine may choose: the lower half of an IPv6 address. */
+/**
+ * Returns the address without the part that one machine may choose: the lower half of an IPv6
+ * address.
+ */
 function clientOf({ remoteAddress = '' }: Socket): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
   if (!isIPv6(address)) return address;

@@ -2,12 +2,12 @@ import type { ModelDelta } from '../models/model.js';
 import type { LiveAttempt } from './attempt.js';
 
 /**
- * One part of a reply in progress, on its way from the worker to the readers. `offset` is its place in
- * the attempt: the UTF-16 units before it, names of calls included.
+ * One part of a reply in progress, on its way from the worker to the readers. `offset` is its place
+ * in the attempt: the number of UTF-16 units before it, including the names of calls.
  */
 export type Delta = ModelDelta & { readonly offset: number };
 
-/** Deltas of one attempt, in order. An empty batch says that the attempt has begun. */
+/** Deltas of one attempt, in order. An empty batch means that the attempt has started. */
 export interface DeltaBatch {
   readonly attempt: LiveAttempt;
   readonly deltas: readonly Delta[];
@@ -23,7 +23,10 @@ export function endOf(delta: Delta): number {
   return delta.offset + lengthOf(delta);
 }
 
-/** Returns the part of a delta from an offset on, or the delta itself if all of it is behind the offset. */
+/**
+ * Returns the part of a delta from an offset onward; the delta itself if it starts at or after the
+ * offset.
+ */
 export function trimBefore(delta: Delta, offset: number): Delta {
   if (offset <= delta.offset) return delta;
   const cut = offset - delta.offset;
@@ -34,7 +37,10 @@ export function trimBefore(delta: Delta, offset: number): Delta {
   return { ...rest, text, offset, ...(nameRest !== '' && { name: nameRest }) };
 }
 
-/** Whether `next`, placed at `offset`, directly continues `delta` in the same part of the reply. */
+/**
+ * Returns whether `next`, placed at `offset`, directly continues `delta` in the same part of the
+ * reply.
+ */
 export function isContinued(delta: Delta, next: ModelDelta, offset: number): boolean {
   return (
     next.name === undefined &&

@@ -9,10 +9,10 @@ import { liveResponse } from './live-response.js';
 import type { OpenedStream, RunStreams } from './run-streams.js';
 import type { StreamEvent } from './stream-events.js';
 
-/** Milliseconds after which a browser reconnects when its connection broke. */
+/** Milliseconds after which a browser reconnects if its connection breaks. */
 const RETRY_MS = 1_000;
 const PACKET_UNITS = 64 * 1024;
-/** gRPC code: the server says that a request can never succeed. */
+/** The gRPC code for a request that can never succeed. */
 const INVALID_ARGUMENT = 3;
 const UNAVAILABLE: Refusal = {
   status: 503,
@@ -21,8 +21,8 @@ const UNAVAILABLE: Refusal = {
 };
 
 /**
- * Serves a run's stream as server-sent events: `data` is one event as JSON, `id` its position, which
- * `Last-Event-ID` or `?after=` brings back.
+ * Serves a run's stream as server-sent events: `data` is one event as JSON; `id` is its position,
+ * which the reader sends back as `Last-Event-ID` or `?after=`.
  */
 export function eventsRoute(streams: () => Promise<RunStreams>): Route {
   /** Most readers get the same event objects, so each is serialized once. */
@@ -70,7 +70,7 @@ export function eventsRoute(streams: () => Promise<RunStreams>): Route {
   };
 }
 
-/** Joins texts to packets, so that no more than one packet, or one event, waits for a slow reader. */
+/** Joins texts into packets, so at most one packet or one event waits for a slow reader. */
 function* packets(texts: readonly string[]): Generator<string> {
   let packet = '';
   for (const text of texts) {

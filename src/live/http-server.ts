@@ -22,7 +22,7 @@ export type Route = (exchange: Exchange) => Promise<Refusal | null>;
 export interface LiveHttpServer {
   /** The address for other processes. */
   readonly url: string;
-  /** Closes all connections, also those that are being read. */
+  /** Closes all connections, including those that are being read. */
   close(): Promise<void>;
 }
 
@@ -90,7 +90,10 @@ async function respond(context: ServerContext, { request, response }: Http): Pro
   response.end(`${visibleJson({ error: message })}\n`);
 }
 
-/** Returns null if the request is served, or why it is refused. Reads nothing of a run before that. */
+/**
+ * Returns null if the request is served, else the refusal. Reads nothing of a run for a refused
+ * request.
+ */
 async function serve(
   { settings, routes, limits, connections }: ServerContext,
   { request, response }: Http,
@@ -122,11 +125,11 @@ function publicHost(host: string): string {
 interface LiveRequest {
   readonly id: string;
   readonly route: string;
-  /** The position to begin after; empty if none is given. */
+  /** The position to start after; empty if none is given. */
   readonly after: string;
 }
 
-/** Parses a request, or returns why it is invalid. `routes`: the names of all routes. */
+/** Parses a request, or returns why it is invalid. `routes` holds the names of all routes. */
 function parseRequest(
   { method, headers, url = '' }: Pick<IncomingMessage, 'method' | 'headers' | 'url'>,
   routes: readonly string[],
@@ -141,7 +144,7 @@ function parseRequest(
   const { pathname, search, searchParams } = new URL(url, 'http://localhost');
   const [, encoded = '', route = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
   if (!routes.includes(route)) {
-    const known = routes.map((one) => `/runs/:id/${one}`);
+    const known = routes.map((name) => `/runs/:id/${name}`);
     return { status: 404, message: `path: expected ${known.join(' or ')}, got ${show(pathname)}` };
   }
   const id = decode(encoded);

@@ -3,17 +3,21 @@ import { createAttemptLog, type AttemptLog } from './attempt-log.js';
 import type { LiveAttempt } from './attempt.js';
 import type { DeltaBatch } from './delta.js';
 
-/** A watcher is woken at once after a silence, and at most this often otherwise. */
+/** The minimum interval between wakes of a watcher. After a silence, it is woken at once. */
 const WAKE_EVERY_MS = 40;
-/** Ended replies kept for a watcher that has not taken them. Older ones are in the history. */
+/**
+ * The number of ended replies that are kept for a watcher that has not taken them. Older ones are
+ * in the history.
+ */
 const KEPT_ENDED = 4;
 
-/** Holds the replies in progress on this worker. Nothing of it enters a history. */
+/** Holds the replies in progress on this worker. None of this is recorded in a history. */
 export interface LiveHub {
   begin(run: string, attempt: LiveAttempt): LiveWriter;
   /**
    * Watches a run, from the beginning of each reply in progress. `wake` is called when there is
-   * something to take. The hub never waits for a watcher: one that takes late gets more at once.
+   * something to take. The hub never waits for a watcher: one that takes less often gets more at
+   * once.
    */
   watch(run: string, wake: () => void): LiveWatch;
 }
@@ -25,7 +29,7 @@ export interface LiveWriter {
 }
 
 export interface LiveWatch {
-  /** Returns what has come since the last call. */
+  /** Returns what has arrived since the last call. */
   take(): readonly DeltaBatch[];
   close(): void;
 }

@@ -13,8 +13,9 @@ export function readLiveHosts(
 }
 
 /**
- * Returns the URL at which a worker may be read and sent its token: on this machine if the worker says
- * that it runs here, or on a machine that the user has named. Returns null for any other address.
+ * Returns the URL at which a worker may be read and sent its token: on this machine if the worker
+ * reports that it runs here, or on a machine that the user has named. Returns null for any other
+ * address.
  */
 export function reachableUrl(
   { url, host }: Pick<LiveWorker, 'url' | 'host'>,
@@ -34,7 +35,8 @@ export function reachableUrl(
   if (protocol !== 'http:' || rest !== '' || pathname !== '/') return null;
   const isHere = host === hostname();
   if (isLoopback(name)) return isHere ? new URL(url).origin : null;
-  // The worker listens on all addresses of this machine; the loopback address cannot lead elsewhere.
+  // The worker listens on all addresses of this machine; the loopback address cannot lead
+  // elsewhere.
   if (isHere && name === hostname().toLowerCase()) return `http://127.0.0.1:${port || '80'}`;
   return hosts.includes(name) ? new URL(url).origin : null;
 }

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 
-/** Limits on what readers may use of a worker. */
+/** Limits on the resources of a worker that readers may use. */
 export interface LiveLimits {
-  /** Streams open at once, of all clients. */
+  /** Streams open at once, for all clients. */
   readonly streams: number;
   /** Streams open at once per client. A client is an IPv4 address or an IPv6 /64 network. */
   readonly streamsPerClient: number;
-  /** Connections that have not requested a stream yet. With one more, the oldest is closed. */
+  /**
+   * Connections that have not requested a stream yet. If there is one more, the oldest is closed.
+   */
   readonly waiting: number;
   /** Milliseconds within which the headers of a request must arrive. */
   readonly headersMs: number;
@@ -14,7 +16,7 @@ export interface LiveLimits {
   readonly requestMs: number;
   /** Milliseconds within which the run must be found; otherwise the response is 503. */
   readonly openMs: number;
-  /** Milliseconds within which a reader must take what was sent; otherwise it is disconnected. */
+  /** Milliseconds within which a reader must read what was sent; otherwise it is disconnected. */
   readonly stalledMs: number;
 }
 
@@ -41,7 +43,10 @@ function share(part: number, max: number): number {
   return Math.max(MIN_SHARE, Math.min(max, Math.floor(part)));
 }
 
-/** Returns Infinity if the system does not say: Node raises its own limit as far as it may. */
+/**
+ * Returns the maximum number of open files; Infinity if the system does not report it. Node raises
+ * its own limit as far as it is allowed to.
+ */
 function descriptorLimit(): number {
   try {
     const [, soft = ''] =

@@ -5,11 +5,16 @@ import { LiveOptionsError } from '../core/errors.js';
 
 /** How a worker serves live streams. */
 export interface LiveOptions {
-  /** Default: any free port. */
+  /** The port to listen on; default: any free port. */
   readonly port?: number;
-  /** The address to listen on; default 127.0.0.1. Any address that is not loopback needs a token. */
+  /**
+   * The address to listen on; default 127.0.0.1. Any address that is not loopback needs a token.
+   */
   readonly host?: string;
-  /** Readers send it as `Authorization: Bearer …`; default PERDURE_LIVE_TOKEN, else none is needed. */
+  /**
+   * The token that readers must send as `Authorization: Bearer …`; default PERDURE_LIVE_TOKEN, else
+   * none is needed.
+   */
   readonly token?: string;
   /** Limits on readers; by default they get at most three eighths of the file descriptors. */
   readonly limits?: Partial<LiveLimits>;
@@ -19,7 +24,7 @@ export interface LiveOptions {
 export interface ListenSettings {
   readonly port: number;
   readonly host: string;
-  /** Empty if none is needed. */
+  /** The token that readers must send; empty if none is needed. */
   readonly token: string;
   readonly limits?: Partial<LiveLimits>;
 }
@@ -55,7 +60,7 @@ export function resolveLiveOptions(
   return { port, host, token: secret, limits };
 }
 
-/** Whether a name or address reaches only this machine itself. */
+/** Returns whether a name or address reaches only this machine itself. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
   return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);

@@ -4,7 +4,7 @@ import type { Exchange } from './http-server.js';
 /** Proxies and readers close a connection that is silent for about a minute. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** A response that goes on for as long as it is read. */
+/** A response that continues for as long as it is read. */
 export interface LiveResponse {
   /** Aborts when the reader is gone. */
   readonly gone: AbortSignal;
@@ -14,8 +14,8 @@ export interface LiveResponse {
 }
 
 /**
- * Begins a response. `keepAlive` is sent regularly; readers ignore it. A reader that does not take what
- * was sent within `stalledMs` is disconnected; it may come back at its position.
+ * Starts a response. `keepAlive` is sent regularly; readers ignore it. A reader that does not read
+ * what was sent within `stalledMs` is disconnected; it may reconnect at its position.
  */
 export function liveResponse(
   { request, response, limits }: Exchange,

@@ -19,7 +19,10 @@ export interface LiveServer {
   close(): Promise<void>;
 }
 
-/** Starts to serve and announces the worker in PERDURE_HOME. Connects to Temporal at the first request. */
+/**
+ * Starts serving and announces the worker in PERDURE_HOME. Connects to Temporal on the first
+ * request.
+ */
 export async function startLiveServer(
   settings: ListenSettings,
   {

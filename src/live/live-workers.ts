@@ -8,7 +8,10 @@ import { createWorkerFinder, hasExited, removeFile, type KnownWorker } from './w
 
 /** A new worker is found within this time. It then sends what it has received meanwhile. */
 const SCAN_EVERY_MS = 500;
-/** A run that is over, or a worker that starts, needs no notice. */
+/**
+ * The number of scans before a notice: a run that is over, or a worker that is starting, needs
+ * none.
+ */
 const SCANS_BEFORE_NOTICE = 4;
 
 /**
@@ -24,7 +27,7 @@ export function liveWorkers(
   }: {
     readonly except?: string;
     readonly hosts?: readonly string[];
-    /** Called once for a run of which no worker can be read, with the reason and the fix. */
+    /** Called once, with the reason and the fix, if no worker of the run can be read. */
     readonly unreachable?: (why: string) => void;
   } = {},
 ): LiveSource {
@@ -65,7 +68,7 @@ export function liveWorkers(
   };
 }
 
-/** Says why no worker can be read. */
+/** Returns why no worker can be read. */
 function reason(
   announced: readonly KnownWorker[],
   { id, home }: { readonly id: string; readonly home: string },

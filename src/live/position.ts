@@ -3,7 +3,7 @@ import { show } from '../core/text/format-value.js';
 import { readOffset } from '../history/offset.js';
 import type { LiveAttempt } from './attempt.js';
 
-/** How far a reader of a stream has come. */
+/** How far a reader of a stream has read. */
 export interface Position {
   /** Offset of the last durable event; null before the first one. */
   readonly durable: string | null;

@@ -10,8 +10,8 @@ const SILENCE_MS = 45_000;
 const MAX_LINE_UNITS = 16 * 1024 * 1024;
 
 /**
- * Reads the deltas that a worker has of a run, until the worker ends the response or the signal aborts.
- * Rejects if the worker cannot be reached; the code `ECONNREFUSED` says that no process listens there.
+ * Reads a worker's deltas of a run until the worker ends the response or the signal aborts. Rejects
+ * if the worker cannot be reached; the code `ECONNREFUSED` means that no process listens there.
  */
 export async function readDeltas(
   { url, token }: Pick<LiveWorker, 'url' | 'token'>,
@@ -49,12 +49,12 @@ function request(url: URL, token: string, signal: AbortSignal): Promise<Incoming
   });
 }
 
-/** Returns null for a keep-alive, and for anything that is not a batch. */
+/** Parses a line. Returns null for a keep-alive, and for anything that is not a batch. */
 function parseBatch(line: string): DeltaBatch | null {
   const json = line === '' ? undefined : parseJson(line);
   if (!isObject(json) || !isObject(json['attempt']) || !Array.isArray(json['deltas'])) return null;
   const attempt = parseAttempt(json['attempt']);
-  const deltas = json['deltas'].map((delta) => parseDelta(delta)).filter((one) => one !== null);
+  const deltas = json['deltas'].map((delta) => parseDelta(delta)).filter((delta) => delta !== null);
   return attempt === null || deltas.length < json['deltas'].length ? null : { attempt, deltas };
 }
 

@@ -22,13 +22,13 @@ interface OpenStream {
   readonly stream: RunStream;
 }
 
-/** Events per batch, if that many are there. */
+/** The maximum number of events per batch. */
 const BATCH = 32;
 
 /**
- * Reads a run by the stream that it shares with other readers. Where the stream does not reach back far
- * enough, and where the reader falls behind, it reads the history by itself until it has caught up.
- * Ends with the run, or with the signal. Reads only as fast as it is iterated.
+ * Reads a run from the stream that all its readers share. If the stream does not reach back far
+ * enough, or if the reader falls behind, it reads the history by itself until it has caught up.
+ * Ends when the run ends or the signal aborts. Reads only as fast as it is iterated.
  */
 export async function* readStream(
   client: Client,
@@ -63,7 +63,10 @@ export async function* readStream(
   }
 }
 
-/** Rejects with an `InputError` for a position in a part of the run that is not kept, or not there yet. */
+/**
+ * Rejects with an `InputError` for a position in a part of the run that is not kept or does not
+ * exist yet.
+ */
 export async function checkPosition(
   client: Client,
   { id, stream }: OpenStream,
@@ -72,7 +75,8 @@ export async function checkPosition(
   if (durable === null || stream.ring.after(durable) !== null) return;
   const place = readOffset(durable);
   const { newest } = stream.merger;
-  // Another worker may have sent the reader an event that has not arrived here; the server knows it.
+  // Another worker may have sent the reader an event that has not arrived here; the server knows
+  // it.
   const isAhead =
     newest !== null &&
     readOffset(newest).runId === place.runId &&
@@ -123,7 +127,8 @@ async function* catchUp(
     for (;;) {
       const found = stream.ring.after(cursor.position.durable);
       if (found !== null || signal.aborted) return found;
-      // Both the history and the ring get new events; after either, the ring may have the place.
+      // Both the history and the ring get new events; after either, the ring may contain the
+      // position.
       const read: IteratorResult<DurableEvent, void> | undefined = await (reading === null
         ? changed
         : Promise.race([reading, changed]));

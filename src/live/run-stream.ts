@@ -11,7 +11,10 @@ const FEW_READERS = 20;
 const DELAY_PER_READER_MS = 1;
 const MAX_DELAY_MS = 250;
 
-/** A source of live deltas of a run, such as this worker's hub. Sends batches until the signal aborts. */
+/**
+ * A source of live deltas of a run, such as this worker's hub. Sends batches until the signal
+ * aborts.
+ */
 export type LiveSource = (
   run: { readonly id: string; readonly taskQueue: string; readonly namespace: string },
   on: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
@@ -19,13 +22,19 @@ export type LiveSource = (
 
 /** The stream of one run, shared by all its readers in this process: the run is followed once. */
 export interface RunStream {
-  /** Resolves when the stream has all that was there when it began; rejects with a `NoRunError`. */
+  /**
+   * Resolves when the stream has everything that existed when it started; rejects with a
+   * `NoRunError`.
+   */
   readonly ready: Promise<void>;
   readonly ring: StreamRing;
   readonly merger: Pick<StreamMerger, 'newest' | 'kept' | 'current'>;
   /** Whether the stream is complete. Throws the error that ended it, if there was one. */
   isOver(): boolean;
-  /** Calls back once, when there is something new or the stream is over. Returns how to cancel that. */
+  /**
+   * Calls `callback` once, when there is something new or the stream is over. Returns a function
+   * that cancels the call.
+   */
   onChange(callback: () => void): () => void;
 }
 
@@ -39,12 +48,15 @@ export interface RunStreamOptions {
   readonly ringSize?: RingSize;
 }
 
-/** Many readers get more at once, and less often, so that the cost of a run is bounded. */
+/**
+ * Returns how long deltas are merged. Many readers get more at once, and less often, to bound the
+ * cost of a run.
+ */
 function delayMs(readers: number): number {
   return readers <= FEW_READERS ? 0 : Math.min(readers * DELAY_PER_READER_MS, MAX_DELAY_MS);
 }
 
-/** Begins to follow a run. */
+/** Starts following a run. */
 export function openRunStream(client: Client, options: RunStreamOptions): RunStream {
   const ring = createStreamRing(options.ringSize);
   let waiting = new Set<() => void>();
@@ -57,7 +69,7 @@ export function openRunStream(client: Client, options: RunStreamOptions): RunStr
     waiting = new Set();
     for (const callback of called) callback();
   };
-  /** Notifies once for all that comes in one go: a page of a history has many events. */
+  /** Notifies once for everything that arrives together: a page of a history has many events. */
   const notify = (): void => {
     if (!isNotifying) setImmediate(notifyNow);
     isNotifying = true;
@@ -100,7 +112,9 @@ export function openRunStream(client: Client, options: RunStreamOptions): RunStr
   };
 }
 
-/** `onCaughtUp` is called when all that was there at the beginning has been added. */
+/**
+ * Follows a run, and calls `onCaughtUp` when everything that existed at the start has been added.
+ */
 async function follow(
   client: Client,
   { id, sources, signal }: RunStreamOptions,

@@ -9,8 +9,8 @@ import type { RingSize } from './stream-ring.js';
 /** Where the stream of a run begins, and what ends the iteration. */
 export interface StreamOptions {
   /**
-   * The `position` of the last event that is known; `now`: only the reply in progress and what comes
-   * later. Default: from the run's beginning.
+   * The `position` of the last event that is known; `now`: only the reply in progress and what
+   * comes later. Default: from the run's beginning.
    */
   readonly after?: string;
   /** Ends the iteration. The run is not affected. */
@@ -20,8 +20,8 @@ export interface StreamOptions {
 /** The streams of the runs that are read in this process, each shared by all its readers. */
 export interface RunStreams {
   /**
-   * Yields durable events, with live events in between, in one order. Ends with the run. Rejects with a
-   * `NoRunError`, and with an `InputError` for a position that does not exist.
+   * Yields durable events, with live events in between, in one order. Ends with the run. Rejects
+   * with a `NoRunError`, and with an `InputError` for a position that does not exist.
    */
   read(id: string, options: StreamOptions): AsyncGenerator<StreamEvent, void, undefined>;
   /** As `read`, but resolves once the run and the position are known to exist. */
@@ -31,9 +31,9 @@ export interface RunStreams {
 }
 
 export interface OpenedStream {
-  /** Yields all events that are there at once. */
+  /** Yields all available events together. */
   readonly batches: AsyncGenerator<readonly StreamEvent[], void, undefined>;
-  /** The run has ended, and there is no event after the position. */
+  /** Whether the run has ended and there is no event after the position. */
   readonly isPast: boolean;
   /** Must be called if `batches` is not iterated to its end. */
   close(): void;

@@ -71,8 +71,8 @@ export function runToken({
 }
 
 /**
- * Returns what a token allows; null if it is neither the workers' own nor derived from it, or if it has
- * expired. The comparison takes constant time.
+ * Returns what a token allows; null if it is neither the workers' own nor derived from it, or if it
+ * has expired. The comparison takes constant time.
  */
 export function verifyToken(given: string, token: string, now = Date.now()): TokenScope | null {
   if (isEqual(given, token)) return { type: 'all' };
@@ -84,13 +84,13 @@ export function verifyToken(given: string, token: string, now = Date.now()): Tok
   return { type: 'run', id: Buffer.from(id, 'base64url').toString(), expiresAt };
 }
 
-/** No part contains a dot, so the joined text is unambiguous. */
+/** Returns the signature. No part contains a dot, so the joined text is unambiguous. */
 function sign(token: string, id: string, expires: string): string {
   return createHmac('sha256', token).update([KIND, id, expires].join('.')).digest('base64url');
 }
 
-function isEqual(one: string, other: string): boolean {
-  return timingSafeEqual(digest(one), digest(other));
+function isEqual(a: string, b: string): boolean {
+  return timingSafeEqual(digest(a), digest(b));
 }
 
 function digest(text: string): Buffer {

@@ -7,7 +7,9 @@ import type { StreamEvent } from './stream-events.js';
 
 /** Durable events that may occur during a model call. Any other shows that the call has ended. */
 const DURING_CALL: readonly DurableEvent['type'][] = ['message-said', 'run-paused', 'run-resumed'];
-/** Durable events that hold the full reply of a model call, so its deltas need not be taken back. */
+/**
+ * Durable events that hold the full reply of a model call, so its deltas need not be superseded.
+ */
 const REPLIES: readonly DurableEvent['type'][] = [
   'model-replied',
   'answer-refused',
@@ -22,13 +24,13 @@ export interface StreamCursor {
   skipLost(): readonly StreamEvent[];
 }
 
-/** Returns what is kept of an attempt from an offset on; null if nothing is kept of it. */
+/** Returns what is kept of an attempt from an offset onward; null if nothing is kept of it. */
 export type KeptDeltas = (attempt: LiveAttempt, offset: number) => readonly Delta[] | null;
 
 export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCursor {
   let position = start;
 
-  /** Takes back the deltas received so far; a reader that returns after that stands at `at`. */
+  /** Supersedes the deltas received so far; a reader that reconnects after that resumes at `at`. */
   const supersede = (at: Position): readonly StreamEvent[] => {
     const { live } = position;
     if (live === null || live.offset === 0) return [];
@@ -59,7 +61,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
     return { ...event, position: writePosition(position) };
   };
 
-  /** `event`: the shared event of the delta; the reader gets it as it is if it continues exactly there. */
+  /** `event` is shared by all readers; a reader that continues exactly there gets it unchanged. */
   const deltaEvents = (
     attempt: LiveAttempt,
     delta: Delta,
@@ -94,7 +96,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
     advance(entry) {
       if (entry.type === 'durable') return durable(entry.step, entry.event);
       const { live } = position;
-      // A reader that returns to a durable event meets attempts again that a later one has superseded.
+      // A reader that resumes at a durable event sees superseded attempts again.
       if (live !== null && isBefore(entry.attempt, live.attempt)) return [];
       return deltas(entry);
     },

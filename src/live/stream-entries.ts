@@ -10,7 +10,7 @@ export type StreamEntry =
   | {
       readonly type: 'deltas';
       readonly attempt: LiveAttempt;
-      /** Empty: the attempt has begun. */
+      /** Empty if the attempt has only started. */
       readonly events: readonly (DeltaEvent & StreamEvent)[];
     };
 
@@ -18,7 +18,10 @@ export function durableEntry(step: DurableEvent): StreamEntry {
   return { type: 'durable', step, event: toDurableEvent(step, null) };
 }
 
-/** `durable`: the offset of the newest durable event before the deltas; null before the first. */
+/**
+ * Creates an entry. `durable` is the offset of the newest durable event before the deltas; null
+ * before the first.
+ */
 export function deltasEntry({ attempt, deltas }: DeltaBatch, durable: string | null): StreamEntry {
   const events = deltas.map((delta) => toDeltaEvent(attempt, delta, durable));
   return { type: 'deltas', attempt, events };
@@ -37,7 +40,7 @@ export function toDeltaEvent(
   return { type: 'delta', ...placeOf(attempt), ...delta, position };
 }
 
-/** Returns the fields by which readers know an attempt. */
+/** Returns the fields that identify an attempt for readers. */
 export function placeOf({ turn, step, attempt }: LiveAttempt) {
   return { turn, step, attempt };
 }

@@ -4,14 +4,14 @@ import type { Delta } from './delta.js';
 interface AttemptPlace {
   readonly turn: number;
   readonly step: number;
-  /** The attempt at this model call, from 1. */
+  /** The attempt at this model call, counted from 1. */
   readonly attempt: number;
 }
 
 /**
  * One part of a reply in progress; it is never in the history. The deltas of an attempt, joined in
- * order, are what the model has written so far. Once the reply is durable, its event holds the whole
- * text, and only that counts.
+ * order, are what the model has written so far. Once the reply is durable, its event holds the
+ * whole text, and only that counts.
  */
 export type DeltaEvent = AttemptPlace & { readonly type: 'delta' } & Delta;
 

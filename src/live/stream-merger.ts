@@ -16,7 +16,10 @@ export interface StreamMerger {
   current(): DeltaBatch | null;
 }
 
-/** `everyMs`: the least time between two entries of deltas, as of now; deltas in between are merged. */
+/**
+ * Creates a merger. `everyMs` returns the current minimum time between two entries of deltas;
+ * deltas in between are merged.
+ */
 export function createStreamMerger(
   push: (entries: readonly StreamEntry[]) => void,
   everyMs: () => number = () => 0,
@@ -47,11 +50,11 @@ export function createStreamMerger(
 
   return {
     addEvent({ runId: segment, event, steps }) {
-      // Deltas that came before the event go before it.
+      // Deltas that arrived before the event precede it.
       if (timer !== undefined) emitDeltas();
       for (const step of steps) newest = step.offset;
       push(steps.map((step) => durableEntry(step)));
-      // Event ids start anew in each segment, and no call spans two segments.
+      // Event ids restart in each segment, and no call spans two segments.
       if (event.type === 'started') modelCalls.clear();
       if (event.type === 'scheduled' && event.activity === 'callModel') {
         const call = callKey({ segment, activity: event.activityId });

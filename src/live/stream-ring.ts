@@ -1,6 +1,6 @@
 import type { StreamEntry } from './stream-entries.js';
 
-/** The newest entries of a run's stream, for readers that come late or read slowly. */
+/** The newest entries of a run's stream, for readers that join late or read slowly. */
 export interface StreamRing {
   /** Number of the oldest entry that is kept. */
   readonly start: number;
@@ -9,8 +9,8 @@ export interface StreamRing {
   push(entry: StreamEntry): void;
   at(number: number): StreamEntry | undefined;
   /**
-   * Returns the number of the entry after a durable event (`offset` null: the first entry of the run);
-   * null if the ring does not reach back that far.
+   * Returns the number of the entry after a durable event (`offset` null: the first entry of the
+   * run); null if the ring does not reach back that far.
    */
   after(offset: string | null): number | null;
 }
@@ -28,7 +28,9 @@ export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
   const numbers = new Map<string, number>();
   let start = 0;
   let units = 0;
-  /** Offset of the durable event dropped last, null for the run's beginning; undefined: none yet. */
+  /**
+   * Offset of the durable event dropped last, null for the run's beginning; undefined: none yet.
+   */
   let beforeStart: string | null | undefined;
 
   const dropOldest = (): void => {

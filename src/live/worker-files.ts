@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { isObject, parseJson, textField } from '../core/json.js';
 import { makeFolder } from '../storage/make-folder.js';
 
-/** Where a worker serves live deltas, as it announces itself to other processes. */
+/** The address at which a worker serves live deltas, as announced to other processes. */
 export interface LiveWorker {
   /** Such as `http://127.0.0.1:40123`. */
   readonly url: string;
-  /** Empty if none is needed. */
+  /** The token that readers must send; empty if none is needed. */
   readonly token: string;
   readonly pid: number;
   readonly host: string;
@@ -27,9 +27,9 @@ export interface KnownWorker extends LiveWorker {
 const FILE_NAME = /^\d{1,10}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\.json$/;
 /** A larger file was not written by `announce`: it writes an address, a token, and three names. */
 const MAX_FILE_BYTES = 8 * 1024;
-/** Files looked at per scan. */
+/** The maximum number of files that a scan reads. */
 const MAX_FILES = 1_000;
-/** Workers read from. Each costs one connection per run that is read. */
+/** The maximum number of workers to read from. Each costs one connection per run that is read. */
 const MAX_WORKERS = 64;
 
 function folderIn(home: string): string {
@@ -37,8 +37,9 @@ function folderIn(home: string): string {
 }
 
 /**
- * Announces a worker to processes of the same user: only they may read the file, which holds the token.
- * Returns a function that removes the file. Rejects if the folder is a link or belongs to another user.
+ * Announces a worker to processes of the same user: only they may read the file, which holds the
+ * token. Returns a function that removes the file. Rejects if the folder is a link or belongs to
+ * another user.
  */
 export async function announce(home: string, worker: LiveWorker): Promise<() => Promise<void>> {
   const folder = folderIn(home);
@@ -57,9 +58,9 @@ export async function announce(home: string, worker: LiveWorker): Promise<() => 
 }
 
 /**
- * Returns a function that lists the announced workers. Files never change, so each is read only once.
- * A file counts only if its owner and mode are as `announce` sets them, in a folder that is private
- * too. Files of other users, and files that came with a repository, are ignored.
+ * Returns a function that lists the announced workers. Files never change, so each is read only
+ * once. A file counts only if its owner and mode are as `announce` sets them, in a folder that is
+ * also private. Files of other users, and files that came with a repository, are ignored.
  */
 export function createWorkerFinder(home: string): () => Promise<readonly KnownWorker[]> {
   const known = new Map<string, KnownWorker | null>();
@@ -105,7 +106,9 @@ export async function removeFile({ file }: KnownWorker): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
 
-/** Whether the worker ran on this machine and its process is gone. False for other machines. */
+/**
+ * Returns whether the worker ran on this machine and its process is gone. False for other machines.
+ */
 export function hasExited({ pid, host }: LiveWorker): boolean {
   if (host !== hostname()) return false;
   try {
@@ -117,7 +120,10 @@ export function hasExited({ pid, host }: LiveWorker): boolean {
   }
 }
 
-/** Returns null if the file is not as `announce` writes it. Checks the file that was opened. */
+/**
+ * Returns null if the file does not have the form that `announce` writes. Checks the file that was
+ * opened.
+ */
 async function readWorker(file: string): Promise<KnownWorker | null> {
   const opened = await open(
     file,

@@ -2,7 +2,10 @@
 const PAIRS = /^[a-z]\w*=[^;\s]*[;\s]+[a-z]\w*=/i;
 const PAIR = /([a-z]\w*)=([^;\s]+)/gi;
 
-/** Returns the fields of a composed value (a JSON object or list, or pairs), or null for any other value. */
+/**
+ * Returns the fields of a composed value (a JSON object or list, or pairs), or null for any other
+ * value.
+ */
 export function fieldsOf(value: string): readonly (readonly [name: string, text: string])[] | null {
   const given = value.trim();
   if (PAIRS.test(given)) {

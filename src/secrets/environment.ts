@@ -11,7 +11,7 @@ const HARMLESS = /^(?:PATH|PWD|OLDPWD|.*_SOCK|.*_PATH)$/i;
 
 /** Shorter values of variables with a secret name are flags and numbers. */
 const SHORTEST_DETECTED = 8;
-/** Shorter values of declared secrets would garble every text. */
+/** Redacting shorter values of declared secrets would garble every text. */
 const SHORTEST_DECLARED = 6;
 
 /** Values that test setups often use as passwords and that are ordinary words in texts. */
@@ -32,8 +32,8 @@ export function isSecretName(name: string): boolean {
 }
 
 /**
- * Returns the secrets among the variables of an environment: the values of those with a secret name,
- * the values of those in `declared`, and the user info of every URL in any other.
+ * Returns the secrets among the variables of an environment: the values of those with a secret
+ * name, the values of those in `declared`, and the user info of every URL in any other.
  */
 export function secretsOf(env: Environment, declared: ReadonlySet<string>): readonly Secret[] {
   return Object.entries(env).flatMap(([name, value]): readonly Secret[] => {
@@ -56,7 +56,9 @@ export function secretValue(value: string, name = ''): readonly Secret[] {
     .map((part) => ({ name, value: part }));
 }
 
-/** Returns whether redacting a value would garble texts: a word, host, short number, or `xxxxxxxx`. */
+/**
+ * Returns whether redacting a value would garble texts: a word, host, short number, or `xxxxxxxx`.
+ */
 function isOrdinary(value: string): boolean {
   if (ORDINARY.has(value.toLowerCase()) || new Set(value).size < 4) return true;
   if (HOST_ALONE.test(value)) return true;

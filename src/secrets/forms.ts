@@ -7,13 +7,13 @@ export interface Form {
   readonly revealing: number;
 }
 
-/** How many characters of a secret that was cut on the left are enough to recognize it. */
+/** The number of last characters that suffice to recognize a secret whose start was cut off. */
 const TAIL = 16;
 
 /**
- * Returns every form of a secret that is searched for: unchanged, escaped for JSON (once and twice) and
- * HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets at each of the
- * three offsets that it can have in a longer text.
+ * Returns every form of a secret that is searched for: unchanged, escaped for JSON (once and twice)
+ * and HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets at
+ * each of the three offsets that it can have in a longer text.
  */
 export function formsOf(secret: string): readonly Form[] {
   const revealing = secret.slice(0, revealingLength(secret));
@@ -27,10 +27,13 @@ export function formsOf(secret: string): readonly Form[] {
   return [...forms.values()];
 }
 
-/** Returns the last characters of a secret that identify its end, or null if its end is not secret. */
+/**
+ * Returns the last characters of a secret that identify its end, or null if its end is not secret.
+ */
 export function tailOf(secret: string): string | null {
   if (secret.includes('\n') || secret.length < 2 * TAIL) return null;
-  // Host and path of a URL follow its user info and are not secret; the armor of a PEM file is public.
+  // Host and path of a URL follow its user info and are not secret; the armor of a PEM file is
+  // public.
   const isUrl = /^[a-z][a-z\d+.-]*:\/\//i.test(secret);
   return isUrl || secret.endsWith('-----') || isKnownWhole(secret) ? null : secret.slice(-TAIL);
 }
@@ -62,7 +65,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const html: Writing = (text) => text.replaceAll(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 
-/** Encodes a text that has `before` bytes in front of it; returns only the characters that it determines. */
+/**
+ * Encodes a text that follows `before` other bytes; returns only the characters that the text
+ * determines.
+ */
 function base64At(before: 0 | 1 | 2): Writing {
   return (text) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
@@ -104,7 +110,7 @@ const PREFIXES = (
   'lsv2_pt_ lin_api_ dop_v1_ shpat_ SG. ya29. AKIA ASIA AIzaSy ntn_ secret_ fly_ hvs. dckr_pat_'
 )
   .split(' ')
-  .toSorted((one, other) => other.length - one.length);
+  .toSorted((a, b) => b.length - a.length);
 
 /** The scheme of a URL, and its host if it has no user info. */
 const URL_BEGIN = /^[a-z][a-z\d+.-]*:\/\/(?:[^\s/?#@]*[/?#])?/i;
@@ -119,15 +125,18 @@ const JWT_HEADER = /^eyJ[\w-]{8,}\./;
 const REVEALING_CHARACTERS = 12;
 
 /**
- * Returns how many of a secret's first characters reveal it: its public prefix and 12 more. For a shorter
- * secret, and for one that is recognized only as a whole, it is the whole length.
+ * Returns how many of a secret's first characters reveal it: its public prefix and 12 more. For a
+ * shorter secret, and for one that is recognized only as a whole, it is the whole length.
  */
 function revealingLength(secret: string): number {
   if (isKnownWhole(secret)) return secret.length;
   return Math.min(secret.length, publicLength(secret) + REVEALING_CHARACTERS);
 }
 
-/** Returns whether only the whole secret reveals it: many paths and lists of fields have the same start. */
+/**
+ * Returns whether only the whole secret reveals it: many paths and lists of fields have the same
+ * start.
+ */
 function isKnownWhole(secret: string): boolean {
   return PLACE.test(secret) || fieldsOf(secret) !== null;
 }

@@ -2,7 +2,10 @@ import { secretsOf, secretValue, type Environment } from './environment.js';
 import { compileMatcher, type Matcher } from './matcher.js';
 import type { Secret } from './values.js';
 
-/** How often the environment is read again: reading it takes up to a millisecond, too long for every text. */
+/**
+ * How often the environment is read again: reading it takes up to a millisecond, which is too long
+ * to do for every text.
+ */
 const REREAD_MS = 1_000;
 /** Keys that change every hour accumulate; beyond this number, the oldest are dropped. */
 const MAX_SECRETS = 5_000;
@@ -14,8 +17,8 @@ let matcher: Matcher | null = null;
 let rereadAt = -Infinity;
 
 /**
- * Makes secrets known to this process: those of an environment (default: only the process's own), the
- * values of the variables in `names`, and keys that are not from an environment.
+ * Makes secrets known to this process: those of an environment (default: only the process's own),
+ * the values of the variables in `names`, and keys that are not from an environment.
  */
 export function learnSecrets(given: {
   readonly env?: Environment;
@@ -29,7 +32,10 @@ export function learnSecrets(given: {
   if (env !== undefined || names.length > 0) reread();
 }
 
-/** Returns the matcher of all known secrets. It includes changes of the process's environment after a second. */
+/**
+ * Returns the matcher of all known secrets. It includes changes of the process's environment after
+ * a second.
+ */
 export function knownSecrets(): Matcher {
   if (performance.now() - rereadAt >= REREAD_MS) reread();
   matcher ??= compileMatcher([...known.values()]);

@@ -13,11 +13,15 @@ export interface Span {
 export interface Matcher {
   /** Returns the places of all secrets in a text, in order and without overlaps. */
   find(text: string): readonly Span[];
-  /** Returns the offset from which the end of a text may begin a secret, or the length of the text. */
+  /**
+   * Returns the offset from which the end of a text may begin a secret, or the length of the text.
+   */
   openFrom(text: string): number;
 }
 
-/** A form that is searched for. `seed` reveals it; the rest of the form is matched around the seed. */
+/**
+ * A form that is searched for. `seed` reveals it; the rest of the form is matched around the seed.
+ */
 interface Pattern {
   readonly name: string;
   readonly form: string;
@@ -33,9 +37,9 @@ const BLOCK = 3;
 const TABLE = 1 << 16;
 
 /**
- * Compiles secrets for a search in one pass (Wu and Manber): for each block of three characters, a table
- * has how far the search may advance. The time depends on the length of the text, not on the number of
- * secrets.
+ * Compiles secrets for a search in one pass (Wu and Manber): for each block of three characters, a
+ * table holds how far the search may advance. The time depends on the length of the text, not on
+ * the number of secrets.
  */
 export function compileMatcher(secrets: readonly Secret[]): Matcher {
   const patterns = secrets.flatMap(patternsOf);
@@ -106,7 +110,7 @@ function longest(text: string, at: number, patterns: readonly Pattern[]): Span |
     if (start < 0 || !text.startsWith(pattern.seed, start)) continue;
     const span = extended(text, start, pattern);
     const more = best === null ? 1 : span.to - span.from - (best.to - best.from);
-    // Of two with the same start, the complete one gives the name.
+    // Of two matches with the same start, the complete one determines the name.
     if (more > 0 || (more === 0 && span.to - span.from === pattern.form.length)) best = span;
   }
   return best;

@@ -3,8 +3,9 @@ import type { Matcher } from './matcher.js';
 import { withoutSecrets } from './redact.js';
 
 /**
- * Returns a JSON value without known secrets in its texts, numbers, and names of fields, or the same
- * object if it has none. Values that JSON lacks, such as functions, are handled as `JSON.stringify` does.
+ * Returns a JSON value without known secrets in its texts, numbers, and names of fields, or the
+ * same object if it has none. Values that JSON lacks, such as functions, are handled as
+ * `JSON.stringify` does.
  */
 export function redactJson<T>(value: T): T {
   const matcher = knownSecrets();
@@ -14,7 +15,10 @@ export function redactJson<T>(value: T): T {
   return cleaned(JSON.parse(text), matcher) as T;
 }
 
-/** Returns undefined for a value that cannot be written as JSON, which cannot leave the process as JSON either. */
+/**
+ * Returns undefined for a value that cannot be written as JSON, which cannot leave the process as
+ * JSON either.
+ */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -23,7 +27,9 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** Returns a JSON text without known secrets that is still JSON; any other text is redacted as text. */
+/**
+ * Returns a JSON text without known secrets that is still JSON; any other text is redacted as text.
+ */
 export function redactJsonText(text: string): string {
   const matcher = knownSecrets();
   if (matcher.find(text).length === 0) return text;

@@ -4,7 +4,10 @@ import { redactMessage } from './redact.js';
 /** How many causes of an error are followed. */
 const MAX_CAUSES = 8;
 
-/** Returns the fields of a log entry without secrets. Errors remain errors, with message, stack, and causes redacted. */
+/**
+ * Returns the fields of a log entry without secrets. Errors remain errors, with message, stack, and
+ * causes redacted.
+ */
 export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, redactField(value)]),

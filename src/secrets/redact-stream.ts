@@ -3,21 +3,24 @@ import { replaceSpans } from './redact.js';
 
 /** Redacts a text that arrives in parts. */
 export interface StreamRedactor {
-  /** Takes the next part and returns the text that can be shown. An end that may begin a secret is held back. */
+  /**
+   * Accepts the next part and returns the text that can be shown. Holds back an end that may start
+   * a secret.
+   */
   push(part: string): string;
-  /** Returns the text that was held back. To be called after the last part. */
+  /** Returns the text that was held back. Call this after the last part. */
   end(): string;
   /** How many characters are held back. */
   readonly held: number;
 }
 
 /**
- * How many characters of a secret may be shown before it is recognized. Most words end like the start of
- * some secret, so without this, readers would wait for the last letters of most words.
+ * How many characters of a secret may be shown before it is recognized. Most words end like the
+ * start of some secret, so without this, readers would wait for the last letters of most words.
  */
 const SHOWN = 3;
 
-/** Makes a redactor for one stream. */
+/** Creates a redactor for one stream. */
 export function createStreamRedactor(): StreamRedactor {
   /** The last characters shown, before redaction; a secret may have begun there. */
   let shown = '';

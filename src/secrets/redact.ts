@@ -2,8 +2,8 @@ import { knownSecrets } from './known.js';
 import type { Matcher, Span } from './matcher.js';
 
 /**
- * Replaces every known secret in a text, in all its forms, by `[redacted NAME]`. For data: changes nothing
- * else. Never throws.
+ * Replaces every known secret in a text, in all its forms, by `[redacted NAME]`. It is meant for
+ * data, so it changes nothing else. Never throws.
  */
 export function redact(text: string): string {
   return withoutSecrets(text, knownSecrets());
@@ -43,8 +43,9 @@ const KEY_SHAPES = [
 const LONGEST_USER_INFO = 512;
 
 /**
- * Redacts a message for people (an error, a log line, a summary): known secrets, and texts that have the
- * form of a secret: keys of well-known issuers, credentials in headers, and the user info of URLs.
+ * Redacts a message for people (an error, a log line, a summary): known secrets, and texts that
+ * have the form of a secret: keys of well-known issuers, credentials in headers, and the user info
+ * of URLs.
  */
 export function redactMessage(text: string): string {
   const known = withoutUserInfo(redact(text));

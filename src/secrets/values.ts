@@ -1,6 +1,9 @@
 import { fieldsOf } from './composed.js';
 
-/** A text that must not leave the process, and its environment variable; an empty name if it has none. */
+/**
+ * A text that must not leave the process, and its environment variable; an empty name if it has
+ * none.
+ */
 export interface Secret {
   readonly name: string;
   readonly value: string;
@@ -11,8 +14,9 @@ const SHORTEST_LINE = 16;
 const USER_INFO = /[a-z][a-z\d+.-]*:\/\/([^\s/?#"'<>]*)@/gi;
 
 /**
- * Returns all secret texts of a variable's value: the value itself if `isSecret`, each line of a key with
- * several lines, the secret fields of a JSON object or of pairs, and the user info of URLs.
+ * Returns all secret texts of a variable's value: the value itself if `isSecret`, each line of a
+ * key with several lines, the secret fields of a JSON object or of pairs, and the user info of
+ * URLs.
  */
 export function partsOfValue(
   value: string,

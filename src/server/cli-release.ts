@@ -12,7 +12,7 @@ const FIRST_UNKNOWN_CLI_VERSION = '2.0.0';
 /** The supported releases, as text. */
 export const CLI_RANGE = `${OLDEST_CLI_VERSION} or later, before ${FIRST_UNKNOWN_CLI_VERSION}`;
 
-/** Whether perdure supports this release of the CLI. */
+/** Returns whether perdure supports this release of the CLI. */
 export function isInRange(version: string): boolean {
   return (
     compareVersions(version, OLDEST_CLI_VERSION) >= 0 &&
@@ -22,7 +22,8 @@ export function isInRange(version: string): boolean {
 
 /**
  * The SHA-256 of the program `temporal` of release `CLI_VERSION`, by `process.platform` and
- * `process.arch`. For other platforms nothing is downloaded, because an unknown program is not run.
+ * `process.arch`. For other platforms, nothing is downloaded, because perdure does not run an
+ * unverified program.
  */
 export const CLI_SHA256: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
@@ -47,7 +48,10 @@ export async function verifyRelease(file: string): Promise<void> {
   );
 }
 
-/** Compares two versions such as `1.9.1` by their numbers. Returns a negative number if `a` is older. */
+/**
+ * Compares two versions such as `1.9.1` by their numbers. Returns a negative number if `a` is
+ * older.
+ */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split(/[-+]/)[0]!.split('.').map(Number));
   for (const index of [0, 1, 2]) {

@@ -39,8 +39,8 @@ export interface DevServer {
 }
 
 /**
- * Starts the server in its own process group, which neither Ctrl-C nor the death of this process
- * ends. Returns its pid as soon as it runs, long before it is ready. Throws a `NoServerError` if the
+ * Starts the server in its own process group, so neither Ctrl-C nor the death of this process ends
+ * it. Returns its pid as soon as it runs, long before it is ready. Throws a `NoServerError` if the
  * program cannot be started.
  */
 export async function spawnDevServer(server: DevServer): Promise<number> {
@@ -72,12 +72,14 @@ export async function spawnDevServer(server: DevServer): Promise<number> {
   }
 }
 
-/** Waits while both processes live. If the owner dies first, ends the process group of the server. */
+/**
+ * Waits while both processes live. If the owner dies first, ends the process group of the server.
+ */
 const GUARD =
   'while kill -0 "$1"; do kill -0 "$2" || exit 0; sleep 1; done; ' +
   'kill -- "-$2"; sleep 5; kill -9 -- "-$2"';
 
-/** Ends the server within about a second after its owner has died, even of `kill -9`. */
+/** Ends the server within about a second of the death of its owner, even by `kill -9`. */
 function endWith(owner: number, server: number): void {
   const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', String(owner), String(server)], {
     cwd: '/',
@@ -89,7 +91,9 @@ function endWith(owner: number, server: number): void {
   guard.unref();
 }
 
-/** Starts a process whose files only this user can access: the database, its journal, and its index. */
+/**
+ * Starts a process whose files only this user can access: the database, its journal, and its index.
+ */
 function withPrivateUmask<T>(start: () => T): T {
   const before = process.umask(0o077);
   try {
@@ -99,7 +103,10 @@ function withPrivateUmask<T>(start: () => T): T {
   }
 }
 
-/** Returns the arguments of the CLI. `process-table.ts` parses the first ones, so their order matters. */
+/**
+ * Returns the arguments of the CLI. `process-table.ts` parses the first ones, so their order
+ * matters.
+ */
 export function devServerArguments(server: DevServer): readonly string[] {
   return [
     'server',
@@ -134,7 +141,10 @@ function optionPairs(option: string, values: readonly string[]): string[] {
   return values.flatMap((value) => [option, value]);
 }
 
-/** Waits until the server answers and returns its version. Throws a `NoServerError` if its process ends first. */
+/**
+ * Waits until the server answers and returns its version. Throws a `NoServerError` if its process
+ * ends first.
+ */
 export async function waitUntilReady(
   home: ServerHome,
   server: ServerProcess,
@@ -159,7 +169,8 @@ export async function waitUntilReady(
 
 /**
  * Probes exactly this server process. If two homes start servers on one port at the same time, the
- * answer may come from the other server. The loser ends soon, and until then this reports no answer.
+ * answer may come from the other server. The loser ends soon, and until then this reports no
+ * answer.
  */
 export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
   const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
@@ -169,7 +180,8 @@ export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
     claims.length > 0 && claims.every((claim) => claim.databaseFile === server.databaseFile);
   if (!isClaimed) return { alive: false, reason: 'another server answers on its port' };
   const listener = await listenerAt(server.port);
-  // If the system does not report listeners, the process table must suffice: it lists only this user's processes.
+  // If the system does not report listeners, the process table must suffice: it lists only this
+  // user's processes.
   if (listener === undefined) return answer;
   const pids = claims.map(({ pid }) => pid);
   if (listener !== null && isOwn(listener) && (await isHeldBy(listener, pids))) return answer;

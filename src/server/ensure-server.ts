@@ -71,7 +71,9 @@ async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
   );
 }
 
-/** Adopts a server whose starter has died, or which is slow to answer. Returns null if it has ended. */
+/**
+ * Adopts a server whose starter has died, or which is slow to answer. Returns null if it has ended.
+ */
 async function adoptStarted(
   options: ServerOptions,
   home: ServerHome,
@@ -79,10 +81,10 @@ async function adoptStarted(
   const server = await ownProcess(home);
   if (!server) return null;
   if (!(await hasDatabase(home))) {
-    // The server would run without a purpose, on the ports of this home.
+    // The server would serve no purpose, but occupy the ports of this home.
     options.note?.(`The database ${server.databaseFile} was deleted; its server restarts.`);
     await endProcess(server.pid);
-    // Until it ended, the server could create an empty file, which is not a new database.
+    // Before it ended, the server may have created an empty file, which is not a new database.
     const files = ['', '-wal', '-shm'].map((suffix) => `${home.databaseFile}${suffix}`);
     await Promise.all(files.map((file) => rm(file, { force: true })));
     return null;
@@ -156,7 +158,9 @@ async function launch(
   return { pid, port, uiPort, databaseFile: home.databaseFile };
 }
 
-/** Waits until the server is ready, prepares its namespace, and repairs the record if it was lost. */
+/**
+ * Waits until the server is ready, prepares its namespace, and repairs the record if it was lost.
+ */
 async function prepareServer(
   options: ServerOptions,
   home: ServerHome,
@@ -221,8 +225,8 @@ export async function findFreePort(preferred: number | null): Promise<number> {
 }
 
 /**
- * Waits for the port of our former server: the system releases it shortly after a killed process has
- * left the process table. Returns another free port if it stays taken.
+ * Waits for the port of our former server: the system releases it shortly after a killed process
+ * has left the process table. Returns another free port if it stays taken.
  */
 async function waitForPort(port: number): Promise<number> {
   const deadline = Date.now() + RELEASE_LIMIT_MS;

@@ -6,8 +6,8 @@ const ALL_MAY_WRITE = 0o002;
 const STICKY = 0o1000;
 
 /**
- * Throws unless a path and its folder belong to this user or root and no other user can change them.
- * Removes the write permission of others from a path that this user owns. Follows links.
+ * Throws unless a path and its folder belong to this user or root and no other user can change
+ * them. Removes the write permission of others from a path that this user owns. Follows links.
  */
 export async function assertOwn(path: string): Promise<void> {
   const real = await realpath(path);
@@ -33,7 +33,7 @@ async function assertOne(path: string, canFix: boolean): Promise<void> {
   );
 }
 
-/** Whether every user of the machine can replace a program or its folder. */
+/** Returns whether every user of the machine can replace a program or its folder. */
 export async function isWritableByAll(file: string): Promise<boolean> {
   const real = await realpath(file);
   const modes = await Promise.all([real, dirname(real), dirname(file)].map(modeOf));

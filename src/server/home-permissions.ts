@@ -38,7 +38,7 @@ export async function exposures(home: string): Promise<readonly Exposure[]> {
 }
 
 /**
- * Removes the permissions of other users on PERDURE_HOME and on perdure's files in it, as far as this
+ * Removes the permissions of other users on PERDURE_HOME and on perdure's files in it, where this
  * user owns them. A folder that also serves another purpose, such as a home directory, keeps its
  * mode. Returns the paths that were open.
  */
@@ -54,10 +54,15 @@ export async function tighten(home: string): Promise<readonly string[]> {
   return changed;
 }
 
-/** Whether the folder has other uses: it is sticky, or contains the working or home directory. */
+/**
+ * Returns whether the folder has other uses: it is sticky, or contains the working or home
+ * directory.
+ */
 function isShared(home: string, mode: number): boolean {
   const parents = [process.cwd(), homedir()];
-  return (mode & STICKY) !== 0 || parents.some((one) => `${one}${sep}`.startsWith(`${home}${sep}`));
+  return (
+    (mode & STICKY) !== 0 || parents.some((parent) => `${parent}${sep}`.startsWith(`${home}${sep}`))
+  );
 }
 
 async function ownPaths(home: string): Promise<readonly string[]> {

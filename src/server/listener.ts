@@ -20,20 +20,22 @@ const EXACT = /^(?:0{16}FFFF0000)?0100007F$/;
 const WILDCARD = /^(?:0{8}|0{32})$/;
 
 /**
- * Returns the listener at a port of 127.0.0.1; null if none is known, `undefined` if the system does
- * not report listeners. Linux has `/proc/net/tcp`. Other systems need `lsof`, which lists only the
- * user's own sockets unless root runs it, so that a foreign listener also returns null.
+ * Returns the listener at a port of 127.0.0.1; null if none is known, `undefined` if the system
+ * does not report listeners. Linux has `/proc/net/tcp`. Other systems need `lsof`, which lists only
+ * the user's own sockets unless root runs it, so null can also mean a foreign listener.
  */
 export async function listenerAt(port: number): Promise<Listener | null | undefined> {
   return process.platform === 'linux' ? await fromKernel(port) : await fromLsof(port);
 }
 
-/** Whether this user opened the listening socket; true on systems without user ids. */
+/** Returns whether this user opened the listening socket; true on systems without user ids. */
 export function isOwn({ uid }: { readonly uid: number }): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-/** Whether one of these processes holds the socket open; true if that cannot be determined. */
+/**
+ * Returns whether one of these processes holds the socket open; true if that cannot be determined.
+ */
 export async function isHeldBy({ inode }: Listener, pids: readonly number[]): Promise<boolean> {
   if (inode === undefined) return true;
   const held = await Promise.all(pids.map((pid) => openSockets(pid)));

@@ -12,8 +12,8 @@ import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.j
 import { NoServerError } from '../core/errors.js';
 
 /**
- * Returns the running server that `ensureServer` would use, and starts none. Returns null if there is
- * none. Throws a `NoServerError` if a named address does not answer.
+ * Returns the running server that `ensureServer` would use, and starts none. Returns null if there
+ * is none. Throws a `NoServerError` if a named address does not answer.
  */
 export async function findServer(options: ServerOptions): Promise<ServerHandle | null> {
   if (options.address) return await namedServer(options, options.address);
@@ -39,9 +39,9 @@ export async function namedServer(options: ServerOptions, address: string): Prom
 }
 
 /**
- * Returns this user's Temporal server at the default port, unless it is the embedded server of a home.
- * Returns null for a home with its own database, whose runs are there. Notes a server that is not
- * used because another user owns it.
+ * Returns this user's Temporal server at the default port, unless it is the embedded server of a
+ * home. Returns null for a home with its own database, because its runs are stored there. Notes a
+ * server that is not used because another user owns it.
  */
 export async function foreignServer(
   options: ServerOptions,
@@ -63,7 +63,10 @@ export async function foreignServer(
   return await foreignHandle(options, address, { how: 'adopted', version: answer.version });
 }
 
-/** A foreign listener could read every conversation and send any answer. */
+/**
+ * Returns the message about a foreign listener, which could read every conversation and send any
+ * answer.
+ */
 function foreignListenerMessage(address: string, listener: Listener | null | undefined): string {
   const owner =
     listener === undefined || listener === null
@@ -130,7 +133,7 @@ async function foreignHandle(
   found: Foreign,
 ): Promise<ServerHandle> {
   const namespace = options.namespace ?? DEFAULT_NAMESPACE;
-  // A key that may start runs need not have permission to describe the namespace.
+  // A key that can start runs may lack permission to describe the namespace.
   const hours = await withConnection(address, found.env ? { env: found.env } : {}, (connection) =>
     retentionHours(connection, namespace),
   ).catch(() => 0);
@@ -145,7 +148,10 @@ async function foreignHandle(
   return { address, namespace, uiUrl, how, version, pid: null, home: resolve(options.home) };
 }
 
-/** Returns the Temporal UI of a server on this machine, at the dev server's usual port; null if none listens. */
+/**
+ * Returns the Temporal UI of a server on this machine, at the dev server's usual port; null if none
+ * listens.
+ */
 async function localUiUrl(address: string): Promise<string | null> {
   if (!isLoopbackAddress(address)) return null;
   const ui = address.replace(/:(\d+)$/, (_, port: string) => `:${Number(port) + UI_PORT_OFFSET}`);

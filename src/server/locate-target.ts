@@ -12,15 +12,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Returns how a program reaches the server that the command uses for the same PERDURE_HOME: the one
- * that the settings, TEMPORAL_ADDRESS, or a profile name; else the running server of `home`; else this
- * user's at 127.0.0.1:7233. Starts none. Throws a `NoServerError` that says where it looked.
+ * that the settings, TEMPORAL_ADDRESS, or a profile name; else the running server of `home`; else
+ * this user's at 127.0.0.1:7233. Starts none. Throws a `NoServerError` that lists where it looked.
  */
 export async function locateTarget(
   settings: ConnectionSettings,
   { env, home }: { readonly env: Environment; readonly home: string },
 ): Promise<ConnectionTarget> {
   if (namedAddress(settings, env) !== null) return connectionTarget(settings, env);
-  // Only a program without a named server has to look for one.
+  // Only a program without a named server must search for one.
   const { findServer } = await import('./locate-server.js');
   const notes: string[] = [];
   const found = await findServer({ home, env, note: (line) => notes.push(line) });
@@ -48,7 +48,7 @@ function noneFound(
   const atDefault =
     env['PERDURE_SERVER'] === 'own'
       ? `${DEFAULT_ADDRESS} is not used (PERDURE_SERVER=own)`
-      : `none of this user that it may use answers at ${DEFAULT_ADDRESS}`;
+      : `no usable server of this user answers at ${DEFAULT_ADDRESS}`;
   const tried =
     `TEMPORAL_ADDRESS is not set, no server is running for PERDURE_HOME ${resolve(home)}, and ` +
     atDefault;

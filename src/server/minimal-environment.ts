@@ -4,9 +4,9 @@ const PIP_VARIABLES = /^(?:PIP_|XDG_|SSL_CERT_|REQUESTS_CA_|https?_proxy$|no_pro
 
 /** Returns the environment for a program that must not receive the keys of this process. */
 export function minimalEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const kept = NAMES.flatMap((name) => (env[name] ? [[name, env[name]]] : []));
+  const variables = NAMES.flatMap((name) => (env[name] ? [[name, env[name]]] : []));
   // The server fails without a user name, which many containers do not have.
-  return { USER: 'perdure', ...Object.fromEntries(kept) };
+  return { USER: 'perdure', ...Object.fromEntries(variables) };
 }
 
 /** Returns the minimal environment with the settings of pip and of the network. */

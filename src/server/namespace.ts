@@ -13,7 +13,10 @@ const KEYWORD = 2;
 const POLL_MS = 50;
 const APPEAR_LIMIT_MS = 30_000;
 
-/** Creates a namespace of the embedded server if needed, and sets its search attributes and retention. */
+/**
+ * Creates a namespace of the embedded server if needed, and sets its search attributes and
+ * retention.
+ */
 export async function prepareNamespace(connection: Connection, namespace: string): Promise<void> {
   const retention = await retentionSeconds(connection, namespace);
   const expected = RETENTION_HOURS * 3600;
@@ -85,7 +88,10 @@ async function retentionSeconds(connection: Connection, namespace: string) {
   return Number(description.config?.workflowExecutionRetentionTtl?.seconds ?? 0);
 }
 
-/** Ignores the error of a step that another command has already done, or of something that is missing. */
+/**
+ * Returns a handler that ignores an error with this code: another command has already done the
+ * step, or the object is missing. Other errors are rethrown.
+ */
 function ignoreCode(code: number): (error: unknown) => undefined {
   return (error) => {
     const found: unknown = isGrpcServiceError(error) ? error.code : null;

@@ -11,13 +11,18 @@ export type Probe =
 
 export interface ProbeOptions {
   readonly timeoutMs?: number;
-  /** The variables, and the profile they name, that hold API key and TLS settings; absent: none. */
+  /**
+   * The variables, and the profile that they name, with the API key and TLS settings; absent: none.
+   */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 const PROBE_TIMEOUT_MS = 3000;
 
-/** Queries the server's version over gRPC: an open port alone is not a Temporal server. Never throws. */
+/**
+ * Queries the server's version over gRPC: an open port alone is not a Temporal server. Never
+ * throws.
+ */
 export async function probe(address: string, options: ProbeOptions = {}): Promise<Probe> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   if (isLoopbackAddress(address) && !(await isListening(address, timeoutMs))) {
@@ -51,12 +56,14 @@ export async function withConnection<T>(
   }
 }
 
-/** Whether an address is on the loopback interface. */
+/** Returns whether an address is on the loopback interface. */
 export function isLoopbackAddress(address: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/.test(address);
 }
 
-/** Whether a socket accepts connections. Unlike gRPC, it does not retry until a deadline. */
+/**
+ * Returns whether a socket accepts connections. Unlike gRPC, it does not retry until a deadline.
+ */
 export function isListening(address: string, timeoutMs = PROBE_TIMEOUT_MS): Promise<boolean> {
   const colon = address.lastIndexOf(':');
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '');

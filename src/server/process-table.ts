@@ -19,9 +19,10 @@ export interface ServerProcess {
 }
 
 /**
- * Returns every dev server that perdure started for this user. Only the process table shows reliably
- * which server has a database open: a record on disk may be lost or stale, and SQLite lets a second
- * server open the same file. Ignores processes of other users, whose command lines can be forged.
+ * Returns every dev server that perdure started for this user. Only the process table shows
+ * reliably which server has a database open: a record on disk may be lost or stale, and SQLite lets
+ * a second server open the same file. Ignores processes of other users, whose command lines can be
+ * forged.
  */
 export async function serverProcesses(): Promise<readonly ServerProcess[]> {
   const commands = process.platform === 'linux' ? await fromProc() : await fromPs();
@@ -38,7 +39,9 @@ export async function serverProcesses(): Promise<readonly ServerProcess[]> {
   return owned.flat();
 }
 
-/** Returns the effective user of a process. The owner of its folder in /proc may be root instead. */
+/**
+ * Returns the effective user of a process. The owner of its folder in /proc may be root instead.
+ */
 async function ownerOf(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const [, uid] = /^Uid:\s+\d+\s+(\d+)/m.exec(status) ?? [];

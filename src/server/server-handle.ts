@@ -7,7 +7,9 @@ export interface ServerHandle {
   readonly namespace: string;
   /** The URL of the Temporal UI; null if none is known. */
   readonly uiUrl: string | null;
-  /** `address`: named by the caller. `adopted`: already running. `started`: started by this call. */
+  /**
+   * `address`: named by the caller. `adopted`: already running. `started`: started by this call.
+   */
   readonly how: 'address' | 'adopted' | 'started';
   /** The version of the server, such as `1.32.0`; null if it does not report one. */
   readonly version: string | null;
@@ -20,7 +22,7 @@ export interface ServerHandle {
 export interface ServerOptions {
   /** PERDURE_HOME: where the embedded server keeps its state. */
   readonly home: string;
-  /** The `host:port` of the server to use. Then no server is started. */
+  /** The `host:port` of the server to use. If set, no server is started. */
   readonly address?: string;
   readonly namespace?: string;
   /** Default `process.env`. */
@@ -39,12 +41,14 @@ export interface ServerOptions {
   /**
    * A server that this call starts ends soon after the process with this id, however that process
    * dies. Default: the variable PERDURE_SERVER_OWNER_PID; without it, the server outlives its
-   * starter. For tests, which must not leave a server behind.
+   * starter. Meant for tests, which must not leave a server behind.
    */
   readonly ownerPid?: number;
 }
 
-/** Returns the process with which a started server ends; null if the server outlives its starter. */
+/**
+ * Returns the process with which a started server ends; null if the server outlives its starter.
+ */
 export function ownerPid(options: ServerOptions): number | null {
   const env = options.env ?? process.env;
   const pid = options.ownerPid ?? Number(env['PERDURE_SERVER_OWNER_PID'] ?? '');

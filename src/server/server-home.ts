@@ -7,7 +7,7 @@ import { PRIVATE } from '../storage/private-files.js';
 import { exposures, tighten } from './home-permissions.js';
 import { NoServerError } from '../core/errors.js';
 
-/** More than a full file system still accepts. */
+/** The size of a trial file: more than a full file system still accepts. */
 const TRIAL_BYTES = 16 * 1024;
 
 /** The files of one embedded server; all paths are absolute. */
@@ -20,7 +20,10 @@ export interface ServerHome {
   readonly binFolder: string;
 }
 
-/** Resolves links, so that two spellings of a folder give the same paths: they are compared with running processes. */
+/**
+ * Resolves links, so two spellings of a folder result in the same paths, which are compared with
+ * running processes.
+ */
 export async function locateHome(folder: string): Promise<ServerHome> {
   const absolute = resolve(folder);
   const real = await realpath(absolute).catch(() => absolute);
@@ -37,13 +40,15 @@ export async function locateHome(folder: string): Promise<ServerHome> {
 export interface HomeOptions {
   /** Receives messages, one line each, about what was changed or cannot be changed. */
   readonly note?: ((line: string) => void) | undefined;
-  /** Whether this home's server is used: then no other user may own any of its files. Default true. */
+  /**
+   * Whether this home's server is used: then no other user may own any of its files. Default true.
+   */
   readonly embedded?: boolean;
 }
 
 /**
- * Creates the folder and makes it private to its owner, because the database holds every conversation.
- * Throws a `NoServerError` that names the obstacle.
+ * Creates the folder and makes it private to its owner, because the database holds every
+ * conversation. Throws a `NoServerError` that names the problem and the fix.
  */
 export async function prepareHome(
   folder: string,
@@ -59,8 +64,8 @@ export async function prepareHome(
 }
 
 /**
- * Throws a `NoServerError` unless a file can be written to the folder. It writes one, because permissions
- * do not show whether the disk is full, read-only, or over its quota.
+ * Throws a `NoServerError` unless a file can be written to the folder. It writes one, because
+ * permissions do not show whether the disk is full, read-only, or over its quota.
  */
 export async function assertWritable({ folder }: Pick<ServerHome, 'folder'>): Promise<void> {
   const file = join(folder, `.write-${randomUUID()}`);
@@ -100,7 +105,7 @@ async function makePrivate(
         `${problem}. Run perdure as that user, change its owner, or set PERDURE_HOME to a folder of your own.`,
       );
     }
-    note?.(`${problem}: its owner can read and change what your runs keep there.`);
+    note?.(`${problem}: its owner can read and change what your runs store there.`);
   }
   // A planted link would decide which folder becomes private.
   const isLink = (await lstat(named)).isSymbolicLink();
@@ -115,7 +120,10 @@ async function makePrivate(
     note?.(`${changed.join(', ')}: other users could read this; now only you can.`);
 }
 
-/** Whether the home has a database, which may hold runs. Such a home uses only its own server. */
+/**
+ * Returns whether the home has a database, which may hold runs. Such a home uses only its own
+ * server.
+ */
 export async function hasDatabase(home: ServerHome): Promise<boolean> {
   return await stat(home.databaseFile).then(
     (file) => file.size > 0,

@@ -32,7 +32,7 @@ export async function readRecord(file: string): Promise<ServerRecord | null> {
   }
 }
 
-/** Replaces the record in one step, so that no reader sees a part of it. */
+/** Replaces the record in one step, so no reader sees a partial one. */
 export async function writeRecord(file: string, record: ServerRecord): Promise<void> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: PRIVATE.file });

@@ -12,13 +12,14 @@ export const UI_PORT_OFFSET = 1000;
 export const RETENTION_HOURS = 720;
 
 /**
- * The dynamic configuration of the embedded server, the same as `docker/dynamicconfig/perdure.yaml`.
+ * The dynamic configuration of the embedded server, the same as
+ * `docker/dynamicconfig/perdure.yaml`.
  *
- * - Poll rates: by default, a shard delivers tasks in ticks of 50 ms, four times the total duration of
- *   an agent's step.
+ * - Poll rates: by default, a shard delivers tasks in ticks of 50 ms, four times the total duration
+ *   of an agent's step.
  * - Partitions: with few workers, more than one partition per task queue only adds forwarding.
- * - Buffered queries: with the default of 1, a second query during a workflow task waits for more than
- *   a second.
+ * - Buffered queries: with the default of 1, a second query during a workflow task waits for more
+ *   than a second.
  * - Workflow task timeout: how long a run makes no progress if its worker is killed during a task.
  * - Reuse interval of workflow ids: with the default of 1 s, a run that continues in a new segment
  *   soon after the last one started must wait for the rest of that second.
@@ -37,8 +38,9 @@ export const DYNAMIC_CONFIG = {
 } as const satisfies Record<string, string | number | boolean>;
 
 /**
- * How durable commits are. `normal` loses nothing if a process dies, but a power failure may lose the
- * last commits. `full` flushes each commit to the disk, and a step takes about a quarter longer.
+ * How durable commits are. `normal` loses nothing if a process dies, but a power failure may lose
+ * the last commits. `full` flushes each commit to the disk, and a step takes about a quarter
+ * longer.
  */
 export type Durability = 'normal' | 'full';
 

@@ -21,9 +21,9 @@ export interface LockOptions {
  * Runs `work` while no other process on this machine does so for the same folder. Throws a
  * `NoServerError` if the lock stays held for too long.
  *
- * The lock is a series of numbered files. The highest one names the holder. A file is created in one
- * step, only its creator replaces it, and the highest one is never deleted. A process takes over the
- * lock of a dead holder by creating the next number, which only one process can do.
+ * The lock is a series of numbered files. The highest one names the holder. A file is created in
+ * one step, only its creator replaces it, and the highest one is never deleted. A process takes
+ * over the lock of a dead holder by creating the next number, which only one process can do.
  */
 export async function withStartLock<T>(
   folder: string,
@@ -97,7 +97,9 @@ function pidOf(holder: string): string {
   return holder.split('@')[0] ?? '';
 }
 
-/** Puts a complete file in place in one step. Returns false if `put` fails because the file exists. */
+/**
+ * Puts a complete file in place in one step. Returns false if `put` fails because the file exists.
+ */
 async function publish(
   place: string,
   text: string,

@@ -37,7 +37,7 @@ export interface TemporalCli {
 export interface CliOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly note?: (line: string) => void;
-  /** `never`: use only what the machine has. Default `if-missing`. */
+  /** `never`: use only a program that is already on the machine. Default `if-missing`. */
   readonly download?: 'if-missing' | 'never';
 }
 
@@ -64,8 +64,8 @@ interface Search {
 /**
  * Finds the Temporal CLI, or downloads it once per user.
  *
- * Throws a `NoServerError` that names each source and why it failed. If TEMPORAL_CLI_PATH is set, it
- * is the only source: a user who names a program does not want another one.
+ * Throws a `NoServerError` that names each source and why it failed. If TEMPORAL_CLI_PATH is set,
+ * it is the only source: a user who names a program does not want another one.
  */
 export async function findTemporalCli(
   home: ServerHome,
@@ -161,7 +161,10 @@ async function verified(file: string): Promise<string> {
   return file;
 }
 
-/** Returns the versions of the CLI and its server. The program does not receive the keys of this process. */
+/**
+ * Returns the versions of the CLI and its server. The program does not receive the keys of this
+ * process.
+ */
 async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
   const env = minimalEnvironment(environment);
   const { stdout } = await run(path, ['--version'], { timeout: 20_000, env }).catch(
@@ -176,7 +179,10 @@ async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
   return { version, serverVersion };
 }
 
-/** Returns the cache of this user, shared by all homes, so that a new home does not download the program again. */
+/**
+ * Returns the cache of this user, shared by all homes, so that a new home does not download the
+ * program again.
+ */
 function cacheFolder(env: NodeJS.ProcessEnv): string {
   return join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'perdure');
 }

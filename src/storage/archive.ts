@@ -1,12 +1,15 @@
 import { PerdureError } from '../core/errors.js';
 
-/** Names the runs of a workflow id, which may be any text. Successive runs can have the same id. */
+/**
+ * Identifies the runs of a workflow id, which may be any text. Successive runs can have the same
+ * id.
+ */
 export interface ArchivedRun {
   readonly namespace: string;
   readonly id: string;
 }
 
-/** Names an archived history: one segment of a run, up to one of its events. */
+/** Identifies an archived history: one segment of a run, up to one of its events. */
 export interface ArchivedHistory {
   /** The run id of the run's first segment; the same after continue-as-new and reset. */
   readonly firstRunId: string;
@@ -21,14 +24,20 @@ export interface ArchivedHistory {
 /**
  * Stores the histories of runs, because the server deletes them after the namespace's retention.
  *
- * An archived history never changes: a segment that has grown is another one, and readers take the longest.
- * When `write` resolves, every worker can read the history, even after a crash. `write` may be called again,
- * also concurrently, with the same history.
+ * An archived history never changes: a segment that has grown becomes another one, and readers use
+ * the longest. When `write` resolves, every worker can read the history, even after a crash.
+ * `write` may be called again, also concurrently, with the same history.
  */
 export interface Archive {
-  /** Stores a history: JSON text in the form of Temporal's own tools. Rejects with an `ArchiveError`. */
+  /**
+   * Stores a history: JSON text in the form of Temporal's own tools. Rejects with an
+   * `ArchiveError`.
+   */
   write(run: ArchivedRun, history: ArchivedHistory, json: string): Promise<void>;
-  /** Returns what the archive has, in any order; none if it has nothing. Rejects with an `ArchiveError`. */
+  /**
+   * Returns the archived histories of a run, in any order; an empty list if there are none. Rejects
+   * with an `ArchiveError`.
+   */
   list(run: ArchivedRun): Promise<readonly ArchivedHistory[]>;
   /** Returns the text of a history that `list` has returned. Rejects with an `ArchiveError`. */
   read(run: ArchivedRun, history: ArchivedHistory): Promise<string>;

@@ -4,22 +4,23 @@ import { BlobError, type BlobStore } from './blob-store.js';
 import { headBytes, ownedText, readOwned } from './owned-text.js';
 import { readFor } from './worker-store.js';
 
-/** A reference that is not an attachment of this run. */
+/** Thrown for a reference that is not an attachment of this run. */
 export class NotAttachedError extends Error {
   override readonly name = 'NotAttachedError';
 }
 
 /**
- * Stores base64 text that belongs to no run yet. Its reference is secret: the text has a random number, so
- * the reference cannot be computed, and no history holds it.
+ * Stores base64 text that belongs to no run yet. Its reference is secret: the text includes a
+ * random UUID, so the reference cannot be computed, and no history contains it.
  */
 export async function storeUpload(blobs: BlobStore, base64: string): Promise<BlobRef> {
   return await blobs.put(ownedText('upload', randomUUID(), base64));
 }
 
 /**
- * Stores attachments as texts of one run and returns them with their new references, which no other run
- * can read. Rejects with a `NotAttachedError` if one belongs to another run, or with a `BlobError`.
+ * Stores attachments as texts of one run and returns them with their new references, which no other
+ * run can read. Rejects with a `NotAttachedError` if one belongs to another run, or with a
+ * `BlobError`.
  */
 export async function bindAttachments(
   blobs: BlobStore,
@@ -38,7 +39,10 @@ export async function bindAttachments(
   );
 }
 
-/** Returns the base64 text of a run's attachment. Rejects with a `NotAttachedError` or a `BlobError`. */
+/**
+ * Returns the base64 text of a run's attachment. Rejects with a `NotAttachedError` or a
+ * `BlobError`.
+ */
 export async function attachedText(blobs: BlobStore, run: string, ref: BlobRef): Promise<string> {
   const text = readOwned('attachment', run, await blobs.get(ref));
   if (text === null) throw foreign(ref, run);
@@ -46,8 +50,9 @@ export async function attachedText(blobs: BlobStore, run: string, ref: BlobRef):
 }
 
 /**
- * Copies what came with a message of one of the runs `from` to the run `to` and returns its reference there.
- * Any other reference is returned unchanged; the run `to` cannot read it. Rejects with a `BlobError`.
+ * Copies an attachment or artifact from one of the runs `from` to the run `to`, and returns its
+ * reference there. Any other reference is returned unchanged; the run `to` cannot read it. Rejects
+ * with a `BlobError`.
  */
 export async function copyToRun(
   blobs: BlobStore,
@@ -66,11 +71,11 @@ export async function copyToRun(
     if (error instanceof BlobError && error.kind === 'invalid') return '';
     throw error;
   });
-  const text = from.map((run) => readOwned(kind, run, stored)).find((one) => one !== null);
+  const text = from.map((run) => readOwned(kind, run, stored)).find((found) => found !== null);
   return text === undefined ? ref : await blobs.put(ownedText(kind, to, text ?? ''));
 }
 
-/** Returns the size of an attachment in bytes; base64 takes four bytes for three. */
+/** Returns the size of an attachment in bytes; base64 uses four bytes for three. */
 export function attachedBytes({ bytes }: BlobRef): number {
   return Math.floor((bytes - headBytes('attachment')) * 0.75);
 }

@@ -2,11 +2,11 @@ import type { BlobRef } from '../core/transcript/messages.js';
 import { PerdureError } from '../core/errors.js';
 
 /**
- * Stores texts that are too large for the history. It is content-addressed: the same text always has the
- * same reference, so `put` is idempotent and nothing is overwritten.
+ * Stores texts that are too large for the history. It is content-addressed: the same text always
+ * has the same reference, so `put` is idempotent and nothing is overwritten.
  *
- * When `put` resolves, every worker can `get` the text, even after a crash. `get` resolves with exactly
- * the stored text (in UTF-8) or rejects with a `BlobError`.
+ * When `put` resolves, every worker can `get` the text, even after a crash. `get` resolves with
+ * exactly the stored text (in UTF-8) or rejects with a `BlobError`.
  */
 export interface BlobStore {
   put(text: string): Promise<BlobRef>;
@@ -14,10 +14,11 @@ export interface BlobStore {
 }
 
 /**
- * - `invalid`: the reference is not a SHA-256, so nothing was searched for
+ * - `invalid`: the reference is not a SHA-256, so nothing was looked up
  * - `missing`: this store does not have the text; another worker's store may have it
  * - `damaged`: the stored bytes have another hash
- * - `unwritable`, `unreadable`: the storage refused: it is read-only or full, or permissions are missing
+ * - `unwritable`, `unreadable`: the storage refused: it is read-only or full, or permissions are
+ *   missing
  */
 export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | 'unreadable';
 
@@ -49,7 +50,10 @@ export class BlobError extends PerdureError {
   }
 }
 
-/** Throws a `BlobError` unless `sha256` is 64 lowercase hex digits: it may be from a model and becomes a path. */
+/**
+ * Throws a `BlobError` unless `sha256` is 64 lowercase hex digits: it may come from a model, and it
+ * becomes a path.
+ */
 export function assertSha256(sha256: unknown): asserts sha256 is string {
   if (typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)) return;
   const shown = typeof sha256 === 'string' ? JSON.stringify(sha256.slice(0, 80)) : typeof sha256;

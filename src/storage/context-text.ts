@@ -4,12 +4,15 @@ import type { BlobStore } from './blob-store.js';
 import { ownedText, readOwned } from './owned-text.js';
 import { readFor } from './worker-store.js';
 
-/** A reference that is not the context of this run or of the run at its root. */
+/** Thrown for a reference that is not the context of this run or of the run at its root. */
 export class ForeignContextError extends Error {
   override readonly name = 'ForeignContextError';
 }
 
-/** Stores the context of a run. `root` is the id of its topmost caller, or its own. Rejects with a `BlobError`. */
+/**
+ * Stores the context of a run. `root` is the id of its topmost caller, or its own. Rejects with a
+ * `BlobError`.
+ */
 export async function storeContext(
   blobs: BlobStore,
   { context, root }: { readonly context: Json; readonly root: string },
@@ -17,7 +20,10 @@ export async function storeContext(
   return await blobs.put(ownedText('context', root, JSON.stringify(context)));
 }
 
-/** Returns the context that a run has by reference. Rejects with a `ForeignContextError` or a `BlobError`. */
+/**
+ * Returns the context to which a run has a reference. Rejects with a `ForeignContextError` or a
+ * `BlobError`.
+ */
 export async function readContext(blobs: BlobStore, ref: ContextRef): Promise<Json> {
   const stored = await readFor("the run's context", ref, blobs);
   const text = ref.root === undefined ? null : readOwned('context', ref.root, stored);

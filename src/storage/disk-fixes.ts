@@ -13,9 +13,9 @@ const FIXES: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is a file: set PERDURE_HOME to a folder',
   EEXIST: 'a part of the path is a file: set PERDURE_HOME to a folder',
   ENOENT: 'it does not exist: mount it, or set PERDURE_HOME to the folder that has it',
-  EIO: 'the disk fails: check it',
+  EIO: 'the disk is failing: check it',
   ESTALE: 'the network disk was lost: mount it again',
-  EFBIG: 'a limit on the size of files is reached: raise it (ulimit -f)',
+  EFBIG: 'the limit on file size is reached: raise it (ulimit -f)',
   EISDIR: 'a folder is in its place: move it away',
 };
 

@@ -8,11 +8,11 @@ import { describeDiskError, RESTORE } from './disk-fixes.js';
 import { writeWhole } from './write-file.js';
 
 /**
- * Makes a `BlobStore` in a folder, which all workers of a task queue must share.
+ * Creates a `BlobStore` in a folder, which all workers of a task queue must share.
  *
- * The files are `ab/cd/abcd…`, so that no folder becomes large. A text is written to a temporary file,
- * flushed to disk, and renamed, so a reader sees the whole text or nothing. `get` checks the hash, and the
- * next `put` of a text replaces a damaged file.
+ * The files are `ab/cd/abcd…`, so no folder becomes large. A text is written to a temporary file,
+ * flushed to disk, and renamed, so a reader sees the whole text or nothing. `get` checks the hash,
+ * and the next `put` of a text replaces a damaged file.
  */
 export function fileBlobStore(directory: string): BlobStore {
   const root = path.resolve(directory);
@@ -42,7 +42,7 @@ async function holds(root: string, sha256: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (!(error instanceof BlobError)) throw error;
-    // The first write makes a store that does not exist yet.
+    // The first write creates a store that does not exist yet.
     if (error.kind !== 'unreadable' || isAbsent(error.cause)) return false;
     throw error;
   }
@@ -68,7 +68,10 @@ function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Returns the error of a failed read: a missing text, or a store that does not exist or cannot be read. */
+/**
+ * Returns the error of a failed read: a missing text, or a store that does not exist or cannot be
+ * read.
+ */
 async function unreadable(
   root: string,
   sha256: string,

@@ -10,8 +10,8 @@ import { syncFolder } from './sync-folder.js';
 import { writeWhole } from './write-file.js';
 
 /**
- * Returns the stores that workers, clients, and the command share: what PERDURE_STORE names, else files below
- * `home`. Throws an `Error` for an unusable PERDURE_STORE.
+ * Returns the stores that workers, clients, and the command share: those that PERDURE_STORE names,
+ * else folders in `home`. Throws an `Error` for an unusable PERDURE_STORE.
  */
 export function openStores(
   home: string,
@@ -26,8 +26,8 @@ export function openStores(
 }
 
 /**
- * Makes an `Archive` in a folder, which all workers of a task queue must share. It has one file for each
- * archived history, in the form that `perdure export` writes and `perdure replay` reads.
+ * Creates an `Archive` in a folder, which all workers of a task queue must share. Each archived
+ * history is one file, in the form that `perdure export` writes and `perdure replay` reads.
  */
 export function fileArchive(directory: string): Archive {
   return archiveIn(fileObjects(path.resolve(directory)));

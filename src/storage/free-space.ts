@@ -5,8 +5,8 @@ import { dirname } from 'node:path';
 export const LEAST_FREE_BYTES = 4 * 1024 * 1024;
 
 /**
- * Returns the bytes that this user can still write to the disk of a folder, which need not exist. Null if
- * the file system does not report them.
+ * Returns the bytes that this user can still write to the disk of a folder, which need not exist.
+ * Null if the file system does not report them.
  */
 export async function freeSpace(folder: string): Promise<number | null> {
   const found = await statfs(folder).catch(() => null);

@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { PRIVATE } from './private-files.js';
 
 /**
- * Makes a folder and its missing parents, accessible to this user only; an existing folder stays unchanged.
- * Rejects with the error of the file system. Node's `recursive` option never returns on file systems that
- * accept no folders, such as /proc.
+ * Creates a folder and its missing parents, accessible to this user only; an existing folder stays
+ * unchanged. Rejects with the error of the file system. Node's `recursive` option never returns on
+ * file systems that accept no folders, such as /proc.
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
@@ -15,7 +15,7 @@ export async function makeFolder(folder: string): Promise<void> {
     if (codeOf(error) !== 'ENOENT' || parent === folder) throw error;
     await makeFolder(parent);
   }
-  // Another process may have made the parent meanwhile, so only this attempt counts.
+  // Another process may have created the parent meanwhile, so only this attempt counts.
   await makeOne(folder);
 }
 

@@ -9,9 +9,12 @@ import {
   type ArchiveErrorKind,
 } from './archive.js';
 
-/** Stores whole objects by name. A name has parts of at most 105 plain characters, joined by `/`. */
+/**
+ * Stores whole objects by name. A name consists of parts of at most 105 plain characters, joined by
+ * `/`.
+ */
 export interface ObjectStore {
-  /** Where it is, for messages. */
+  /** The location of the store, for messages. */
   readonly place: string;
   /** Resolves when the whole object is stored. Rejects with an error that names the fix. */
   put(name: string, bytes: Buffer): Promise<void>;
@@ -21,7 +24,10 @@ export interface ObjectStore {
   list(folder: string): Promise<readonly string[]>;
 }
 
-/** Makes an `Archive` of a store: `<namespace>/<workflow id>/<time>-<events>-<first run id>-<run id>.json`. */
+/**
+ * Creates an `Archive` in a store. Objects are named
+ * `<namespace>/<workflow id>/<time>-<events>-<first run id>-<run id>.json`.
+ */
 export function archiveIn(objects: ObjectStore): Archive {
   const attempt = async <T>(kind: ArchiveErrorKind, act: () => Promise<T>): Promise<T> => {
     try {
@@ -54,7 +60,10 @@ function folderOf({ namespace, id }: ArchivedRun): string {
 
 const NAME = /^(\d{15})-(\d{6,})-([0-9a-f-]{36})-([0-9a-f-]{36})\.json$/;
 
-/** The time comes first, so that a listing by name is in order. Throws if the server made no such ids. */
+/**
+ * Returns the name of a history. The time comes first, so a listing by name is in order. Throws an
+ * `Error` if the ids do not have the form of Temporal's ids.
+ */
 function nameOf(run: ArchivedRun, { at, events, firstRunId, runId }: ArchivedHistory): string {
   const time = String(Math.floor(at)).padStart(15, '0');
   const name = `${time}-${String(events).padStart(6, '0')}-${firstRunId}-${runId}.json`;
@@ -62,7 +71,7 @@ function nameOf(run: ArchivedRun, { at, events, firstRunId, runId }: ArchivedHis
   throw new Error(`history: expected the ids of a run on Temporal, got ${JSON.stringify(name)}`);
 }
 
-/** Returns none for a name that no archive has given. */
+/** Returns an empty list for a name that no archive has assigned. */
 function parseName(name: string): readonly ArchivedHistory[] {
   const [, at, events, firstRunId = '', runId = ''] = NAME.exec(name) ?? [];
   if (runId === '') return [];
@@ -74,9 +83,9 @@ const PLAIN = /^[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?$/;
 const READABLE_CHARACTERS = 40;
 
 /**
- * Returns a part of a name for any text: a short plain text is its own name, any other becomes its readable
- * part and a SHA-256. Different texts have different names, even where case is ignored. A name has at most
- * 105 characters and never leads out of its folder.
+ * Returns a part of a name for any text: a short plain text is its own name; any other text becomes
+ * its readable part and a SHA-256. Different texts get different names, even where case is ignored.
+ * A name has at most 105 characters and never leads out of its folder.
  */
 function safeName(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -86,14 +95,14 @@ function safeName(text: string): string {
     .replaceAll(/[^a-z0-9]+/g, '-')
     .slice(0, READABLE_CHARACTERS)
     .replaceAll(/^-|-$/g, '');
-  // UTF-16, because in UTF-8 all lone surrogates are the same.
+  // Uses UTF-16, because UTF-8 encodes all lone surrogates alike.
   const hash = createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex');
   return readable === '' ? hash : `${readable}-${hash}`;
 }
 
 /**
- * Makes a `BlobStore` of a store of objects: `ab/cd/abcd…`. A text is put again each time, with the same bytes
- * under the same name, which repairs a damaged object. `get` checks the hash.
+ * Creates a `BlobStore` in an object store. Objects are named `ab/cd/abcd…`. Each `put` writes the
+ * same bytes under the same name again, which repairs a damaged object. `get` checks the hash.
  */
 export function blobsIn(objects: ObjectStore): BlobStore {
   const attempt = async <T>(kind: BlobErrorKind, act: () => Promise<T>): Promise<T> => {

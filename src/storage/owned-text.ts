@@ -10,8 +10,8 @@ import { sha256Hex } from '../core/digest.js';
 export type OwnedKind = 'upload' | 'attachment' | 'artifact' | 'context';
 
 /**
- * Returns a text with a head: its kind and a digest of its owner. The hash covers the head, so the hash of
- * another owner's text, or of a text without an owner, gives no access.
+ * Returns a text with a head: its kind and a digest of its owner. The hash covers the head, so the
+ * hash of another owner's text, or of a text without an owner, grants no access.
  */
 export function ownedText(kind: OwnedKind, owner: string, text: string): string {
   return headOf(kind, owner) + text;

@@ -1,11 +1,14 @@
-/** Work took longer than its limit. It continues unless it ends by its signal: a disk that hangs cannot be interrupted. */
+/**
+ * Thrown if work takes longer than its limit. The work continues unless its signal ends it: a disk
+ * that hangs cannot be interrupted.
+ */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
 /**
- * Returns the result of `work`. If it takes longer than `limitMs`, rejects with a `TimeoutError` and aborts
- * the signal that `work` receives.
+ * Returns the result of `work`. If it takes longer than `limitMs`, rejects with a `TimeoutError`
+ * and aborts the signal that `work` receives.
  */
 export async function within<T>(
   limitMs: number,

@@ -5,14 +5,16 @@ import { RESTORE } from './disk-fixes.js';
 import { TimeoutError, within } from './within.js';
 import { BlobError, type BlobErrorKind, type BlobStore } from './blob-store.js';
 
-/** A store that does not answer in this time counts as down, so that the run is visibly blocked. */
+/** A store that does not answer within this time counts as down, so the run is visibly blocked. */
 const ANSWER_LIMIT_MS = 15_000;
-/** Pauses in milliseconds before a read is retried; after the last retry the run is visibly blocked. */
+/**
+ * Pauses in milliseconds before a read is retried; after the last retry the run is visibly blocked.
+ */
 const RETRY_PAUSES_MS = [100, 400, 1_000];
 
 /**
- * A failure of the worker's own store. Unlike a `BlobError` that a user's tool may throw, it means that the
- * run cannot continue until this blob can be read or the store can be written.
+ * A failure of the worker's own store. Unlike a `BlobError` that a user's tool may throw, it means
+ * that the run cannot continue until this blob can be read or the store can be written.
  */
 export class StoreFault extends BlobError {
   /** The blob that could not be read; undefined if a write failed. */
@@ -36,9 +38,9 @@ interface WorkerStoreOptions {
 }
 
 /**
- * Wraps a store of any driver for the activities. The result rejects only with a `StoreFault`, answers
- * within 15 s per attempt, retries a failed read for 1.5 s, and returns no text whose SHA-256 differs from
- * the reference.
+ * Wraps a store of any driver for the activities. The result rejects only with a `StoreFault`,
+ * answers within 15 s per attempt, retries a failed read for 1.5 s, and returns no text whose
+ * SHA-256 differs from the reference.
  */
 export function workerStore(
   store: BlobStore,
@@ -74,8 +76,8 @@ export function workerStore(
 }
 
 /**
- * Reads a blob for a purpose, such as `the run's context`, which the error then names. Rejects as the store
- * does.
+ * Reads a blob for a purpose, such as `the run's context`, which the error then names. Rejects with
+ * the error of the store.
  */
 export async function readFor(
   what: string,

@@ -6,8 +6,9 @@ import { PRIVATE } from './private-files.js';
 import { syncFolder } from './sync-folder.js';
 
 /**
- * Writes a file and makes the folders above it. The bytes go to a temporary file, are flushed to disk, and get
- * the name by a rename, so a reader sees the whole file or none. Rejects with the error of the file system.
+ * Writes a file and creates its missing parent folders. The bytes go to a temporary file, which is
+ * flushed to disk and renamed, so a reader sees the whole file or none. Rejects with the error of
+ * the file system.
  */
 export async function writeWhole(file: string, bytes: Buffer): Promise<void> {
   await makeFolder(path.dirname(file));

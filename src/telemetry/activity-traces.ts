@@ -9,7 +9,7 @@ const activityTraces: ActivityInterceptorsFactory = () => ({
   },
 });
 
-/** Returns the interceptors of a worker, with those that continue traces behind its own. */
+/** Returns the interceptors of a worker, followed by those that continue traces. */
 export function withTraces(given: WorkerInterceptors = {}): WorkerInterceptors {
   return { ...given, activity: [...(given.activity ?? []), activityTraces] };
 }

@@ -4,8 +4,8 @@ import { isObject, textField } from '../core/json.js';
 import { inSpan, withTrace } from './spans.js';
 
 /**
- * Returns the interceptor of perdure's clients: a span for each start of a run and for each message, whose
- * trace the run goes on with.
+ * Returns the interceptor of perdure's clients. It creates a span for each start of a run and for
+ * each message; the run continues the trace of that span.
  */
 export function clientSpans(): WorkflowClientInterceptor {
   return {
@@ -42,7 +42,7 @@ export function clientSpans(): WorkflowClientInterceptor {
       );
     },
     async signal(input, next) {
-      // A message that waits for a worker.
+      // This signal is a message that waits for a worker.
       if (input.signalName !== 'message') return await next(input);
       const { workflowId } = input.workflowExecution;
       await inSpan(...invocation('', workflowId), async () =>

@@ -17,27 +17,33 @@ import { redactMessage } from '../secrets/redact.js';
 export const CLIENT_SPAN = SpanKind.CLIENT;
 export const INTERNAL_SPAN = SpanKind.INTERNAL;
 
-/** A span to be. */
+/** The properties of a new span. */
 export interface SpanOptions {
   readonly kind: SpanKind;
   readonly attributes: Attributes;
-  /** Whether the span may have what is said: the message of an error may quote it. Default: false. */
+  /**
+   * Whether the span may contain content of the conversation, which the message of an error may
+   * quote; default false.
+   */
   readonly content?: boolean;
 }
 
-/** Something to note about work that is traced. It never throws. */
+/** Adds details to the span of traced work. Its methods never throw. */
 export interface Noted {
   attributes(attributes: Attributes): void;
   /** Marks the span as failed. */
   fail(error: unknown): void;
-  /** Returns the span as W3C's `traceparent`; undefined if it is not recorded, or passed on in another form. */
+  /**
+   * Returns the span as W3C's `traceparent`; undefined if it is not recorded, or passed on in
+   * another form.
+   */
   traceparent(): string | undefined;
 }
 
 /**
- * Does work in a span, a child of the one under way. Without an OpenTelemetry SDK in the process,
- * there is no span. An exception is recorded without secrets and rethrown. Errors from the SDK or from a
- * span processor are ignored, because failing the work could mean paying for a reply again.
+ * Runs `work` in a span, a child of the active one. Without an OpenTelemetry SDK in the process,
+ * there is no span. An exception is recorded without secrets and rethrown. Errors from the SDK or
+ * from a span processor are ignored, because failing the work could mean paying for a reply again.
  */
 export async function inSpan<T>(
   name: string,
@@ -79,16 +85,19 @@ function failSpan(span: Span, error: unknown, content: boolean): void {
   span.setStatus({ code: SpanStatusCode.ERROR, ...(content && { message: redactMessage(text) }) });
 }
 
-/** Runs telemetry code. Returns undefined if it throws, because telemetry must never fail the work itself. */
-export function quietly<T>(tell: () => T): T | undefined {
+/**
+ * Runs telemetry code. Returns undefined if it throws, because telemetry must never fail the work
+ * itself.
+ */
+export function quietly<T>(work: () => T): T | undefined {
   try {
-    return tell();
+    return work();
   } catch {
     return undefined;
   }
 }
 
-/** Returns headers for Temporal with the trace under way; the same headers if there is none. */
+/** Returns headers for Temporal with the active trace; the same headers if there is none. */
 export function withTrace(headers: Headers): Headers {
   const carrier: Record<string, string> = {};
   quietly(() => propagation.inject(context.active(), carrier));
@@ -97,8 +106,8 @@ export function withTrace(headers: Headers): Headers {
 }
 
 /**
- * Does work in the trace that the headers name, below the `span` that the input names, if it does. Only if no
- * span is under way: Temporal's own interceptors, which come first, have read the headers then.
+ * Runs `work` in the trace of the headers, below the `span` of the input if it has one. An active
+ * span is kept: Temporal's own interceptors, which run first, have already read the headers.
  */
 export async function inTraceOf<T>(
   headers: Headers,
@@ -112,7 +121,10 @@ export async function inTraceOf<T>(
   return await context.with(contextIn(payload, span), work);
 }
 
-/** Whoever starts a run writes its headers, so they may hold anything: rubbish must not fail an activity. */
+/**
+ * Returns the context of the headers. The client that starts a run writes them, so they may contain
+ * anything; invalid ones must not fail an activity.
+ */
 function contextIn(payload: Headers[string] | undefined, span: string | null): Context {
   const active = context.active();
   try {

@@ -15,15 +15,15 @@ export interface ConnectionSettings {
   readonly namespace?: string | undefined;
 }
 
-/** How to reach Temporal, read as its own tools read it: options, then environment, then profile. */
+/** How to reach Temporal, found as its own tools do: options, then environment, then profile. */
 export interface ConnectionTarget {
-  /** For both kinds of connection, of clients and of workers. */
+  /** Options for the connections of clients and of workers. */
   readonly options: NativeConnectionOptions;
   readonly address: string;
   readonly namespace: string;
 }
 
-/** A page of a history may exceed gRPC's default limit of 4 MiB. Such a run could not be read. */
+/** A page of a history may exceed gRPC's default limit of 4 MiB; the run could then not be read. */
 export const CHANNEL_OPTIONS = {
   channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
 };
@@ -35,7 +35,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const ADDRESS = /^(\[[\da-f:.]+\]|[\w.-]+):(\d{1,5})$/i;
 const MAX_PORT = 65_535;
 
-/** Says what is wrong with the form of an address; returns null for `host:port`. */
+/** Returns what is wrong with the form of an address; returns null for `host:port`. */
 export function addressProblem(address: string): string | null {
   const [, , port] = ADDRESS.exec(address) ?? [];
   if (port !== undefined && Number(port) > 0 && Number(port) <= MAX_PORT) return null;
@@ -43,8 +43,8 @@ export function addressProblem(address: string): string | null {
 }
 
 /**
- * Returns the address that the settings, the environment, or a profile name; null if none does. Throws an
- * `InputError` if the settings have one that is not `host:port`.
+ * Returns the address that the settings, the environment, or a profile name; null if none does.
+ * Throws an `InputError` if the settings have one that is not `host:port`.
  */
 export function namedAddress(settings: ConnectionSettings, env: Environment): string | null {
   const problem = settings.address === undefined ? null : addressProblem(settings.address);

@@ -4,17 +4,17 @@ import { optionalTsToMs } from './sdk-internals.js';
 
 /** A worker that polled a task queue recently. It may have ended since. */
 export interface Poller {
-  /** `pid@host`, unless the worker was given a name. */
+  /** `pid@host`, unless the worker has a name of its own. */
   readonly identity: string;
-  /** Unix time in ms, by the server. */
+  /** Unix time in ms, by the server's clock. */
   readonly lastPollAt: number;
-  /** Whether its process on this machine has ended. The server lists it for some minutes more. */
+  /** Whether its process on this machine has ended. The server lists it for a few more minutes. */
   readonly gone: boolean;
   /** The build that it reports; null without worker versioning. */
   readonly build: Build | null;
 }
 
-/** A build of a deployment, as the server routes by it. */
+/** A build of a deployment, by which the server routes work. */
 export interface Build {
   readonly deploymentName: string;
   readonly buildId: string;
@@ -30,7 +30,10 @@ export interface QueueState {
 /** A living worker polls at least this often, even when there is nothing to do. */
 export const POLL_EVERY_MS = 70_000;
 
-/** Lists the workers that poll for workflow tasks, newest poll first. The server keeps them for some minutes. */
+/**
+ * Lists the workers that poll for workflow tasks, newest poll first. The server keeps them for a
+ * few minutes.
+ */
 export async function listPollers(
   client: WorkflowServiceClient,
   queue: Queue,
@@ -92,7 +95,10 @@ export function livePollers(pollers: readonly Poller[], now: number): readonly P
   return pollers.filter(({ gone, lastPollAt }) => !gone && now - lastPollAt < POLL_EVERY_MS);
 }
 
-/** Whether the poller ran on this machine and its process has ended. False for other machines. */
+/**
+ * Returns whether the poller ran on this machine and its process has ended. False for other
+ * machines.
+ */
 function hasExited(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
   if (pid === undefined || host !== hostname()) return false;

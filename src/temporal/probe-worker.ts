@@ -11,12 +11,12 @@ import { listPollers, livePollers } from './pollers.js';
 
 /** How long a living worker may take to process the probe. */
 const ANSWER_MS = 2_000;
-/** How long it may take to look its agents up. */
+/** How long it may take to look up its agents. */
 const AGENTS_MS = 5_000;
 
 /**
- * Whether a living worker serves the task queue. The server lists a worker for minutes after its end, so
- * this function starts the workflow `probe` and waits for a worker to process it.
+ * Returns whether a living worker serves the task queue. The server lists a worker for minutes
+ * after its end, so this function starts the workflow `probe` and waits for a worker to process it.
  */
 export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
@@ -28,11 +28,16 @@ export async function hasLiveWorker(client: Client, taskQueue: string): Promise<
 export interface AgentsAnswer {
   /** The identity of the worker, as the server lists its pollers. */
   readonly worker: string;
-  /** The agents that the worker does not have; null if its version of perdure cannot say. */
+  /**
+   * The agents that the worker does not have; null if its version of perdure cannot report them.
+   */
   readonly missing: readonly string[] | null;
 }
 
-/** Asks the worker that takes the probe which of the agents it does not have. Returns null if none answers. */
+/**
+ * Asks the worker that processes the probe which of the agents it does not have. Returns null if
+ * none answers.
+ */
 export async function askForAgents(
   client: Client,
   { taskQueue, agents }: { readonly taskQueue: string; readonly agents: readonly string[] },
@@ -67,8 +72,8 @@ interface ProbeOptions {
 }
 
 /**
- * Keeps probes out of lists: the server leaves out workflows of a division, such as those behind its schedules,
- * unless a query names the division.
+ * Keeps probes out of lists: the server leaves out workflows of a division, such as those behind
+ * its schedules, unless a query names the division.
  */
 const UNLISTED = new TypedSearchAttributes([
   {
@@ -77,7 +82,7 @@ const UNLISTED = new TypedSearchAttributes([
   },
 ]);
 
-/** Whether the server has refused the request itself, as one may that has no divisions. */
+/** Returns whether the server has refused the request itself, as a server without divisions may. */
 function isInvalid(error: unknown): boolean {
   const cause: unknown = error instanceof ServiceError ? error.cause : error;
   const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
@@ -107,7 +112,8 @@ async function withProbe<T>(
       return await client.workflow.start('probe', options);
     });
   const { workflowId, firstExecutionRunId: runId } = handle;
-  // Not deleted: the server then delays all other deletions, those after retention included, for minutes.
+  // The workflow is not deleted, because the server would then delay all other deletions for
+  // minutes, including those after retention.
   return await use(client, { workflowId, runId });
 }
 
@@ -125,8 +131,8 @@ async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
 }
 
 /**
- * Waits until the history shows that a worker has processed the workflow. A worker with other workflows
- * may not know `probe`: it fails the task, and is alive nevertheless.
+ * Waits until the history shows that a worker has processed the workflow. A worker with other
+ * workflows may not know `probe`: it fails the task, but it is alive.
  */
 async function isProcessed(
   { workflowService, options: { namespace } }: Client,

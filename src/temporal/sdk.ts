@@ -14,8 +14,8 @@ export function sdkVersion(): string {
 }
 
 /**
- * Throws a `SdkCopiesError` if this process has loaded a package of the SDK from two places. A copy
- * does not recognize what the other one made, and the tasks of a run would fail without end.
+ * Throws a `SdkCopiesError` if this process has loaded a package of the SDK from two places. One
+ * copy does not recognize the objects of the other, and the tasks of a run would fail indefinitely.
  */
 export function assertOneSdk(loaded: readonly string[] = Object.keys(own.cache)): void {
   const first = new Map<string, string>();
@@ -28,8 +28,8 @@ export function assertOneSdk(loaded: readonly string[] = Object.keys(own.cache))
 }
 
 /**
- * Throws a `SdkCopiesError` if a workflows file gets another copy of `@temporalio/workflow` than
- * perdure: a bundle of both would hold two.
+ * Throws a `SdkCopiesError` if a workflows file resolves a different copy of
+ * `@temporalio/workflow` than perdure: a bundle of both would contain two.
  */
 export function assertSameSdk(workflowsPath: string): void {
   const name = '@temporalio/workflow';
@@ -40,7 +40,7 @@ export function assertSameSdk(workflowsPath: string): void {
   }
 }
 
-/** Null if the file's own bundler has to find it. */
+/** Returns the path of a package; null if only the bundler of the file can find it. */
 function resolveFrom(file: string, name: string): string | null {
   try {
     return createRequire(file).resolve(name);
@@ -54,7 +54,7 @@ function twoCopies(name: string, folders: readonly string[]): SdkCopiesError {
   return new SdkCopiesError(
     `Temporal's SDK is installed twice: expected one copy of ${name}, got ${places.join(' and ')}. ` +
       'Install one version of all @temporalio packages that perdure supports as a peer, then run ' +
-      '`npm dedupe`; `npm ls @temporalio/common` shows who brings which.',
+      '`npm dedupe`; `npm ls @temporalio/common` shows which package depends on which copy.',
   );
 }
 
@@ -70,7 +70,7 @@ function versionAt(folder: string): string {
       return String(manifest.version);
     }
   } catch {
-    // The path alone has to do.
+    // The path alone must suffice.
   }
   return 'unknown version';
 }

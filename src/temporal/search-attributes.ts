@@ -6,9 +6,9 @@ export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as 
 const LOOK_UP_MS = 1_000;
 
 /**
- * Returns a function that looks up, once, which of perdure's search attributes the namespace has. If the
- * lookup fails (no permission, an older server, no answer within a second), none is written, because a
- * missing attribute would hang every run. The next run looks them up again.
+ * Returns a function that looks up, once, which of perdure's search attributes the namespace has.
+ * If the lookup fails (no permission, an older server, no answer within a second), none is written,
+ * because a missing attribute would hang every run. The next run looks them up again.
  */
 export function createAttributeLookup(place: () => Place): () => Promise<readonly string[]> {
   let known: readonly string[] | undefined;

@@ -2,7 +2,10 @@ import { isObject } from '../core/json.js';
 
 type Item = Record<string, unknown>;
 
-/** Describes why the API would refuse the actions on a screen in these items; undefined if it would not. */
+/**
+ * Describes why the API would refuse the actions on a screen in these items; undefined if it would
+ * not.
+ */
 export function findScreenFault(items: readonly Item[]): string | undefined {
   const outputs = items.filter(({ type }) => type === 'computer_call_output');
   const calls = items.filter(({ type }) => type === 'computer_call');

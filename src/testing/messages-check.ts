@@ -7,8 +7,9 @@ import { reply, type Step } from './steps.js';
 type AnyObject = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the refusal of a request that Anthropic's API would refuse: without a key or `max_tokens`, with
- * roles that do not alternate, unpaired calls and results, empty texts, or thoughts that were changed.
+ * Returns the refusal of a request that Anthropic's API would refuse: without a key or
+ * `max_tokens`, with roles that do not alternate, unpaired calls and results, empty texts, or
+ * thoughts that were changed.
  */
 export function refuseMessages({ headers, body }: StubRequest): Step | undefined {
   if (headers['x-api-key'] === undefined && headers.authorization === undefined) {
@@ -88,8 +89,8 @@ function findUnpaired(
   if (open !== undefined) {
     return `${place}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${display(open)}`;
   }
-  const asked = before === undefined ? [] : listUses(before);
-  const orphan = listResults({ content: blocks }).find((id) => !asked.includes(id));
+  const uses = before === undefined ? [] : listUses(before);
+  const orphan = listResults({ content: blocks }).find((id) => !uses.includes(id));
   if (orphan === undefined) return undefined;
   return `${place}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${display(orphan)}`;
 }

@@ -18,7 +18,7 @@ export interface Exchange {
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   readonly gate: (name: string) => Gate;
-  /** Is called before the script cuts the connection. */
+  /** Called before the script cuts the connection. */
   readonly onCut: () => void;
 }
 
@@ -28,7 +28,7 @@ interface Payload {
   readonly body: Buffer;
 }
 
-/** Time for the client to read: Node takes a reset that arrives with data for an orderly end. */
+/** Time for the client to read: Node mistakes a reset that arrives with data for an orderly end. */
 const BEFORE_RESET_MS = 20;
 
 /** Answers as the step describes. Rejects if the client disconnects meanwhile. */
@@ -136,7 +136,9 @@ async function hold(exchange: Exchange, body: Buffer, delivery: Delivery): Promi
   return body.subarray(first);
 }
 
-/** Returns the offset after the first `events` events of a stream; the length of a body with fewer. */
+/**
+ * Returns the offset after the first `events` events of a stream; the length of a body with fewer.
+ */
 function endOfEvent(body: Buffer, events: number): number {
   const ends = [...body.toString('latin1').matchAll(/(\r?\n)\1/g)];
   const end = events === 0 ? 0 : ends[events - 1];

@@ -14,7 +14,7 @@ export type StubApi = 'chat' | 'responses' | 'messages';
 export interface StubRequest {
   /** The API that was called: one of OpenAI's, or `messages` of Anthropic. */
   readonly api: StubApi;
-  /** From 1, in the order of arrival. */
+  /** Counted from 1, in the order of arrival. */
   readonly number: number;
   /** How many requests with exactly these bytes have arrived, including this one. */
   readonly attempt: number;

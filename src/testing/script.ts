@@ -4,7 +4,9 @@ import { reply, type Step } from './steps.js';
 /** Answers from the request alone; `undefined` leaves it to the next function. */
 export type Answer = (request: StubRequest) => Step | undefined;
 
-/** The sources of answers, in this order: the queue of a conversation, the common queue, functions. */
+/**
+ * The sources of answers, in this order: the queue of a conversation, the common queue, functions.
+ */
 export interface Script {
   add(steps: readonly Step[]): void;
   addFor(marker: string, steps: readonly Step[]): void;

@@ -1,6 +1,9 @@
 import type { JsonObject } from '../core/json.js';
 
-/** How an answer is cut: by a reset, by closing the connection, or by ending the HTTP message too early. */
+/**
+ * How an answer is cut: by a reset, by closing the connection, or by ending the HTTP message too
+ * early.
+ */
 export type CutHow = 'reset' | 'close' | 'end';
 
 /** How a streamed answer is written; by default complete and in order. */
@@ -12,13 +15,15 @@ export interface SseOptions {
   readonly charactersPerEvent?: number;
   /** Replaces the data of the event with this number, from 0. */
   readonly malformed?: { readonly event: number; readonly data: string };
-  /** `finish`: omits everything from the finish reason on; `done`: omits only `[DONE]`. */
+  /** `finish`: omits everything from the finish reason onward; `done`: omits only `[DONE]`. */
   readonly endBefore?: 'finish' | 'done';
   /** Sends each event twice. In the Responses API the two have the same `sequence_number`. */
   readonly twice?: boolean;
 }
 
-/** How an answer is delivered. Waits happen in the order of the fields; by default there are none. */
+/**
+ * How an answer is delivered. Waits happen in the order of the fields; by default there are none.
+ */
 export interface Delivery {
   /** The name of a barrier to wait at before anything is sent. */
   readonly holdBeforeHeaders?: string;
@@ -47,9 +52,14 @@ export interface CompletionOptions extends Delivery {
   readonly usage?: JsonObject | null;
   /** Sent whether the request asks for them or not; absent by default. */
   readonly logprobs?: readonly StubToken[];
-  /** The finish reason: any text, or `null`; default `stop`, with calls `tool_calls`. Responses gets a matching status. */
+  /**
+   * The finish reason: any text, or `null`; default `stop`, with calls `tool_calls`. Responses gets
+   * a matching status.
+   */
   readonly finish?: string | null;
-  /** The reasoning: `reasoning_content`, or an item of the Responses API, encrypted if asked for. */
+  /**
+   * The reasoning: `reasoning_content`, or an item of the Responses API, encrypted if asked for.
+   */
   readonly reasoning?: string;
   /** Responses API only: further output items, such as searches, after the reasoning. */
   readonly items?: readonly JsonObject[];
@@ -60,7 +70,10 @@ export type Step =
   /** Sent whole, or as a stream if the request asks for one. */
   | {
       readonly type: 'completion';
-      /** A completion or a whole response; a completion is converted for requests to the Responses API. */
+      /**
+       * A completion or a whole response; a completion is converted for requests to the Responses
+       * API.
+       */
       readonly completion: JsonObject;
       readonly items?: readonly JsonObject[];
       readonly delivery: Delivery;
@@ -116,8 +129,8 @@ export const reply = {
   },
 
   /**
-   * Asks for an action on the screen (Responses API); several actions are batched, as the newer tool
-   * does. `checks`: the provider's pending safety checks.
+   * Asks for an action on the screen (Responses API); several actions are batched, as the newer
+   * tool does. `checks`: the provider's pending safety checks.
    */
   computer(
     action: JsonObject | readonly JsonObject[],

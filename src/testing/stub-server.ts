@@ -12,9 +12,14 @@ import { isObject } from '../core/json.js';
 
 /** How a stub server treats requests. */
 export interface StubOptions {
-  /** The number of newest requests that `requests` keeps; default: all. Long runs send megabytes. */
+  /**
+   * The number of newest requests that `requests` keeps; default: all. Long runs send megabytes.
+   */
   readonly keep?: number;
-  /** The provider field that Chat Completions requires with the calls of a turn; without it, status 400. */
+  /**
+   * The provider field that Chat Completions requires with the calls of a turn; without it, status
+   * 400.
+   */
   readonly demands?: StubDemand;
 }
 
@@ -22,8 +27,8 @@ export interface StubOptions {
  * A scripted model server on a port of 127.0.0.1. It speaks OpenAI's Chat Completions and Responses
  * APIs and Anthropic's Messages API with the same script.
  *
- * A request is answered from the queue of its conversation if it has one, else from the common queue,
- * then by the functions given to `answer`, then by `fallback`; else with status 400.
+ * A request is answered from the queue of its conversation if it has one, else from the common
+ * queue, then by the functions given to `answer`, then by `fallback`; else with status 400.
  */
 export interface Stub {
   /** The value for OPENAI_BASE_URL and ANTHROPIC_BASE_URL. */
@@ -35,13 +40,15 @@ export interface Stub {
   script(...steps: readonly Step[]): void;
   /** Adds to the queue of the conversations whose first user message contains the marker. */
   scriptFor(marker: string, ...steps: readonly Step[]): void;
-  /** Adds a function that answers from the request alone, for many runs at once and for killed runs. */
+  /**
+   * Adds a function that answers from the request alone, for many runs at once and for killed runs.
+   */
   answer(answer: Answer): void;
   /** Sets the function that is called last. */
   fallback(answer: Answer): void;
   /** Returns the barrier of this name, to which steps refer. */
   barrier(name: string): Barrier;
-  /** Throws an `Error` if steps are left over, or if a request found none. */
+  /** Throws an `Error` if steps are left over, or if there was no step for a request. */
   assertConsumed(): void;
   /** Closes all connections and frees the port. */
   close(): Promise<void>;
@@ -54,7 +61,10 @@ const PATHS: Readonly<Record<string, StubApi>> = {
 };
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'stub', object: 'model' }] });
 
-/** `reasoning_content`: as DeepSeek requires while reasoning; `thought_signature`: as Gemini requires. */
+/**
+ * `reasoning_content`: as DeepSeek requires while reasoning; `thought_signature`: as Gemini
+ * requires.
+ */
 export type StubDemand = 'reasoning_content' | 'thought_signature';
 
 type AnyObject = Readonly<Record<string, unknown>>;
@@ -217,7 +227,7 @@ function listObjects(value: unknown): readonly AnyObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** The first call of a message is signed for all of them. */
+/** Returns whether a message is signed; its first call carries the signature for all of them. */
 function isSigned(message: AnyObject): boolean {
   const extra = listObjects(message['tool_calls'])[0]?.['extra_content'];
   const google = isObject(extra) ? extra['google'] : undefined;

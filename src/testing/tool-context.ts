@@ -21,15 +21,15 @@ export interface ToolContextOptions {
 
 /** A tool's context that records what the tool reports. */
 export interface TestToolContext extends ToolContext {
-  /** The details of each `heartbeat`, oldest first; undefined where the tool gave none. */
+  /** The details of each `heartbeat`, oldest first; undefined where the tool passed none. */
   readonly heartbeats: readonly (Json | undefined)[];
   /** What the tool has logged, oldest first. */
   readonly logged: readonly { readonly message: string; readonly fields?: JsonObject }[];
 }
 
 /**
- * Makes the context with which a unit test calls `tool.execute`. Its artifacts, heartbeats, and logs
- * work without a run, a worker, or a server.
+ * Creates the context with which a unit test calls `tool.execute`. Its artifacts, heartbeats, and
+ * logs work without a run, a worker, or a server.
  *
  * @example
  * ```ts

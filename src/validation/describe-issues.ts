@@ -6,13 +6,13 @@ const MAX_ISSUES = 10;
 const MAX_NAMES = 40;
 const MAX_EXPECTATION_CHARACTERS = 300;
 
-/** How issues with the value as a whole, whose path is empty, are described. */
+/** How to describe issues with the value as a whole, whose path is empty. */
 export interface RootDescription {
-  /** Stands in place of the empty path. If absent, the line has no path and omits the received value. */
+  /** Replaces the empty path. If absent, the line has no path and omits the received value. */
   readonly root?: string;
   /**
-   * The keys that the value may have, and the text about keys that it may not have; `nearest` lists
-   * the possible ones, nearest first, or is empty. If absent, the issue's own message is used.
+   * The keys that the value may have, and the text about other keys; `nearest` lists the possible
+   * ones, nearest first, and may be empty. If absent, the issue's own message is used.
    */
   readonly keys?: {
     readonly known: readonly string[];
@@ -69,7 +69,7 @@ function describeKeys(
     : path + issue.message;
 }
 
-/** Puts the received value behind what was expected, in front of the fix. */
+/** Inserts the received value after what was expected and before the fix. */
 function withReceived(text: string, received: unknown): string {
   const shown = typeof received === 'number' ? String(received) : show(received);
   const fix = text.startsWith('expected ') ? text.indexOf('; ') : -1;

@@ -11,7 +11,9 @@ export function nearestFirst(name: string, candidates: readonly string[]): strin
     .map(({ candidate }) => candidate);
 }
 
-/** Returns the candidate that `name` may be a misspelling of: at most every third character differs. */
+/**
+ * Returns the candidate that `name` may be a misspelling of: at most every third character differs.
+ */
 export function likelyMeant(name: string, candidates: readonly string[]): string | undefined {
   const [nearest] = nearestFirst(name, candidates);
   if (nearest === undefined) return undefined;

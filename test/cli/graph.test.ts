@@ -109,7 +109,7 @@ describe('graph NAME', () => {
       /^name: expected an agent or a graph of the configuration, got "dsk"; use one of: desk, /,
     );
     expect(await refusal({ name: 'constructor' })).toContain('got "constructor"');
-    expect(await refusal({ name: 'desk', run: 'x' })).toContain('--run: expected no name');
+    expect(await refusal({ name: 'desk', run: 'x' })).toContain('--run: expected no NAME');
     expect(await refusal({})).toContain('name: expected the name of an agent or a graph, got none');
   });
 });

@@ -99,7 +99,7 @@ describe('the inbox', () => {
   test('is empty for an agent without requests', async () => {
     const { stdout, stderr } = await perdure(inbox, { agent: `none-${randomUUID()}` });
     expect({ stdout, stderr }).toMatchObject({ stdout: '' });
-    expect(stderr).toContain('No run waits for a decision.');
+    expect(stderr).toContain('No run is waiting for a decision.');
   });
 });
 

@@ -111,7 +111,9 @@ describe('schedule', () => {
       'time-zone',
     ];
     const updated = await perdure('schedule', 'update', id, ...changed);
-    expect(updated.stderr).toContain(`Schedule ${id} is updated; the next firing follows it.`);
+    expect(updated.stderr).toContain(
+      `Schedule ${id} is updated; the next firing uses the changes.`,
+    );
     await vi.waitFor(async () => {
       const details: ScheduleDetails = await client.schedule.describe(id);
       expect(details).toMatchObject({ cron: '@daily', message: 'a summary', agent: 'files' });

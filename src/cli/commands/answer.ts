@@ -16,15 +16,15 @@ export interface AnswerOptions {
   readonly by?: string;
 }
 
-/** `answer ID REQUEST`: answers a question, or gives the result of a call. */
+/** `answer ID REQUEST`: answers a question, or provides the result of a call. */
 export const answer: Command<AnswerOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
       .argument('<request>', 'the request, as inbox shows it')
-      .argument('[text...]', 'the answer in words')
+      .argument('[text...]', 'the answer as text')
       .option(...DIGEST)
-      .option('--result <json>', 'the answer as JSON, instead of words', parseJsonOption)
+      .option('--result <json>', 'the answer as JSON, instead of text', parseJsonOption)
       .option(...BY),
   async run(context, { text, result, ...given }) {
     const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
@@ -32,7 +32,7 @@ export const answer: Command<AnswerOptions> = {
   },
 };
 
-/** Returns the answer: words or JSON. Throws a `UsageError` unless exactly one of them is given. */
+/** Returns the answer, as text or JSON. Throws a `UsageError` unless exactly one is given. */
 export function resultOf(text: readonly string[], result: Json | undefined): Json {
   const words = text.join(' ');
   if (result !== undefined && text.length > 0) {

@@ -12,14 +12,14 @@ export interface ApproveOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
-  /** How far the approval reaches beyond this call. */
+  /** Which later calls the approval also covers. */
   readonly grant?: 'same' | 'tool';
   /** A predicate as JSON. */
   readonly where?: Json;
   readonly by?: string;
 }
 
-/** `approve ID REQUEST`: lets a run execute a call exactly as it was shown. */
+/** `approve ID REQUEST`: lets a run execute a call exactly as shown. */
 export const approve: Command<ApproveOptions> = {
   declare: (entry) =>
     entry
@@ -45,7 +45,10 @@ export const approve: Command<ApproveOptions> = {
   },
 };
 
-/** Returns what the options grant; null for nothing. Throws a `UsageError` if they do not fit. */
+/**
+ * Returns the grant that the options describe; null if there is none. Throws a `UsageError` if the
+ * options do not fit together.
+ */
 export function grantOf({
   grant,
   where,

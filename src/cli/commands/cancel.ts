@@ -48,7 +48,7 @@ async function cancelRun(
   try {
     await client.workflow.getHandle(id).cancel();
   } catch (error) {
-    // The run ended after it was read: this throws how it ended.
+    // The run ended after it was read; this throws an error that reports how.
     if (error instanceof WorkflowNotFoundError) await openLivingRun(context, id);
     throw error;
   }
@@ -109,7 +109,7 @@ async function cancelCurrentTurn(
   return exitCode(context, code);
 }
 
-/** A cancellation that arrives too late counts as a failure of the command. */
+/** Returns the exit code. A cancellation that arrives too late counts as a failure. */
 function exitCode(context: CliContext, code: ExitCode): ExitCode {
   if (code === EXIT.cancelled) return EXIT.completed;
   context.note('It ended before the cancellation arrived.');

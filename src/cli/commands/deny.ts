@@ -7,7 +7,7 @@ export interface DenyOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
-  /** For the model. */
+  /** The reason, for the model. */
   readonly note?: string;
   readonly by?: string;
 }

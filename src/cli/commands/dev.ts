@@ -20,8 +20,9 @@ export interface DevOptions {
 }
 
 /**
- * `dev`: runs a server and a worker until interrupted. The worker restarts when the configuration or a file
- * that it imports changes, or when it dies. The configuration is the one found at the start: a file that appears later is not run.
+ * `dev`: runs a server and a worker until interrupted. The worker restarts when it dies, or when
+ * the configuration or a file that it imports changes. Only the configuration found at startup is
+ * used; a file that appears later is not loaded.
  */
 export const dev: Command<DevOptions> = {
   declare: (entry) => entry.option(...LIVE_PORT).option(...LIVE_HOST),
@@ -58,7 +59,10 @@ export const dev: Command<DevOptions> = {
   },
 };
 
-/** Waits after a worker ended by itself: for a change after a usage error, else for a delay. */
+/**
+ * Waits before a worker that ended by itself restarts: for a change after a usage error, else for a
+ * fixed delay.
+ */
 async function waitToRestart(
   { note }: CliContext,
   ended: { code: number | null; change: Promise<unknown>; restartMs: number },
@@ -74,8 +78,9 @@ async function waitToRestart(
 }
 
 /**
- * Resolves when a file that the configuration imports has changed, and when the signal aborts. While these
- * files are not known, as after a mistake in one of them, any code beside or below the configuration counts.
+ * Resolves when a file that the configuration imports has changed, and when the signal aborts.
+ * While these files are unknown, for example after a mistake in one of them, any code in or below
+ * the folder of the configuration counts.
  */
 async function nextChange(
   context: CliContext,
@@ -93,7 +98,7 @@ async function nextChange(
       const known = await files;
       if (known === null || over.aborted) return;
       const narrow = watchFiles(known, note);
-      // A file may have changed after the worker has read it.
+      // A file may have changed after the worker read it.
       const missed = stop().find((path) => path !== null && known.includes(resolve(path)));
       unwatch.push(...narrow);
       if (missed) note(missed);

@@ -26,12 +26,13 @@ export interface DoctorOptions {
 }
 
 /**
- * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, and asks
- * workers for their agents and models for one token. It changes nothing but a store on S3, where it writes a short text.
+ * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, asks
+ * workers for their agents, and asks each model for one token. It changes nothing, except that it
+ * writes a short text to a store on S3.
  */
 export const doctor: Command<DoctorOptions> = {
   declare: (entry) =>
-    entry.option('--no-model', 'ask no model for a token; report it as not checked'),
+    entry.option('--no-model', 'do not ask models for a token; report them as not checked'),
   async run(context, options) {
     const findings = (await examine(context, options)).map(redacted);
     const problems = findings.filter(({ level }) => level === 'problem').length;
@@ -49,7 +50,10 @@ export const doctor: Command<DoctorOptions> = {
   },
 };
 
-/** Claims that everything is present only if all was checked and there is nothing to note. */
+/**
+ * Returns the conclusion. It claims that everything is present only if everything was checked and
+ * there are no notes.
+ */
 function conclusion(
   findings: readonly Finding[],
   { problems, unchecked }: { readonly problems: number; readonly unchecked: readonly string[] },
@@ -62,7 +66,7 @@ function conclusion(
   return 'Everything that a run needs is present.';
 }
 
-/** Redacts what providers, servers, and MCP servers answered: it may hold anything. */
+/** Redacts the answers of providers, servers, and MCP servers, which may contain anything. */
 function redacted(finding: Finding): Finding {
   const { name, text, fix, data } = finding;
   return {

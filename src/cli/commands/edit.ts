@@ -15,7 +15,9 @@ export interface EditOptions {
   readonly by?: string;
 }
 
-/** `edit ID REQUEST`: lets a run execute a call with other arguments. The rules apply to them again. */
+/**
+ * `edit ID REQUEST`: lets a run execute a call with other arguments. The rules apply to them again.
+ */
 export const edit: Command<EditOptions> = {
   declare: (entry) =>
     entry

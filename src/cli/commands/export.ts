@@ -25,7 +25,9 @@ export interface ExportOptions {
   readonly all?: boolean;
 }
 
-/** `export ID`: writes the history in the JSON format of Temporal's own tools, which `replay` reads. */
+/**
+ * `export ID`: writes the history in the JSON format of Temporal's own tools, which `replay` reads.
+ */
 export const exportRun: Command<ExportOptions> = {
   declare: (entry) =>
     entry
@@ -166,7 +168,7 @@ interface SegmentHistory {
   readonly history: History;
 }
 
-/** Yields the segments of a run from `last` backward, as far as the server or the archive has them. */
+/** Yields the segments of a run that the server or the archive has, from `last` backward. */
 async function* segmentsBack(
   { client, run, archive }: Opened,
   last: SegmentHistory,

@@ -27,7 +27,7 @@ export interface GraphOptions {
   readonly run?: string;
 }
 
-/** What the command prints with `--json`. */
+/** The output of the command with `--json`. */
 interface GraphOutput {
   /** The agent's name. */
   readonly agent: string;
@@ -37,28 +37,31 @@ interface GraphOutput {
   readonly definition: GraphDefinition | null;
   /** Null without a run, or before its first turn. */
   readonly state: GraphState | null;
-  /** What has become of the actions of the run's plan; null without a plan. */
+  /** The progress of the run's plan; null without a plan. */
   readonly plan: PlanProgress | null;
   readonly drawing: Drawing;
 }
 
-/** How many agents an error names. */
+/** The maximum number of agents that an error lists. */
 const NEAREST = 5;
 
-/** `graph NAME`, `graph --run ID`: prints the graph of an agent or of a run as Mermaid. Needs no worker. */
+/**
+ * `graph NAME`, `graph --run ID`: prints the graph of an agent or of a run as Mermaid. Needs no
+ * worker.
+ */
 export const graph: Command<GraphOptions> = {
   declare: (entry) =>
     entry
       .argument('[name]', 'an agent or a graph of the configuration')
-      .option('--run <id>', 'the graph of this run, with what the run has done'),
+      .option('--run <id>', 'the graph of this run, with its progress'),
   async run(context, { name, run }) {
     if (name !== undefined && run !== undefined) {
-      throw new UsageError('--run: expected no name beside it, got both; leave one of them out');
+      throw new UsageError('--run: expected no NAME, got both; leave one of them out');
     }
     if (run !== undefined) return print(context, await graphOfRun(context, run));
     if (name !== undefined) return print(context, await graphOfAgent(context, name));
     throw new UsageError(
-      'name: expected the name of an agent or a graph, got none; give it, or a run with --run ID',
+      'name: expected the name of an agent or a graph, got none; add it, or select a run with --run ID',
     );
   },
 };
@@ -71,7 +74,7 @@ function print(context: CliContext, output: GraphOutput): ExitCode {
 
 async function graphOfAgent(context: CliContext, name: string): Promise<GraphOutput> {
   const agents = withCalled((await context.config()).agents);
-  const agent = agents.find((one) => one.name === name);
+  const agent = agents.find((candidate) => candidate.name === name);
   if (agent === undefined) throw unknownName(name, agents);
   const definition = agent.graph?.definition ?? null;
   const found = { agent: name, run: null, definition, state: null, plan: null };
@@ -118,7 +121,7 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
   };
 }
 
-/** Returns what the drawing says about the node that the run is at. */
+/** Returns the label for the node that the run has reached. */
 function hereText(status: RunStatusName): string {
   switch (status) {
     case 'waiting_message':

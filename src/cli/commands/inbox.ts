@@ -12,28 +12,28 @@ import { openRequest } from '../requests/open-request.js';
 import { columnsOf, readable, shownRequest } from '../requests/show-request.js';
 
 export interface InboxOptions {
-  /** Show only this run's requests, each as a whole. */
+  /** Show only this run's requests, each in full. */
   readonly id?: string;
   readonly request?: string;
   readonly agent?: string;
-  /** Cut no arguments. */
+  /** Do not truncate arguments. */
   readonly full?: boolean;
 }
 
-/** `inbox [ID [REQUEST]]`: lists what runs wait for, oldest first. Needs no worker. */
+/** `inbox [ID [REQUEST]]`: lists the requests that runs wait for, oldest first. Needs no worker. */
 export const inbox: Command<InboxOptions> = {
   declare: (entry) =>
     entry
-      .argument('[id]', 'show the requests of this run as a whole; default: list those of all runs')
+      .argument('[id]', 'show the requests of this run in full; default: list those of all runs')
       .argument('[request]', 'show only this request')
       .option('--agent <name>', "list only requests of this agent's runs")
-      .option('--full', 'cut no arguments; with ID'),
+      .option('--full', 'do not truncate arguments; with ID'),
   async run(context, { id, request, agent, full = false }) {
     if (id === undefined && full) {
       throw new UsageError('--full: expected a run, got none; give its id, or leave --full out');
     }
     if (id !== undefined && agent !== undefined) {
-      throw new UsageError('--agent: expected no run beside it, got both; leave one of them out');
+      throw new UsageError('--agent: expected no ID, got both; leave one of them out');
     }
     return id === undefined
       ? await listAll(context, agent)
@@ -45,13 +45,13 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
   noteServer(context, await context.server());
   const { requests, more } = await listRequests(await context.client(), { agent });
   if (context.options.json) context.out(JSON.stringify(requests));
-  else if (requests.length === 0) context.note('No run waits for a decision.');
+  else if (requests.length === 0) context.note('No run is waiting for a decision.');
   else {
     const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stdout'), now: Date.now(), show };
     for (const line of inboxLines(requests, options)) context.out(line);
   }
-  if (more) context.note('There are more requests than these; decide some, or name an agent.');
+  if (more) context.note('There are more requests; decide some, or filter by --agent.');
   return EXIT.completed;
 }
 
@@ -62,20 +62,20 @@ async function showRun(
   const { opened, requests } =
     request === undefined
       ? await allOf(context, id)
-      : await openRequest(context, id, request).then((one) => ({
-          opened: one.opened,
-          requests: [one.request],
+      : await openRequest(context, id, request).then((found) => ({
+          opened: found.opened,
+          requests: [found.request],
         }));
   const { run } = opened;
   if (context.options.json) {
-    const whole = requests.map(async (one) =>
-      full ? (await readable(context, one)).request : one,
+    const whole = requests.map(async (each) =>
+      full ? (await readable(context, each)).request : each,
     );
-    const list = (await Promise.all(whole)).map((one) => ({ run: id, agent: run.agent, ...one }));
+    const list = (await Promise.all(whole)).map((each) => ({ run: id, agent: run.agent, ...each }));
     context.out(JSON.stringify(list));
     return EXIT.completed;
   }
-  if (requests.length === 0) context.note('The run waits for no decision.');
+  if (requests.length === 0) context.note('The run is not waiting for a decision.');
   for (const [at, one] of requests.entries()) {
     if (at > 0) context.out('');
     const lines = await shownRequest(context, { run, request: one }, { to: 'stdout', full });

@@ -14,7 +14,7 @@ const AGENT = 'assistant';
 const LONGEST_NAME = 40;
 
 /**
- * `init`: writes a starter configuration with a task queue of its own. Throws a `UsageError` if a
+ * `init`: writes a starter configuration with its own task queue. Throws a `UsageError` if a
  * configuration exists: `init` never overwrites one.
  */
 export const init: Command<object> = { run: writeConfig };
@@ -33,7 +33,7 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
     throw error;
   }
   context.note(`Wrote ${FILE}: agent "${AGENT}", task queue "${taskQueue}". Try it:`);
-  // The configuration names the queue now.
+  // The configuration now sets the queue, so the commands below need no flag for it.
   const { taskQueue: _, ...options } = context.options;
   context.note(`  ${nextCommand({ options }, `run ${AGENT} "What is in this folder?"`)}`);
   context.note(
@@ -61,7 +61,7 @@ async function createTaskQueue(folder: string): Promise<string> {
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }
 
-/** Returns an empty string if package.json is missing or unreadable. */
+/** Returns the name in package.json; an empty string if the file is missing or unreadable. */
 async function packageName(folder: string): Promise<string> {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => '');
   const parsed = parseJson(text);

@@ -19,11 +19,11 @@ import { columns } from '../format/table.js';
 
 export interface LimitsOptions extends LimitSet {
   readonly id: string;
-  /** The limits apply to the whole run instead of each turn. */
+  /** Apply the limits to the whole run instead of to each turn. */
   readonly run?: boolean;
 }
 
-/** `limits ID`: shows the limits of a run, or replaces the limits that the options name. */
+/** `limits ID`: shows the limits of a run, or replaces those that the options set. */
 export const limits: Command<LimitsOptions> = {
   declare: (entry) =>
     entry
@@ -60,8 +60,8 @@ async function showOrSetLimits(context: CliContext, options: LimitsOptions): Pro
 }
 
 /**
- * Returns the limits that the options name, or null if they name none. Throws a `UsageError` before
- * anything is opened if the run would refuse them.
+ * Returns the limits that the options set, or null if they set none. Throws a `UsageError` before
+ * anything is opened if the run would reject them.
  */
 function limitsOf(options: LimitsOptions): Limits | null {
   const named = LIMIT_NAMES.filter((name) => options[name] !== undefined);

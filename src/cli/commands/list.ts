@@ -18,11 +18,11 @@ export interface ListOptions {
   readonly status?: string;
   readonly tag?: string;
   readonly idPrefix?: string;
-  /** ISO 8601, or how long ago. */
+  /** An ISO 8601 time, or how long ago, such as `2h`. */
   readonly since?: string;
   readonly before?: string;
   readonly limit: number;
-  /** Of the page before. */
+  /** The cursor that the previous page ended with. */
   readonly cursor?: string;
 }
 
@@ -37,7 +37,7 @@ export const list: Command<ListOptions> = {
       .option('--since <time>', 'list only runs started since: ISO 8601, or how long ago (2h, 3d)')
       .option('--before <time>', 'list only runs started before: ISO 8601, or how long ago')
       .option('--limit <n>', 'list at most n runs', parseNumber, 50)
-      .option('--cursor <cursor>', 'list the next page; the page before names its cursor'),
+      .option('--cursor <cursor>', 'list the next page; the previous page shows its cursor'),
   async run(context, options) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `listRuns` checks the status
     const filter = options as ListFilter;
@@ -57,7 +57,7 @@ export const list: Command<ListOptions> = {
   },
 };
 
-/** The options that make up a filter, beside the cursor. */
+/** The options that make up a filter, except the cursor. */
 const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'limit'] as const;
 
 function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): void {
@@ -69,7 +69,7 @@ function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): 
   context.note(`There may be more runs. List the next page with: ${next}`);
 }
 
-/** Throws before anything is opened. */
+/** Throws a `UsageError` for an invalid filter before anything is opened. */
 function check(filter: ListFilter): void {
   try {
     assertListFilter(filter);
@@ -78,7 +78,10 @@ function check(filter: ListFilter): void {
   }
 }
 
-/** Throws a `UsageError` for an invalid filter, with flags instead of field names. */
+/**
+ * Throws a `UsageError` that names flags instead of fields for an invalid filter. Rethrows any
+ * other error.
+ */
 function rethrowInFlags(error: unknown): never {
   if (!InputError.isInstance(error)) throw error;
   const text = error.message

@@ -10,7 +10,9 @@ export interface LiveTokenOptions {
   readonly minutes: number;
 }
 
-/** `live-token ID`: creates a token that can read the live stream of one run. Contacts no server. */
+/**
+ * `live-token ID`: creates a token that can read the live stream of one run. Contacts no server.
+ */
 export const liveToken: Command<LiveTokenOptions> = {
   declare: (entry) =>
     entry

@@ -25,7 +25,8 @@ export interface McpOptions {
 /**
  * `mcp`: runs an MCP server over stdin and stdout, through which other programs start runs and send
  * them messages. It answers at once, and opens Temporal and a worker when a tool needs them. Its
- * caller is a model, which may have been manipulated: by default it serves only runs that it started.
+ * caller is a model, which may have been manipulated: by default it serves only runs that it
+ * started.
  */
 export const mcp: Command<McpOptions> = {
   declare: (entry) =>
@@ -45,7 +46,7 @@ export const mcp: Command<McpOptions> = {
     return await withHostedWorker(context, taskQueue, async (host) => {
       let owner: Promise<string> | undefined;
       const others = new Map<string, Hosting>();
-      /** A run may use another queue than the one on which this process starts runs. */
+      /** A run may use a different queue from the one on which this process starts runs. */
       const hostingFor = (queue: string): Hosting => {
         if (queue === taskQueue) return host.hosting;
         const hosting = others.get(queue) ?? createHosting(context, queue);
@@ -80,12 +81,14 @@ export const mcp: Command<McpOptions> = {
   },
 };
 
-/** The transport's error about a line that is not a message is long. */
+/** Shortens the transport's error about an invalid line, which may quote the whole line. */
 function oneLine(text: string): string {
   return visible(text.replaceAll(/\s+/g, ' ')).slice(0, FAULT_CHARACTERS);
 }
 
-/** Waits for a worker, so that no run starts without one. Returns whether this process hosts it. */
+/**
+ * Waits for a worker, because no run may start without one. Returns whether this process hosts it.
+ */
 async function ensureWorker(hosting: Hosting): Promise<boolean> {
   try {
     await hosting.ensure();
@@ -115,7 +118,10 @@ async function noteReady(
   }
 }
 
-/** Resolves when the client closes stdin or on an interrupt; rejects if our worker dies. Runs continue. */
+/**
+ * Resolves when the client closes stdin or on an interrupt; rejects if our worker dies. Runs
+ * continue.
+ */
 async function untilClosed({ interrupt, hosting: { died } }: HostedWorker): Promise<void> {
   if (process.stdin.readableEnded || interrupt.aborted) return;
   const over = new AbortController();

@@ -20,7 +20,7 @@ export interface PauseOptions {
   readonly by?: string;
 }
 
-/** `pause ID`: calls in flight end, and the run starts nothing more until `resume`. */
+/** `pause ID`: lets calls in flight finish; the run starts nothing else until `resume`. */
 export const pause: Command<PauseOptions> = {
   declare: (entry) =>
     entry
@@ -60,10 +60,13 @@ async function pauseOne(context: CliContext, id: string, by: string): Promise<Ex
   return EXIT.completed;
 }
 
-/** A line of progress for each so many runs. */
+/** The number of runs after which another progress line is shown. */
 const PROGRESS_RUNS = 100;
 
-/** `pause --all`: signals every running run of an agent to pause. Exits with 1 if a run was not signaled. */
+/**
+ * `pause --all`: signals every running run of an agent to pause. Exits with 1 if a run was not
+ * signaled.
+ */
 async function pauseAll(
   context: CliContext,
   { agent, by }: { readonly agent: string; readonly by: string },
@@ -79,7 +82,7 @@ async function pauseAll(
   const { signaled, ended, failed, error } = paused;
   const gone = ended === 0 ? '' : ` ${formatCount(ended, 'run')} ended meanwhile.`;
   context.note(
-    `${formatCount(signaled, 'run')} of agent ${visible(agent)} will pause as soon as a worker takes the signal.${gone}`,
+    `${formatCount(signaled, 'run')} of agent ${visible(agent)} will pause as soon as a worker processes the signal.${gone}`,
   );
   if (failed > 0) {
     const again = nextCommandOf(context, ['pause', '--all', '--agent', agent]);

@@ -15,19 +15,19 @@ export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>
   readonly by?: string;
 }
 
-/** `raise ID REQUEST`: raises the limit that a run has reached, by a number. */
+/** `raise ID REQUEST`: raises the limit that a run has reached by the given amount. */
 export const raise: Command<RaiseOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
       .argument('<request>', 'the request, as inbox shows it')
       .option(...DIGEST)
-      .option('--steps <n>', 'so many more model calls', parseNumber)
-      .option('--tool-calls <n>', 'so many more executed tool calls', parseNumber)
-      .option('--tokens <n>', 'so many more input and output tokens', parseNumber)
-      .option('--cost-usd <n>', 'so many more US dollars', parseNumber)
-      .option('--wall-ms <n>', 'so many more milliseconds', parseNumber)
-      .option('--depth <n>', 'so many more nested agent calls', parseNumber)
+      .option('--steps <n>', 'additional model calls', parseNumber)
+      .option('--tool-calls <n>', 'additional executed tool calls', parseNumber)
+      .option('--tokens <n>', 'additional input and output tokens', parseNumber)
+      .option('--cost-usd <n>', 'additional US dollars', parseNumber)
+      .option('--wall-ms <n>', 'additional milliseconds', parseNumber)
+      .option('--depth <n>', 'additional nested agent calls', parseNumber)
       .option(...BY),
   async run(context, { id, request, digest, by, ...given }) {
     const added = addedBy(given);
@@ -44,7 +44,10 @@ export const raise: Command<RaiseOptions> = {
   },
 };
 
-/** Returns by how much the options raise which limit. Throws a `UsageError` unless they name exactly one. */
+/**
+ * Returns the limit to raise and the amount. Throws a `UsageError` unless the options set exactly
+ * one limit.
+ */
 export function addedBy(
   given: Readonly<Partial<Record<LimitName, number>>>,
 ): Readonly<Record<string, number>> {
@@ -63,7 +66,7 @@ export function addedBy(
   throw new UsageError(`${flagOf(name)}: expected a positive ${kind}, got ${value}`);
 }
 
-/** Throws a `UsageError` if the request is about another limit, or about none. */
+/** Throws a `UsageError` if the request is about another limit, or not about a limit. */
 function checkLimit({ id, limit }: Request, name: string): void {
   if (limit === undefined) {
     throw new UsageError(

@@ -24,8 +24,8 @@ interface Result {
 }
 
 /**
- * `replay FILE…`: checks whether this version makes the recorded decisions again. Needs no server
- * unless `--from-server` asks for the histories of runs.
+ * `replay FILE…`: checks whether this version reproduces the recorded decisions. Needs a server
+ * only with `--from-server`.
  */
 export const replay: Command<ReplayOptions> = {
   declare: (entry) =>
@@ -37,7 +37,7 @@ export const replay: Command<ReplayOptions> = {
     const { file: files, fromServer, limit = RUNS } = options;
     checkOptions(options);
     const { installRuntime } = await import('../../worker/runtime.js');
-    // Each history gets its own line; messages of the SDK in between would confuse.
+    // Each history gets its own line, without messages of the SDK in between.
     installRuntime('ERROR', () => undefined);
     if (fromServer === undefined) return await replayFiles(context, files);
     const query = fromServer === true ? LIVING_RUNS : fromServer;

@@ -36,7 +36,10 @@ export interface ResolveCommandOptions {
   readonly by?: string;
 }
 
-/** `resolve ID CALL`: records a person's decision about a call or a request. The first decision wins. */
+/**
+ * `resolve ID CALL`: records a person's decision about a call or a request. The first decision
+ * wins.
+ */
 export const resolve: Command<ResolveCommandOptions> = {
   declare: (entry) =>
     entry
@@ -48,7 +51,10 @@ export const resolve: Command<ResolveCommandOptions> = {
           .makeOptionMandatory(),
       )
       .option('--result <json>', 'what the call returned; with --as happened', parseJsonOption)
-      .option('--definition <hash>', 'the tool form to accept; only with --as accept')
+      .option(
+        '--definition <hash>',
+        'the hash of the changed tool to accept; only with --as accept',
+      )
       .option(...DIGEST)
       .option('--note <text>', 'the reason, for the model; with --as deny or abandon')
       .option(...BY),
@@ -69,7 +75,9 @@ export const resolve: Command<ResolveCommandOptions> = {
   },
 };
 
-/** An acceptance holds only for the form of the tool that the person has seen. */
+/**
+ * Throws a `UsageError` unless the person accepts exactly the form of the tool that they have seen.
+ */
 function checkAcceptance(as: string, definition: string | undefined, digest: string | undefined) {
   if (as === 'accept' && definition === undefined && digest === undefined) {
     throw new UsageError(

@@ -8,7 +8,10 @@ import { openLivingRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { openRequests } from '../requests/open-requests.js';
 
-/** `resume ID`: continues a paused run, and retries a blocked run at once instead of at its next probe. */
+/**
+ * `resume ID`: continues a paused run, and retries a blocked run at once instead of at its next
+ * probe.
+ */
 export const resume: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument('<id>', 'the run'),
   async run(context, { id }) {

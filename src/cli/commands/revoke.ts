@@ -13,7 +13,7 @@ export interface RevokeOptions {
   readonly by?: string;
 }
 
-/** `revoke ID GRANT`: ends an approval that holds for later calls. */
+/** `revoke ID GRANT`: ends an approval that covers later calls. */
 export const revoke: Command<RevokeOptions> = {
   declare: (entry) =>
     entry
@@ -28,7 +28,7 @@ export const revoke: Command<RevokeOptions> = {
       send: () => revokeGrant(opened.client, id, grant, { by: actor }),
     });
     context.note(
-      `Grant ${visible(revoked)} of run ${visible(id)} is revoked: later calls ask again. Calls that have begun go on.`,
+      `Grant ${visible(revoked)} of run ${visible(id)} is revoked: later calls need approval again. Calls that have already started continue.`,
     );
     if (context.options.json) context.out(JSON.stringify({ id, revoked }));
     return EXIT.completed;

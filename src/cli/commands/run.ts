@@ -44,11 +44,11 @@ export interface RunOptions extends FollowOptions {
   readonly maxSteps?: number;
   readonly modelAttempts?: number;
   readonly context?: unknown;
-  /** A named prompt of the agent, in place of a message. */
+  /** The name of a prompt of the agent, instead of a message. */
   readonly prompt?: string;
   /** Arguments of the agent's template, and of the prompt. */
   readonly arg?: JsonObject;
-  /** For a graph: fields of its state. */
+  /** Fields of the state of a graph. */
   readonly input?: unknown;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
@@ -63,7 +63,7 @@ export const run: Command<RunOptions> = {
       .argument('<agent>', 'name of the agent')
       .argument('[message...]', 'the task; or --prompt, or for a graph --input')
       .option(...ID)
-      .option('--reuse-id', 'take the id of a run that has ended again')
+      .option('--reuse-id', 'reuse the id of a run that has ended')
       .option(...OPEN)
       .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
       .option(...NO_WAIT)
@@ -96,7 +96,7 @@ export const run: Command<RunOptions> = {
   },
 };
 
-/** The id of a run, and what is stored for it. */
+/** The id of a run, and the files that are stored for it. */
 interface Place extends Pick<RunOptions, 'id' | 'reuseId'> {
   readonly artifacts: ArtifactFiles;
 }
@@ -156,7 +156,10 @@ async function start(
   }
 }
 
-/** Throws a `UsageError` before anything is started if the workflow would refuse the input. */
+/**
+ * Returns the input of the run. Throws a `UsageError` before anything is started if the workflow
+ * would reject it.
+ */
 async function inputOf(
   cli: CliContext,
   {
@@ -193,7 +196,10 @@ async function inputOf(
   throw new UsageError(inFlags(input.problem));
 }
 
-/** With a prompt, the arguments are the prompt's, except for those that only the instructions declare. */
+/**
+ * Returns the arguments by destination. With a prompt, all go to the prompt, except those that only
+ * the instructions declare.
+ */
 async function argumentsOf(
   context: CliContext,
   {

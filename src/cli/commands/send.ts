@@ -30,7 +30,7 @@ export interface SendOptions {
   readonly messageId?: string;
   readonly pin?: boolean;
   readonly refresh?: boolean;
-  /** A named prompt of the agent, in place of a message. */
+  /** The name of a prompt of the agent, instead of a message. */
   readonly prompt?: string;
   /** Arguments of the prompt. */
   readonly arg?: JsonObject;
@@ -44,31 +44,34 @@ export interface SendOptions {
   readonly wait: boolean;
 }
 
-/** `send ID MESSAGE`: sends a message to a run and follows the turn that the message starts or joins. */
+/**
+ * `send ID MESSAGE`: sends a message to a run and follows the turn that the message starts or
+ * joins.
+ */
 export const send: Command<SendOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
       .argument('[message...]', 'the message; or --prompt')
       .option('--steer', 'join the current turn, before its next model call')
-      .option('--message-id <id>', 'makes the message idempotent: the same id is delivered once')
+      .option('--message-id <id>', 'make the message idempotent: an id is delivered only once')
       .option('--pin', 'keep the message verbatim when older messages are summarized')
-      .option('--refresh', "take the workers' current definition of the agent before the turn")
+      .option('--refresh', "switch to the workers' current definition of the agent before the turn")
       .option(...PROMPT)
       .option(...ARG, collectArguments)
       .option(
         '--context <json>',
-        'JSON for your tools in this turn; extends that of the run',
+        'JSON for your tools in this turn; extends the context of the run',
         parseJsonOption,
       )
       .option(...ATTACH)
       .option(...ARTIFACT)
       .option('--no-wait', 'deliver or record the message, and exit'),
   async run(context, options) {
-    const said = askOf(options, await attachedFiles(context, options.attach));
+    const asked = askOf(options, await attachedFiles(context, options.attach));
     const files = await artifactFiles(options.artifact);
     const opened = await openLivingRun(context, options.id);
-    const ask = { ...said, ...(await ownArtifacts(context, opened.run.id, files)) };
+    const ask = { ...asked, ...(await ownArtifacts(context, opened.run.id, files)) };
     if (!options.wait) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {
@@ -111,7 +114,7 @@ async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promis
 async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise<SentMessage> {
   const { client, run } = opened;
   const message = await messageOf(context, opened, ask);
-  // The run itself would refuse the message only when a worker is running.
+  // Without a worker, the run cannot refuse the message, so this process checks it.
   const { state } = run.view;
   const refusal = state && askRefusal(state, message, message.id);
   if (refusal !== null) throw new Error(inFlags(refusal));
@@ -142,7 +145,9 @@ async function messageOf(
   return { ...ask, ...attached, id: ask.id ?? randomUUID(), by: osUser() };
 }
 
-/** Throws a `UsageError` before anything is opened if the run would refuse the message. */
+/**
+ * Returns the message. Throws a `UsageError` before anything is opened if the run would refuse it.
+ */
 function askOf(
   { message, messageId, steer, pin, refresh, prompt, arg, context }: SendOptions,
   attachments: readonly Attachment[],

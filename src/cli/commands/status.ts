@@ -14,7 +14,7 @@ import { dataPalette } from '../format/table.js';
 import { inboxLines } from '../requests/inbox-lines.js';
 import { columnsOf, shownRequest } from '../requests/show-request.js';
 
-/** `status ID`: shows the status of a run from what the server has. Needs no worker. */
+/** `status ID`: shows the status of a run as the server has recorded it. Needs no worker. */
 export const status: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument('<id>', 'the run'),
   run: async (context, { id }) => await withDiskCheck(context, () => showStatus(context, id)),
@@ -44,7 +44,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { below = [] } = found;
   if (below.length > 0) {
     context.out('');
-    context.out('A run that this run has called waits for a decision, which is made there:');
+    context.out('A run that this run called is waiting for a decision; decide in that run:');
     const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
     const lines = inboxLines(below, { width: columnsOf('stdout'), now, show });
     for (const line of lines) context.out(line);

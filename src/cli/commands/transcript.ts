@@ -24,7 +24,7 @@ export interface TranscriptOptions {
   readonly from?: number;
   /** Number of the message to stop before. */
   readonly to?: number;
-  /** Cut nothing, and fetch large texts from the blob store. */
+  /** Truncate nothing, and fetch large texts from the blob store. */
   readonly full?: boolean;
   /** Include refused answers. */
   readonly side?: boolean;
@@ -34,15 +34,18 @@ export interface TranscriptOptions {
   readonly turns?: boolean;
 }
 
-/** `transcript ID`: prints the messages of a run from its histories and the archive. Needs no worker. */
+/**
+ * `transcript ID`: prints the messages of a run from its histories and the archive. Needs no
+ * worker.
+ */
 export const transcript: Command<TranscriptOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
       .option('--from <n>', 'first message, counted from 0', parseNumber)
       .option('--to <n>', 'stop before this message', parseNumber)
-      .option('--side', 'include refused answers and what the model was told about them')
-      .option('--full', 'cut nothing; fetch large texts from the blob store')
+      .option('--side', 'include refused answers and the messages to the model about them')
+      .option('--full', 'truncate nothing; fetch large texts from the blob store')
       .option('--calls', 'print the tool calls, each with its result')
       .option('--turns', 'print the turns: definition, model, settings, outcome, and usage'),
   run: printTranscript,
@@ -139,7 +142,7 @@ function printCalls(
   for (const line of pairLines(calls, { full, paint: dataPalette(context) })) context.out(line);
 }
 
-/** Returns where the newest segment begins; undefined if the run has one segment. */
+/** Returns where the newest segment begins; undefined if the run has only one segment. */
 function segmentMark({ view }: RunReading): SegmentMark | undefined {
   const { segments = 1, segmentFrom } = view.state ?? {};
   if (segmentFrom === undefined || segments === 1) return undefined;
@@ -153,7 +156,7 @@ function checkRange(range: Readonly<Record<string, number | undefined>>): void {
   }
 }
 
-/** Refuses options that have no effect beside `--calls` or `--turns`. */
+/** Throws a `UsageError` for options that have no effect with `--calls` or `--turns`. */
 function checkView({ calls, turns, from, to, full, side }: TranscriptOptions): void {
   if (calls) expectNone('--calls', { '--turns': turns, '--side': side });
   if (turns) expectNone('--turns', { '--from': from, '--to': to, '--full': full, '--side': side });

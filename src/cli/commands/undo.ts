@@ -13,7 +13,10 @@ export interface UndoOptions {
   readonly by?: string;
 }
 
-/** `undo ID [CALL]`: undoes a call by its tool's `undo`; without CALL, the last one that can be undone. */
+/**
+ * `undo ID [CALL]`: undoes a call with its tool's `undo`; without CALL, undoes the last call that
+ * can be undone.
+ */
 export const undo: Command<UndoOptions> = {
   declare: (entry) =>
     entry
@@ -23,13 +26,13 @@ export const undo: Command<UndoOptions> = {
   async run(context, { id, call, by }) {
     const actor = deciderName(by);
     const opened = await openLivingRun(context, id);
-    // The undo itself takes a worker, too, so a worker of this process would end before it.
+    // The undo itself also needs a worker, and a worker in this process would end before it.
     await requireWorker(context, opened, 'undo');
     const given = { by: actor, ...(call !== undefined && { call }) };
     const undoing = await undoCall(opened.client, id, given);
     const see = await nextCommandFor(context, opened.run, ['status', id]);
     context.note(
-      `Call ${visible(undoing)} of run ${visible(id)} is being undone. See what came of it with: ${see}`,
+      `Call ${visible(undoing)} of run ${visible(id)} is being undone. See the result with: ${see}`,
     );
     if (context.options.json) context.out(JSON.stringify({ id, undoing }));
     return EXIT.completed;

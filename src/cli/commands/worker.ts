@@ -38,10 +38,7 @@ export const worker: Command<WorkerCommandOptions> = {
         '--deployment <name>',
         'use worker versioning: runs stay on the build they started on',
       )
-      .option(
-        '--build-id <id>',
-        'name of this build; default: from the content of the workflow code',
-      )
+      .option('--build-id <id>', 'name of this build; default: derived from the workflow code')
       .option(
         '--no-promote',
         'keep starting new runs on the current build until you promote this one',

@@ -8,10 +8,13 @@ import { modelNameOf } from './models.js';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const WITHIN_MS = 30_000;
-/** The Responses API of OpenAI takes no smaller limit. */
+/** The smallest limit that OpenAI's Responses API accepts. */
 const FEWEST_OF_RESPONSES = 16;
 
-/** Asks each model of the configuration for one token, as a worker would. Without `ask`, it says that it did not. */
+/**
+ * Asks each model of the configuration for one token, as a worker would. Without `ask`, reports the
+ * models as not checked.
+ */
 export async function askModels(
   config: Config,
   env: Environment,
@@ -71,7 +74,10 @@ async function answerOf(
   return { ...finding, level: 'ok', text };
 }
 
-/** A reply without text, or an error about the limit of one token, comes from a model that works. */
+/**
+ * Returns whether the error comes from a model that works: its reply has no text or reached the
+ * limit of one token.
+ */
 function hasAnswered(error: unknown): boolean {
   if (!isModelError(error)) return false;
   return error.details.kind === 'empty' || /output limit was reached/i.test(error.message);

@@ -4,8 +4,8 @@ import type { JsonObject } from '../../core/json.js';
 export interface Finding {
   readonly name: string;
   /**
-   * `problem`: perdure cannot work. `note`: it can work, but this is worth knowing. `skipped`: this was
-   * not checked, so it may be wrong.
+   * `problem`: perdure cannot work. `note`: it can work, but this is worth knowing. `skipped`: this
+   * was not checked, so it may be wrong.
    */
   readonly level: 'ok' | 'note' | 'problem' | 'skipped';
   /** The result as text. */

@@ -6,7 +6,10 @@ import { assertWritable, locateHome } from '../../server/server-home.js';
 import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
 import type { Finding } from './finding.js';
 
-/** Checks what PERDURE_HOME holds, and whether files can be written to it and to its blobs. Leaves nothing behind. */
+/**
+ * Checks the contents of PERDURE_HOME, and whether files can be written to it and to its blob
+ * store. Leaves no files behind.
+ */
 export async function homeFinding(folder: string): Promise<Finding> {
   const home = await locateHome(folder);
   const blobs = join(home.folder, 'blobs');
@@ -72,7 +75,10 @@ async function totalSize(files: readonly string[]): Promise<number | null> {
   return first === null ? null : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** Writes a file and removes it: permissions do not show everything. For a missing folder, checks its parent. */
+/**
+ * Returns whether a file can be written, by writing and removing one: permissions alone do not show
+ * it. Checks the parent of a missing folder.
+ */
 async function canWrite(folder: string): Promise<boolean> {
   const found = await stat(folder).catch(() => null);
   if (found === null) return dirname(folder) !== folder && (await canWrite(dirname(folder)));

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Build } from '../../temporal/pollers.js';
 
-/** Where a running run waits for a worker. */
+/** A running run, with the queue and the build that can continue it. */
 export interface LivingRun {
   readonly id: string;
   readonly taskQueue: string;

@@ -8,7 +8,10 @@ import type { Finding } from './finding.js';
 /** Time for a server to start and answer. A slower server may still work for a run. */
 const WITHIN_MS = 8_000;
 
-/** Checks the MCP servers of each agent, as a worker with this environment would reach them: lists their tools. */
+/**
+ * Checks the MCP servers of each agent by listing their tools, as a worker with this environment
+ * would.
+ */
 export async function mcpFindings(
   { agents }: Config,
   env: Readonly<Record<string, string | undefined>>,

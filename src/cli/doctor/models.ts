@@ -16,7 +16,9 @@ interface Provider {
   readonly keyVariable: string;
 }
 
-/** Checks the model of each agent, as a worker with this configuration and environment would use it. */
+/**
+ * Checks the model of each agent, as a worker with this configuration and environment would use it.
+ */
 export async function modelFindings(config: Config, env: Environment): Promise<readonly Finding[]> {
   const local = await localServers();
   return [

@@ -26,7 +26,10 @@ const HOUR_MS = 3_600_000;
 /** With a shorter retention, a run may be deleted before a person reads it. */
 const SHORT_HOURS = 72;
 
-/** Checks what only the server knows: the namespace, its search attributes, the workers, and stranded runs. */
+/**
+ * Checks what only the server knows: the namespace, its search attributes, the workers, and
+ * stranded runs.
+ */
 export async function serverFindings(place: Place): Promise<readonly Finding[]> {
   const { server, env } = place;
   const isFull = (await fullDiskMessage(server)) !== null;
@@ -62,7 +65,10 @@ async function routes(connection: Connection, place: Place): Promise<readonly Fi
   }
 }
 
-/** Returns a skipped check if it fails: a key that may start runs need not have these permissions. */
+/**
+ * Runs a check, and returns it as skipped if it fails: a key that can start runs may lack these
+ * permissions.
+ */
 async function skipIfForbidden(name: string, look: () => Promise<Finding>): Promise<Finding> {
   try {
     return await look();

@@ -14,7 +14,7 @@ interface Mismatch {
   readonly fix: string;
 }
 
-/** Checks for task queues whose waiting work no polling worker can take. */
+/** Checks for task queues whose waiting work no polling worker can pick up. */
 export function queuesFinding({ runs, queues }: Routing, place: Place): Finding {
   const name = 'task queues';
   const found = [...queues].flatMap(([taskQueue, state]) => {
@@ -78,7 +78,7 @@ function misrouted({ taskQueue, state }: Seen, { server }: Place): readonly Mism
   return found;
 }
 
-/** `1 unversioned worker is idle`, `2 unversioned workers are idle`. */
+/** Returns for example `1 unversioned worker is idle` or `2 unversioned workers are idle`. */
 function unversionedText(workers: number): string {
   return `${formatCount(workers, 'unversioned worker')} ${workers === 1 ? 'is' : 'are'} idle`;
 }

@@ -53,11 +53,13 @@ export async function findServerInUse(context: CliContext, config: Config): Prom
 interface Named {
   readonly address: string | null;
   readonly namespace: string | null;
-  /** The option, file, or variable that names the address. */
+  /** The option, file, or variable that sets the address. */
   readonly by: string | null;
 }
 
-/** Reads address and namespace in the commands' order: options, configuration, environment, profile. */
+/**
+ * Reads address and namespace in the commands' order: options, configuration, environment, profile.
+ */
 function namedServer({ options, env }: CliContext, config: Config): Named {
   const variables = Object.entries(env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,

@@ -6,12 +6,12 @@ import type { Finding } from './finding.js';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const WITHIN_MS = 30_000;
-/** Always the same text, so that a store has at most one object from all checks. */
+/** The text is always the same, so all checks together leave at most one object in a store. */
 const PROBE = 'perdure doctor checks that this store can be written and read.\n';
 
 /**
- * Checks the store that PERDURE_STORE names: writes and reads a text, and lists the archive. Returns none
- * if the files below PERDURE_HOME are the store, which `homeFinding` checks.
+ * Checks the store that PERDURE_STORE names: writes and reads a text, and lists the archive.
+ * Returns an empty list if the store is in PERDURE_HOME, which `homeFinding` checks.
  */
 export async function storeFindings(home: string, env: Environment): Promise<readonly Finding[]> {
   const address = env['PERDURE_STORE']?.trim() ?? '';

@@ -6,7 +6,7 @@ import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 import { buildTitle, isPolledBy, isSame, type Routing } from './routing.js';
 
-/** The maximum number of ids that are listed; the rest is counted. */
+/** The maximum number of ids that are listed; the rest are counted. */
 const NAMED = 5;
 
 interface Strand {
@@ -14,7 +14,10 @@ interface Strand {
   readonly runs: readonly LivingRun[];
 }
 
-/** Checks for running runs that are pinned to a build without a running worker: they cannot continue. */
+/**
+ * Checks for running runs that are pinned to a build without a running worker: they cannot
+ * continue.
+ */
 export function strandedFinding({ runs, more, queues }: Routing, place: Place): Finding {
   const name = 'stranded runs';
   const strands = strandsOf(
@@ -60,7 +63,9 @@ function names(runs: readonly LivingRun[]): string {
   return `${formatCount(runs.length, 'run')} (${ids.join(', ')}${rest})`;
 }
 
-/** The current build may continue the runs only if it replays their histories. */
+/**
+ * Returns the fix. The current build may continue the runs only if it can replay their histories.
+ */
 function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Place): string {
   const { deploymentName, buildId } = build;
   const query = `TemporalWorkerDeploymentVersion = '${deploymentName}:${buildId}' AND ExecutionStatus = 'Running'`;

@@ -4,7 +4,7 @@ import { locateHome } from '../../server/server-home.js';
 import { findTemporalCli } from '../../server/temporal-cli.js';
 import type { Finding } from './finding.js';
 
-/** Checks the Temporal CLI, which is the embedded server. Downloads nothing. */
+/** Checks the Temporal CLI, which contains the embedded server. Downloads nothing. */
 export async function cliFinding(folder: string, env: NodeJS.ProcessEnv): Promise<Finding> {
   const name = 'temporal cli';
   try {
@@ -19,7 +19,8 @@ export async function cliFinding(folder: string, env: NodeJS.ProcessEnv): Promis
     }
     return { name, level: skipped.length > 0 ? 'note' : 'ok', text, data };
   } catch (error) {
-    // The first line is a headline and the last one the fix; the others say why each source failed.
+    // The first line is a headline and the last one is the fix; the others explain why each source
+    // failed.
     const sources = messageOf(error).split('\n').slice(1, -1);
     const data = { path: null, sources: sources.map((line) => line.replace(/^- /, '')) };
     const text = ['none on this machine:', ...sources].join('\n');

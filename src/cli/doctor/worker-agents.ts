@@ -7,12 +7,15 @@ import type { Finding } from './finding.js';
 import type { Place } from './place.js';
 
 const NAME = 'worker agents';
-/** The server picks the worker that answers, so each round sends more probes than there are workers left. */
+/**
+ * The server picks the worker that answers, so each round sends more probes than there are workers
+ * left.
+ */
 const ROUNDS = 3;
 const PROBES_PER_WORKER = 2;
 const MOST_PROBES = 20;
 
-/** Checks that each worker on the task queue has the agents of the configuration, by asking the workers. */
+/** Asks each worker on the task queue whether it has the agents of the configuration. */
 export async function workerAgentsFinding(
   connection: Connection,
   { server: { namespace }, taskQueue, agents }: Place,
@@ -57,7 +60,9 @@ function unchecked(text: string, data: Finding['data']): Finding {
   return { name: NAME, level: 'skipped', text: `not checked: ${text}`, data };
 }
 
-/** Sends probes until each worker has answered one, or too few of them do. */
+/**
+ * Sends up to three rounds of probes, until each worker has answered one or a round gets no answer.
+ */
 async function askAll(
   client: Client,
   given: {

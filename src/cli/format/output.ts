@@ -2,7 +2,9 @@ import { isatty } from 'node:tty';
 import picocolors from 'picocolors';
 import { escapeJson, printable } from '../../core/text/hidden.js';
 
-/** Writes a line of data to stdout. In a line of JSON, hidden characters are escaped as JSON does. */
+/**
+ * Writes a line of data to stdout. In a line of JSON, hidden characters are escaped as JSON does.
+ */
 export function writeData(line: string, { json, color }: { json: boolean; color: boolean }): void {
   process.stdout.write(`${json ? escapeJson(line) : escapeHidden(line, color)}\n`);
 }
@@ -12,7 +14,7 @@ export function writeMessage(line: string, color: boolean): void {
   process.stderr.write(`${escapeHidden(line, color)}\n`);
 }
 
-/** The escape sequences that the palette writes: bold, dim, the colors in use, and their ends. */
+/** The escape sequences that the palette writes: bold, dim, the colors in use, and their resets. */
 // oxlint-disable-next-line no-control-regex -- escape sequences are the point
 const PAINT = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/;
 
@@ -28,12 +30,12 @@ export function escapeHidden(text: string, color: boolean): string {
     .join('');
 }
 
-/** Whether a person reads and can type: stdin, stdout, and stderr are terminals. */
+/** Returns whether a person reads and can type: stdin, stdout, and stderr are terminals. */
 export function isTerminal(): boolean {
   return [0, 1, 2].every((stream) => isatty(stream));
 }
 
-/** Follows NO_COLOR and FORCE_COLOR; otherwise colors are for terminals. */
+/** Returns whether to use colors: as NO_COLOR or FORCE_COLOR specifies, else only on a terminal. */
 export function isColorWanted(env: NodeJS.ProcessEnv): boolean {
   if (env['NO_COLOR']) return false;
   return env['FORCE_COLOR'] ? env['FORCE_COLOR'] !== '0' : isatty(2);

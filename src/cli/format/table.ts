@@ -21,7 +21,7 @@ function padEnd(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
 }
 
-/** A labeled group of lines. It is left out if there are no lines. */
+/** A labeled group of lines. It is omitted if there are no lines. */
 export interface Entry {
   readonly name: string;
   readonly lines: readonly string[];

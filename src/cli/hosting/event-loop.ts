@@ -4,8 +4,8 @@ const LOOK_MS = 1_000;
 const BLOCKED_MS = 5_000;
 
 /**
- * Notes when something has blocked the event loop: while a tool computes without a pause, no heartbeat
- * is sent, and the server considers the worker dead. Returns the function that ends the watch.
+ * Reports when the event loop was blocked: while a tool computes without yielding, no heartbeat is
+ * sent, and the server considers the worker dead. Returns a function that ends the watch.
  */
 export function watchEventLoop(note: (line: string) => void): () => void {
   let seenAt = performance.now();
@@ -14,8 +14,8 @@ export function watchEventLoop(note: (line: string) => void): () => void {
     seenAt = performance.now();
     if (late < BLOCKED_MS) return;
     note(
-      `The worker's event loop was blocked for ${formatDuration(late)}: a tool computes without a pause. ` +
-        'Calls without heartbeats are retried elsewhere; let the tool await now and then, or use a worker thread.',
+      `The worker's event loop was blocked for ${formatDuration(late)}: a tool computed without yielding. ` +
+        'Calls without heartbeats are retried elsewhere; let the tool await periodically, or use a worker thread.',
     );
   }, LOOK_MS);
   timer.unref();

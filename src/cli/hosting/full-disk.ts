@@ -9,8 +9,8 @@ import { NoServerError } from '../../core/errors.js';
 const ANSWER_WITHIN_MS = 1_000;
 
 /**
- * Runs `work`, which queries the server. If the disk of the embedded server is full, notes that first,
- * and rejects with a `NoServerError` if the server does not answer within a second.
+ * Runs `work`, which queries the server. If the disk of the embedded server is full, notes that
+ * first, and rejects with a `NoServerError` if the server does not answer within a second.
  */
 export async function withDiskCheck<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
   const full = await fullDiskMessage(await context.server());
@@ -31,7 +31,9 @@ function isServerError(error: unknown): boolean {
   );
 }
 
-/** Returns why the embedded server may not answer; null for any other server, or if space is left. */
+/**
+ * Returns why the embedded server may not answer; null for any other server, or if space is left.
+ */
 export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<string | null> {
   const free = pid === null ? null : await freeSpace(home);
   if (free === null || free >= LEAST_FREE_BYTES) return null;

@@ -12,17 +12,25 @@ import { LiveOptionsError } from '../../core/errors.js';
 
 /** The worker that a command hosts if no other worker serves the task queue. */
 export interface Hosting {
-  /** Resolves when a worker serves the queue: one elsewhere if it answers, else one in this process. */
+  /**
+   * Resolves when a worker serves the queue: one elsewhere if it answers, else one in this process.
+   */
   ensure(): Promise<void>;
   /** Whether this process hosts the worker; false once a worker elsewhere has answered. */
   readonly isHosting: boolean;
   /** Aborts with the error if our worker dies. */
   readonly died: AbortSignal;
-  /** Stops our worker, if there is one, and abandons calls in flight after a short time. Never throws. */
+  /**
+   * Stops our worker, if there is one, and abandons calls in flight after a short time. Never
+   * throws.
+   */
   stop(): Promise<void>;
 }
 
-/** When the command ends, calls in flight have this time to end; then another worker takes them over. */
+/**
+ * The time that calls in flight have to finish when the command ends; then another worker takes
+ * over.
+ */
 const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
@@ -80,7 +88,10 @@ export interface HostOptions extends Pick<
   readonly showLog?: boolean;
 }
 
-/** Creates a worker in this process, on the server of the context. It serves live streams unless `live` is false. */
+/**
+ * Creates a worker in this process, on the server of the context. It serves live streams unless
+ * `live` is false.
+ */
 export async function hostWorker(
   context: CliContext,
   { showLog = false, live = {}, ...options }: HostOptions,
@@ -119,7 +130,7 @@ function checkLive(live: LiveOptions, env: CliContext['env']): void {
   }
 }
 
-/** The fields that the SDK adds to each entry; a tool added the others. */
+/** The fields that the SDK adds to each entry; any others come from a tool. */
 const SDK_FIELDS = new Set(
   (
     'sdkComponent taskQueue namespace taskToken activityId activityType workflowId workflowRunId ' +
@@ -127,13 +138,16 @@ const SDK_FIELDS = new Set(
   ).split(' '),
 );
 
-/** Whether a person should see a log entry: warnings, errors, and what tools log. */
+/** Returns whether a person should see a log entry: warnings, errors, and what tools log. */
 export function isForPeople({ level, meta }: LogEntry): boolean {
   if (level === 'WARN' || level === 'ERROR') return true;
   return level === 'INFO' && meta?.['sdkComponent'] === 'activity';
 }
 
-/** Formats an entry as one line: `14:39:31 WARN model call failed · run x · callModel, attempt 2: too many requests`. */
+/**
+ * Formats an entry as one line:
+ * `14:39:31 WARN model call failed · run x · callModel, attempt 2: too many requests`.
+ */
 export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry): string {
   const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString().slice(11, 19);
   const { workflowId, activityType, attempt } = meta;
@@ -146,7 +160,9 @@ export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry)
   return `${time} ${level} ${parts.join(' · ')}${details === '' ? '' : `: ${visible(details)}`}`;
 }
 
-/** Returns the message of an error or of a failed model call's report, else the fields of a tool. */
+/**
+ * Returns the message of an error or of a failed model call's report, else the fields of a tool.
+ */
 function logDetails(meta: Record<string, unknown>): string {
   const { error, report } = meta;
   if (error instanceof Error) return error.message;

@@ -1,9 +1,9 @@
 import { EXIT } from '../exit-codes.js';
 
 /**
- * Returns a signal that aborts on the first interrupt (Ctrl-C, SIGTERM); a second one ends the process
- * at once. `dev` starts its worker with an IPC channel. When that closes, `dev` has ended, and the
- * worker ends too.
+ * Returns a signal that aborts on the first interrupt (Ctrl-C, SIGTERM); a second one ends the
+ * process at once. `dev` starts its worker with an IPC channel. When that channel closes, `dev` has
+ * ended, and the worker also ends.
  */
 export function catchInterrupt(): AbortSignal {
   const caught = new AbortController();

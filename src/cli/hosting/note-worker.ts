@@ -12,7 +12,10 @@ export interface WorkerPresence {
   readonly text: string;
 }
 
-/** Reads the pollers of a task queue. It does not probe them: a worker that was just lost still counts. */
+/**
+ * Reads the pollers of a task queue. It does not probe them: a worker that was just lost still
+ * counts.
+ */
 export async function readWorkerPresence(
   client: Client,
   taskQueue: string,

@@ -5,8 +5,9 @@ import { UsageError } from '../exit-codes.js';
 import { NoServerError } from '../../core/errors.js';
 
 /**
- * Returns the server that the options, the environment, or the configuration name, else a running
- * one, else the embedded one, which this starts unless `start` is false. Throws a `NoServerError`.
+ * Returns the server that the options, the environment, or the configuration name. Without one,
+ * returns a running server, else the embedded server, which it starts unless `start` is false.
+ * Throws a `NoServerError` if there is none.
  */
 export async function openServer(
   context: CliContext,
@@ -68,7 +69,10 @@ export async function openClient(
   };
 }
 
-/** Returns the environment without Temporal's keys and TLS settings unless the server was named: they are not for one found here. */
+/**
+ * Returns the environment for a connection. Removes Temporal's keys and TLS settings unless the
+ * server was named: they are not meant for a server that was found here.
+ */
 export function connectionEnv(env: NodeJS.ProcessEnv, server: ServerHandle): NodeJS.ProcessEnv {
   if (server.how === 'address') return env;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_')));

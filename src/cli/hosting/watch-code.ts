@@ -10,16 +10,17 @@ export interface CodeWatch {
   readonly folder: string;
   /** Whether a change to this file counts; default: code and JSON. */
   readonly counts?: (name: string) => boolean;
-  /** Watch subfolders too, except `node_modules`, `dist`, and names that begin with a dot. */
+  /** Also watch subfolders, except `node_modules`, `dist`, and names that begin with a dot. */
   readonly deep: boolean;
-  /** The path of a subfolder to leave out: PERDURE_HOME, in which each worker writes. */
+  /** The path of a subfolder to exclude: PERDURE_HOME, to which every worker writes. */
   readonly except?: string;
 }
 
 /**
  * Calls `changed` with the path of the last change once changes have stopped for a moment. Uses one
- * watch per folder, because Node's recursive watch includes `node_modules`. Returns the function that
- * ends the watch; it returns the path of a change that `changed` has not been called for yet, or null.
+ * watch per folder, because Node's recursive watch includes `node_modules`. Returns a function that
+ * ends the watch. It returns the path of the last change if `changed` has not been called for it
+ * yet, else null.
  */
 export function watchCode(
   { folder, counts = isCode, deep, except }: CodeWatch,

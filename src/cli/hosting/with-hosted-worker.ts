@@ -33,8 +33,8 @@ export async function withHostedWorker<T>(
 }
 
 /**
- * Waits until a worker serves the run. If this process hosts that worker, a blocked run retries at once.
- * Returns the number of the last event before the retry, or 0 if nothing was retried.
+ * Waits until a worker serves the run. If this process hosts that worker, a blocked run retries at
+ * once. Returns the number of the last event before the retry, or 0 if nothing was retried.
  */
 export async function awaitWorker(
   opened: OpenedRun,
@@ -57,15 +57,15 @@ async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   if (state?.paused) return false;
   if (blocked.size === 0) return false;
   try {
-    // The previous worker may have died before the workflow processed that it is blocked; a resume
-    // that arrives earlier is lost. A query is answered only after all events are processed.
+    // The previous worker may have died before the workflow recorded that it is blocked; a resume
+    // that arrives before that is lost. A query is answered only after all events are processed.
     await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
       client.workflow.getHandle(run.id).query(statusQuery),
     );
     await resumeRun(client, run.id, { by: osUser() });
     return true;
   } catch {
-    // The run probes by itself; until then it stays as it was read.
+    // The run probes on its own; until then, it stays as it was read.
     return false;
   }
 }

@@ -6,11 +6,12 @@ import { requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
 import { createHosting } from './hosting.js';
 
 /**
- * Sends a decision to a run, which needs a worker to accept it. If none is running, this process hosts one for
- * that moment. Such a worker starts no work: a call that it began would be interrupted when the command
- * ends. Only an idle open run gets a whole worker, because it may end by the decision.
+ * Sends a decision to a run, which needs a worker to accept it. If none is running, this process
+ * hosts one briefly. That worker starts no work: a call would be interrupted when the command ends.
+ * Only an idle open run gets a full worker, because the decision may end it.
  *
- * Throws within seconds if a run without a worker has not loaded its agent, which only a whole worker can.
+ * Throws within seconds if a run without a worker has not loaded its agent, which only a full
+ * worker can do.
  */
 export async function withWorker<T>(
   context: CliContext,
@@ -30,7 +31,7 @@ export async function withWorker<T>(
     if (hosting.isHosting && !isIdle) {
       const start = await workerCommands(context, opened.run);
       context.note(
-        `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, and the run does no further work until one is. ` +
+        `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +
           `Start one with: ${start}`,
       );
     }

@@ -9,18 +9,21 @@ import { placeFlags } from '../reports/next-command.js';
 export interface WorkerChild {
   /** Resolves with the exit code when the process has ended; null if it was killed. */
   readonly ended: Promise<number | null>;
-  /** Resolves with the files that the configuration imports; null if the process ends before it has them. */
+  /**
+   * Resolves with the files that the configuration imports; null if the process ends before it has
+   * them.
+   */
   readonly files: Promise<readonly string[] | null>;
   /** Asks the worker to shut down. Resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
-/** A worker gives its calls five seconds to end; after this time it is killed. */
+/** A worker allows its calls five seconds to end; after this time it is killed. */
 const STOP_MS = 10_000;
 
 /**
- * Starts `perdure worker` with the same options. It has its own process group, so that Ctrl-C in the
- * terminal does not reach it, and it ends by itself when this process ends.
+ * Starts `perdure worker` with the same options. It has its own process group, so Ctrl-C in the
+ * terminal does not reach it. It ends by itself when this process ends.
  */
 export function startWorkerChild(
   options: GlobalOptions,

@@ -12,21 +12,24 @@ import { reasonFor } from './attached-files.js';
 /** The values of `--artifact NAME=FILE`, by name. */
 export type ArtifactFiles = Readonly<Record<string, unknown>>;
 
-/** Reads the files of `--artifact NAME=FILE`: JSON if the file is named so, else text. Throws a `UsageError`. */
+/**
+ * Reads the files of `--artifact NAME=FILE`: as JSON if the name of the file ends in `.json`, else
+ * as text. Throws a `UsageError`.
+ */
 export async function artifactFiles(given: readonly string[] = []): Promise<ArtifactFiles> {
   if (given.length > MAX_ARTIFACTS) {
     throw new UsageError(
       `--artifact: expected at most ${MAX_ARTIFACTS}, got ${given.length}; send the others with further messages`,
     );
   }
-  const entries = given.map(async (one): Promise<[string, unknown]> => {
-    const at = one.indexOf('=');
-    if (at < 1 || at === one.length - 1) {
+  const entries = given.map(async (argument): Promise<[string, unknown]> => {
+    const at = argument.indexOf('=');
+    if (at < 1 || at === argument.length - 1) {
       throw new UsageError(
-        `--artifact ${visible(one)}: expected NAME=FILE, such as orders=orders.json`,
+        `--artifact ${visible(argument)}: expected NAME=FILE, such as orders=orders.json`,
       );
     }
-    return [one.slice(0, at), await readValue(one.slice(at + 1))];
+    return [argument.slice(0, at), await readValue(argument.slice(at + 1))];
   });
   const values = await Promise.all(entries);
   const names = values.map(([name]) => name);
@@ -37,7 +40,7 @@ export async function artifactFiles(given: readonly string[] = []): Promise<Arti
   );
 }
 
-/** Stores the artifacts of a message for the run that the message goes to. */
+/** Stores the artifacts of a message for the run that receives it. */
 export async function ownArtifacts(
   { home, env }: CliContext,
   run: string,

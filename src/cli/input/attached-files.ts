@@ -10,8 +10,9 @@ import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
 
 /**
- * Resolves the values of `--attach FILE|URL`: stores files in the blob store of this home, and passes
- * the URL of an image on to the model's provider. Throws a `UsageError` that names the file and the fix.
+ * Resolves the values of `--attach FILE|URL`: stores files in the blob store of this home, and
+ * passes the URL of an image on to the model's provider. Throws a `UsageError` that names the file
+ * and the fix.
  */
 export async function attachedFiles(
   { home, env }: CliContext,
@@ -32,7 +33,7 @@ export async function attachedFiles(
   );
 }
 
-/** Makes the attachments of a message belong to the run that the message goes to. */
+/** Binds the attachments of a message to the run that receives it. */
 export async function ownAttachments(
   { home, env }: CliContext,
   run: string,
@@ -41,7 +42,7 @@ export async function ownAttachments(
   return await claimAttachments(openStores(home, env).blobs, run, message);
 }
 
-/** Reads a file. Checks its size first, so that a file that no provider accepts is not read. */
+/** Reads a file. Checks the size first, to avoid reading a file that no provider accepts. */
 async function read(name: string): Promise<Uint8Array> {
   const found = await stat(name).catch((error: unknown) => {
     throw attachError(name, reasonFor(error), error);
@@ -60,7 +61,7 @@ async function read(name: string): Promise<Uint8Array> {
   });
 }
 
-/** Says why a file cannot be read. */
+/** Returns why a file cannot be read. */
 export function reasonFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'ENOENT') return 'there is no such file';

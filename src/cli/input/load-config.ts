@@ -82,7 +82,7 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
     );
   }
   try {
-    // The result of defineConfig passes again; anything else is checked here.
+    // A result of defineConfig passes again; any other value is checked here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- defineConfig checks it
     const config = defineConfig(value as Config);
     learnSecrets({ env, names: collectSecretNames(config) });
@@ -92,14 +92,17 @@ async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<C
   }
 }
 
-/** The variable by which `dev` asks its worker for the files that the configuration imports. */
+/** The variable with which `dev` asks its worker for the files that the configuration imports. */
 export const REPORTS_FILES = 'PERDURE_REPORTS_FILES';
 
 function isOwn(path: string): boolean {
   return !path.split(sep).includes('node_modules');
 }
 
-/** Imports the file without a build step. It gets this installation as `perdure`, so that no module is loaded twice. */
+/**
+ * Imports the file without a build step. In it, `perdure` resolves to this installation, so no
+ * module is loaded twice.
+ */
 async function importConfig(file: string, name: string, env: NodeJS.ProcessEnv): Promise<object> {
   const { createJiti } = await import('jiti');
   const jiti = createJiti(file, {

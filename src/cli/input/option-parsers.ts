@@ -9,7 +9,10 @@ export function parseNumber(text: string): number {
   throw new InvalidArgumentError('Expected a number.');
 }
 
-/** Parses a duration such as `30m` or `1d` into milliseconds. Throws an `InvalidArgumentError` for anything else. */
+/**
+ * Parses a duration such as `30m` or `1d` into milliseconds. Throws an `InvalidArgumentError` for
+ * anything else.
+ */
 export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
@@ -35,12 +38,14 @@ export function parseJsonOption(text: string): Json {
   }
 }
 
-/** Collects the values of an option that may be given several times, in order. */
+/** Collects the values of a repeatable option, in order. */
 export function collectValues(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 
-/** Parses `NAME=TEXT`, or `NAME:=JSON` for a value that is not a string. Each name may occur once. */
+/**
+ * Parses `NAME=TEXT`, or `NAME:=JSON` for a value that is not a string. Each name may occur once.
+ */
 export function collectArguments(text: string, before: JsonObject = {}): JsonObject {
   const [, name = '', sign, value = ''] = /^([^=:\s]+)(:?=)(.*)$/s.exec(text) ?? [];
   if (sign === undefined) throw new InvalidArgumentError('Expected NAME=TEXT or NAME:=JSON.');

@@ -9,8 +9,8 @@ export function osUser(): string {
 }
 
 /**
- * Returns who decides: the name that `--by` gives, else the user of the operating system. Throws a
- * `UsageError` for a name that a run would refuse.
+ * Returns the name of the decider: the value of `--by`, else the user of the operating system.
+ * Throws a `UsageError` for a name that a run would refuse.
  */
 export function deciderName(by: string | undefined): string {
   if (by === undefined) return osUser();

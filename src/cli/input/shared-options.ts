@@ -1,10 +1,10 @@
 import { parseNumber, collectValues } from './option-parsers.js';
 
-/** Options that several commands take, as arguments of commander's `option`. */
-/** Names a prompt of the agent. */
+/** Options that several commands accept, as arguments of commander's `option`. */
+/** Selects a prompt of the agent. */
 export const PROMPT = [
   '--prompt <name>',
-  'a named prompt of the agent, in place of a message',
+  'the name of a prompt of the agent, instead of a message',
 ] as const;
 /** An argument of a template or of a prompt. */
 export const ARG = [
@@ -56,5 +56,5 @@ export const DIGEST = [
 ] as const;
 export const BY = [
   '--by <name>',
-  'who decides: recorded and not verified; default: the OS user',
+  'name of the person who decides: recorded, not verified; default: the OS user',
 ] as const;

@@ -11,7 +11,7 @@ export interface RunsAccess {
   readonly client: () => Promise<Client>;
   /** Resolves when a worker serves the queue. Returns whether this process hosts it. */
   readonly ensureWorker: (taskQueue: string) => Promise<boolean>;
-  /** Has the runs that the server has deleted. */
+  /** Holds the runs that the server has deleted. */
   readonly archive: Archive;
   /** Returns the secret that marks the runs that this server starts. */
   readonly owner: () => Promise<string>;
@@ -34,7 +34,10 @@ export async function clientFor(
 /** Many MCP clients give up after a minute. */
 export const UPDATE_TIMEOUT = { withinMs: 45_000 };
 
-/** Returns who makes a decision: the MCP client gives no identity that can be verified. */
+/**
+ * Returns the name of the decider, which is a claim: an MCP client has no identity that can be
+ * verified.
+ */
 export function mcpClaim(): string {
   return `MCP client, ${osUser()}`;
 }

@@ -30,7 +30,7 @@ export const statusAnswer = z.object({
         fix: z.string(),
       }),
     )
-    .describe('what needs a decision of a person; `fix` is the command'),
+    .describe("what needs a person's decision; `fix` is the command"),
 });
 
 /** The output of `agent_result`. */

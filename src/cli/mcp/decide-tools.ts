@@ -11,12 +11,12 @@ import { toolResult } from './answers.js';
 
 const WORDS = [...new Set<DecisionWord>(Object.values(OFFERED).flat())];
 
-/** The most that a model reads of the arguments of one request. */
+/** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
 const MAX_ARGUMENTS = 20_000;
 
 /**
- * Adds the tools that list requests and decide about them, for the runs that the server serves. Whoever
- * controls the MCP client can then approve, so they exist only by option.
+ * Adds the tools that list requests and decide about them, for the runs that the server serves.
+ * They exist only if an option enables them, because they let the MCP client approve.
  */
 export function addDecideTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
@@ -37,8 +37,8 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
     'decide',
     {
       description:
-        'Decides about a request of a run in the name of the person who uses you. The digest binds the ' +
-        'decision to exactly the call that list_requests has shown.',
+        'Decides about a request of a run on behalf of the person who uses you. The digest binds the ' +
+        'decision to exactly the call that list_requests showed.',
       inputSchema: z.strictObject({
         id: runId,
         request: z.string().min(1),
@@ -76,7 +76,7 @@ interface Given {
   readonly note?: string | undefined;
 }
 
-/** Throws if the arguments are no object. */
+/** Returns the decision. Throws an `Error` if the arguments are not an object. */
 function decisionOf({ arguments: given, result, note, ...rest }: Given): Decision {
   if (given !== undefined && !isObject(given)) {
     throw new Error('arguments: expected an object, such as {"euros": 20}');

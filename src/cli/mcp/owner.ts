@@ -15,8 +15,8 @@ import { NoRunError } from '../../core/errors.js';
 const MEMO_FIELD = 'mcpOwner';
 
 /**
- * Returns the secret of this home's MCP server for the current user. It is the same after a restart,
- * no other user can read it, and it marks the runs that the server started.
+ * Returns the secret of this home's MCP server for the current user. It is the same after a
+ * restart, no other user can read it, and it marks the runs that the server started.
  */
 export async function mcpOwner(home: string): Promise<string> {
   const user = process.getuid?.() ?? 0;
@@ -39,7 +39,10 @@ export async function requireOwnRun(
   asUnknownRun(run)(new NoRunError(run));
 }
 
-/** Reads the memo of a run; of one that the server has deleted, the memo that it began its last segment with. */
+/**
+ * Reads the memo of a run. For a run that the server has deleted, reads the memo with which its
+ * last segment started.
+ */
 async function memoOf(client: Client, id: string, archive?: Archive): Promise<unknown> {
   try {
     return (await describeRun(client, id)).memo;
@@ -53,7 +56,7 @@ async function memoOf(client: Client, id: string, archive?: Archive): Promise<un
   }
 }
 
-/** Uses the same message for a foreign run and for no run, so that ids cannot be discovered. */
+/** Reports a foreign run with the same message as an unknown run, so ids cannot be discovered. */
 function asUnknownRun(run: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof NoRunError)) throw error;
@@ -61,7 +64,10 @@ function asUnknownRun(run: string): (error: unknown) => never {
   };
 }
 
-/** Creates the secret once. If two servers start at once, one creates it, and no reader sees a part of it. */
+/**
+ * Creates the secret once. If two servers start at once, one creates it, and no reader sees a
+ * partial file.
+ */
 async function readOrCreateSecret(home: string, name: string): Promise<string> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   const file = join(home, name);

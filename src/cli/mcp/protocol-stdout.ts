@@ -4,7 +4,7 @@ import { redactJsonText } from '../../secrets/redact-json.js';
 
 /**
  * Reserves stdout for the protocol: everything else that this process or its tools write to stdout
- * goes to stderr from now on. Returns the stream for the protocol. It takes one JSON message per
+ * goes to stderr from now on. Returns the stream for the protocol. It accepts one JSON message per
  * write, redacts it, and escapes hidden characters.
  */
 export function takeStdout(): Writable {

@@ -25,7 +25,8 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
     'agent_status',
     {
-      description: 'Returns what a run does, what it waits for, or how it ended. Needs no worker.',
+      description:
+        'Returns what a run is doing, what it waits for, or how it ended. Needs no worker.',
       inputSchema: z.strictObject({ id: runId }),
       outputSchema: statusAnswer,
       annotations: { readOnlyHint: true },

@@ -79,8 +79,8 @@ function runIdFor(owner: string, operation: string): string {
 }
 
 /**
- * Starts the run of an operation, or finds the run that the operation has started. Throws if the
- * operation started another run: a reused id must not look like a repeated request.
+ * Starts the run of an operation, or finds the run that the operation has already started. Throws
+ * if the operation started another run: a reused id must not look like a repeated request.
  */
 async function startOnce(
   client: Client,

@@ -9,7 +9,10 @@ const PLACE_OPTIONS = [
   ['taskQueue', '--task-queue'],
 ] as const satisfies readonly (readonly [keyof GlobalOptions, string])[];
 
-/** Returns a command line to copy. It calls the program as this call did, on the same server and queue. */
+/**
+ * Returns a command line to copy. It runs the program as this process was run, on the same server
+ * and queue.
+ */
 export function nextCommand({ options }: Pick<CliContext, 'options'>, command: string): string {
   const flags = placeFlags(options).map((flag) => shellWord(flag));
   return [programName(), command, ...flags].join(' ');
@@ -23,7 +26,9 @@ export function nextCommandOf(
   return nextCommand(context, words.map((word) => shellWord(word)).join(' '));
 }
 
-/** Returns a command line about a run. It names the run's task queue where that differs from ours. */
+/**
+ * Returns a command line about a run. It includes the run's task queue if that differs from ours.
+ */
 export async function nextCommandFor(
   context: CliContext,
   { taskQueue }: { readonly taskQueue: string },
@@ -51,7 +56,7 @@ function programName(): string {
   return `node ${near.startsWith('..') ? file : near}`;
 }
 
-/** Quotes a word for the shell where needed: an id may hold any character. */
+/** Quotes a word for the shell where needed: an id may contain any character. */
 function shellWord(word: string): string {
   return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -12,7 +12,10 @@ export interface StatusReading {
   readonly hasWorker: boolean;
 }
 
-/** Returns the command lines that a person can run now, each with its purpose. Decisions have their own. */
+/**
+ * Returns the command lines that a person can run now, each with its purpose. The commands for
+ * decisions are shown elsewhere.
+ */
 export async function nextSteps(
   context: CliContext,
   { run, status, hasWorker }: StatusReading,

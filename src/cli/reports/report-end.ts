@@ -26,7 +26,7 @@ const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
   failed: EXIT.failed,
 };
 
-/** Reports how a run ended: with `--json` one line of data, else the answer as data and a message. */
+/** Reports how a run ended: as one line of data with `--json`, else as the answer and a message. */
 export async function reportEnd(context: CliContext, run: EndedRun): Promise<ExitCode> {
   const { id, runId, view } = run;
   const end = endOfRun({ terminatedWhy: '', ...run });
@@ -47,7 +47,7 @@ export interface ReportedTurn extends EndedTurn {
   readonly messageId?: string | undefined;
 }
 
-/** Reports how a turn ended, in the form of `reportEnd`. */
+/** Reports how a turn ended, in the same form as `reportEnd`. */
 export async function reportTurn(context: CliContext, ended: ReportedTurn): Promise<ExitCode> {
   const { id, runId, view, turn, outcome, messageId } = ended;
   const times = view.messages.filter((message) => message.turn === turn).map(({ at }) => at);
@@ -99,13 +99,16 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
   ].join(' · ');
 }
 
-/** Indents the JSON that a tool returned as the answer. */
+/** Returns the answer, indented if it is JSON that a tool returned; null if there is none. */
 function formatAnswer(answer: string | null, { reason }: Outcome): string | null {
   const value = answer === null || reason !== 'tool' ? null : parseJson(answer);
   return typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : answer;
 }
 
-/** Reads a large answer from the blob store. Falls back to its head and tail if the store is elsewhere. */
+/**
+ * Reads a large answer from the blob store. Falls back to its head and tail if the store is
+ * elsewhere.
+ */
 async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
   const { answer, blob } = outcome;
   if (blob === undefined) return answer;

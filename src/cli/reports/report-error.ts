@@ -5,7 +5,7 @@ import { redactMessage } from '../../secrets/redact.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 
 /**
- * Writes an error to stderr, and with `--json` to stdout too, and returns the exit code. Writes the
+ * Writes an error to stderr, and with `--json` also to stdout. Returns the exit code. Writes the
  * stack trace only if PERDURE_DEBUG is set.
  */
 export function reportError(

@@ -8,13 +8,13 @@ import { inboxLines } from '../requests/inbox-lines.js';
 import { openRequests, viewedStatus } from '../requests/open-requests.js';
 import { columnsOf, shownRequest } from '../requests/show-request.js';
 
-/** A run that continues to live after the command ends. */
+/** A run that stays alive after the command ends. */
 export interface LeftRun {
   readonly id: string;
   readonly runId: string;
   readonly taskQueue: string;
   readonly last: FollowedRun | null;
-  /** Whether the worker was in this process. Then the run makes no progress from now on. */
+  /** Whether the worker was in this process; if so, the run makes no progress from now on. */
   readonly wasHosting: boolean;
 }
 
@@ -23,7 +23,9 @@ export interface WaitingRun extends LeftRun {
   readonly below: readonly OpenRequest[];
 }
 
-/** Reports a run that waits: each request, with the commands that decide, or how to continue the run. */
+/**
+ * Reports a run that waits: each request with the commands to decide, or how to continue the run.
+ */
 export async function reportWaiting(context: CliContext, run: WaitingRun): Promise<ExitCode> {
   const { id, last, below } = run;
   const requests = last === null ? [] : openRequests(last.view, id);
@@ -33,7 +35,7 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
     }
   }
   if (below.length > 0) {
-    context.note('A run that this run has called waits for a decision, which is made there:');
+    context.note('A run that this run called is waiting for a decision; decide in that run:');
     const show = (one: OpenRequest): string => nextCommandOf(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stderr'), now: Date.now(), show };
     for (const line of inboxLines(below, options)) context.note(line);
@@ -73,7 +75,7 @@ export async function reportOpen(context: CliContext, run: LeftRun): Promise<voi
   context.note(`The run ${what}${noWorker}. Follow it with: ${follow}`);
 }
 
-/** Returns the commands that send an open run a message and that end it. */
+/** Returns the commands that send a message to an open run and that end it. */
 export async function openLines(
   context: CliContext,
   run: Pick<LeftRun, 'id' | 'taskQueue'>,

@@ -7,8 +7,8 @@ import type { Screen } from '../run-view/screen.js';
 /** The first line about a run: its id, its model, and its page in the Temporal UI. */
 export interface RunHeader {
   /**
-   * Shows the line once, when the model is known or the run has ended. A null `view` shows it at once;
-   * the model then follows in a line of its own.
+   * Shows the line once, when the model is known or the run has ended. A null `view` shows it at
+   * once; the model then follows in a line of its own.
    */
   show(view: Projection | null, screen: Screen): void;
 }
@@ -39,7 +39,7 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
   return `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(id)}`;
 }
 
-/** Names the model. The demo model must never be mistaken for an LLM. */
+/** Returns the model as text. The demo model must never be mistaken for an LLM. */
 function modelText(view: Projection | null): string | null {
   const model = view?.state?.config.definition.model;
   if (model === undefined) return null;

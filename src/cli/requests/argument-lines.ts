@@ -6,20 +6,20 @@ import { wrapped } from './wrap.js';
 
 /** How much of the arguments is shown. */
 export interface ArgumentOptions {
-  /** Cut nothing. */
+  /** Truncate nothing. */
   readonly full: boolean;
-  /** Columns of a line. */
+  /** The width of a line in columns. */
   readonly width: number;
 }
 
-/** The arguments of a call for people. */
+/** The arguments of a call, formatted for people. */
 export interface ShownArguments {
   readonly lines: readonly string[];
-  /** Whether something was cut; the lines state what. */
+  /** Whether something was truncated; the lines state what. */
   readonly cut: boolean;
 }
 
-/** UTF-16 units of one argument at its beginning and at its end. */
+/** The number of UTF-16 units that are shown from the start and the end of one argument. */
 const HEAD = 300;
 const TAIL = 100;
 const MAX_ARGUMENTS = 40;
@@ -27,8 +27,8 @@ const MAX_ARGUMENTS = 40;
 const PLAIN_NAME = /^[A-Za-z_][\w-]*$/;
 
 /**
- * Returns the arguments of a call, each as JSON in a line of its own, exactly as they will be executed.
- * Hidden characters are JSON escapes. What is cut is stated with its size.
+ * Returns the arguments of a call, each as JSON in a line of its own, exactly as they will be
+ * executed. Hidden characters are JSON escapes. Truncated parts are stated with their size.
  */
 export function argumentLines(json: string, { full, width }: ArgumentOptions): ShownArguments {
   const value = parseJson(json);
@@ -61,7 +61,7 @@ function oneArgument(name: string, value: unknown, full: boolean): Shortened {
   return { text: `${label.text}: ${text}`, cut: cut || label.cut };
 }
 
-/** Keeps the head and the tail, and states the size of what is between them. */
+/** Keeps the head and the tail, and states the size of the omitted part. */
 function shorten(json: string, full: boolean): Shortened {
   if (full || json.length <= HEAD + TAIL) return { text: escapeJson(json), cut: false };
   const head = json.slice(0, HEAD).replace(/[\ud800-\udbff]$/, '');

@@ -13,7 +13,7 @@ import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
 import { decidingCommand } from './request-commands.js';
 import { shownRequest } from './show-request.js';
 
-/** What a person decides. */
+/** The decision of a person. */
 export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
   /** The run. */
   readonly id: string;
@@ -24,16 +24,17 @@ export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
   readonly by?: string | undefined;
   /** The name of the command, for messages. */
   readonly command: string;
-  /** What else has to hold before the decision is sent. Throws if it does not. */
+  /** Checks further conditions before the decision is sent. Throws if one is not met. */
   readonly check?: (opened: OpenedRequest) => void;
 }
 
-/** Decisions that execute a call as it was shown, so the person has to name the digest they saw. */
+/** Decisions that execute a call as shown, so the person must specify the digest that they saw. */
 const NEED_DIGEST: readonly DecisionWord[] = ['approve', 'edit'];
 
 /**
- * Sends a decision, bound to the whole digest of the request that the person has seen. The first decision
- * wins. Throws if the digest is that of another request, and if the run refuses the decision.
+ * Sends a decision, bound to the whole digest of the request that the person has seen. The first
+ * decision wins. Throws if the digest belongs to another request, or if the run refuses the
+ * decision.
  */
 export async function decideRequest(context: CliContext, given: Deciding): Promise<ExitCode> {
   const { id, request: name, digest: seen, by, command, check, ...what } = given;
@@ -51,7 +52,7 @@ export async function decideRequest(context: CliContext, given: Deciding): Promi
   const checking = receipts.some((receipt) => receipt.checking === true);
   const follow = await nextCommandFor(context, opened.run, ['attach', id]);
   const effect = checking
-    ? 'a worker checks the decision before it counts; status shows what came of it'
+    ? 'a worker checks the decision before it counts; status shows the result'
     : 'the run resumes';
   context.note(
     `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. Follow it with: ${follow}`,
@@ -82,7 +83,7 @@ async function send(
   }
 }
 
-/** Shows the request, and returns the error that names the command which decides on it. */
+/** Shows the request, and returns an error that names the command to decide. */
 async function unseen(
   context: CliContext,
   { opened, request }: OpenedRequest,
@@ -100,13 +101,13 @@ async function unseen(
 }
 
 /**
- * Throws a `UsageError` unless `given` is a digest or its beginning: hex digits, at least as many as are
- * shown. Needs no server.
+ * Throws a `UsageError` unless `given` is a digest or a prefix of one: hex digits, at least as many
+ * as are shown. Needs no server.
  */
 export function checkDigestForm(given: string): void {
   if (/^[0-9a-f]+$/i.test(given) && given.length >= SHOWN_DIGITS && given.length <= 64) return;
   throw new UsageError(
-    `--digest: expected ${SHOWN_DIGITS} to 64 hex digits, as the request is shown with; got ${visible(given)}`,
+    `--digest: expected ${SHOWN_DIGITS} to 64 hex digits, as shown with the request; got ${visible(given)}`,
   );
 }
 

@@ -3,15 +3,15 @@ import { formatAgo, formatSpan } from '../format/format-time.js';
 import { oneLine, wrapped, wrappedCommand } from './wrap.js';
 
 export interface InboxLineOptions {
-  /** Columns of a line. */
+  /** The width of a line in columns. */
   readonly width: number;
   /** Unix time in ms. */
   readonly now: number;
-  /** Returns the command that shows a request as a whole. */
+  /** Returns the command that shows a request in full. */
   readonly show: (request: OpenRequest) => string;
 }
 
-/** Returns a block of lines for each open request: what it is about, and how to see the whole of it. */
+/** Returns a block of lines for each open request: what it is about, and how to see it in full. */
 export function inboxLines(
   requests: readonly OpenRequest[],
   { width, now, show }: InboxLineOptions,

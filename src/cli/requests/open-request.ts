@@ -5,15 +5,15 @@ import type { CliContext } from '../context.js';
 import { openLivingRun, type OpenedRun } from '../open-run.js';
 import { nextCommand } from '../reports/next-command.js';
 
-/** An open request, with the run that asks. */
+/** An open request, with the run that made it. */
 export interface OpenedRequest {
   readonly opened: OpenedRun;
   readonly request: Request;
 }
 
 /**
- * Reads an open request of a run by its id, or by the id of its call. Needs no worker. Throws an error that
- * names the run's open requests if it is not one of them.
+ * Reads an open request of a run by its id, or by the id of its call. Needs no worker. If there is
+ * none, throws an error that lists the run's open requests.
  */
 export async function openRequest(
   context: CliContext,
@@ -29,7 +29,7 @@ export async function openRequest(
   );
 }
 
-/** Returns the request with this id; else that of the call with this id. */
+/** Returns the request with this id, else the request about the call with this id. */
 export function requestNamed(pending: readonly Request[], name: string): Request | undefined {
   return pending.find(({ id }) => id === name) ?? pending.find(({ call }) => call === name);
 }

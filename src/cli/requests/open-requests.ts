@@ -6,17 +6,19 @@ import type { Projection } from '../../history/projection.js';
 
 type Requested = Pick<RunStatus, 'status' | 'reason' | 'pending'>;
 
-/** Watching a run asks for its requests several times a second, and each costs a hash. */
+/** A cache: watching a run reads its requests several times a second, and each costs a hash. */
 const known = new WeakMap<RunState, { readonly run: string; readonly status: Requested }>();
 
 type Viewed = Pick<Projection, 'state' | 'ended'>;
 
-/** Returns the open requests of a run, oldest first. `run`: the id of the run. */
+/** Returns the open requests of a run, oldest first. `run` is the id of the run. */
 export function openRequests(view: Viewed, run: string): readonly Request[] {
   return viewedStatus(view, run)?.pending ?? [];
 }
 
-/** Returns the status of a run that has begun and not ended, as `client.status` does; else null. */
+/**
+ * Returns the status of a run that has started and not ended, as `client.status` does; else null.
+ */
 export function viewedStatus({ state, ended }: Viewed, run: string): Requested | null {
   if (state === null || ended !== null) return null;
   const found = known.get(state);

@@ -17,8 +17,9 @@ export interface Prompted {
 }
 
 /**
- * Shows a request on the terminal and asks for a decision, which is bound to the digest of what was shown.
- * Returns when the person has decided, or wants to decide later. An interrupt ends the prompt.
+ * Shows a request on the terminal and asks for a decision, which is bound to the digest of what was
+ * shown. Returns when the person has decided, or wants to decide later. An interrupt ends the
+ * prompt.
  */
 export async function promptForDecision(
   context: CliContext,
@@ -28,7 +29,7 @@ export async function promptForDecision(
 ): Promise<void> {
   const { run, request } = prompted;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Readline takes the key away from the process.
+  // Readline intercepts Ctrl-C, so this passes it on to the process.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   try {
     await show(context, prompted, false);
@@ -37,7 +38,7 @@ export async function promptForDecision(
     });
     if (decided === null) {
       const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-      context.note(`The run waits. Decide later with the commands of: ${see}`);
+      context.note(`The run waits. Decide later with the commands shown by: ${see}`);
       return;
     }
     await send(context, client, prompted, decided);
@@ -97,8 +98,8 @@ async function send(
     await resolveRequests(client, run.id, { ...decided, request: id, digest, by: osUser() });
     context.note(`Request ${visible(id)} is decided as ${decided.as}.`);
   } catch (error) {
-    // Somebody else may have decided, or the rules may not let this person decide.
+    // Another person may have decided, or the rules may not let this person decide.
     if (!PerdureError.isInstance(error)) throw error;
-    context.note(`The decision was not taken: ${visible(error.message)}`);
+    context.note(`The decision was not accepted: ${visible(error.message)}`);
   }
 }

@@ -2,16 +2,16 @@ import { isObject, parseJson, type Json } from '../../core/json.js';
 import type { Decision } from '../../core/requests/decision.js';
 import type { DecisionWord, Request } from '../../core/requests/request.js';
 
-/** What a person has typed at the prompt: a decision, `later`, or a wish to see the whole. */
+/** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
 export type Choice = DecisionWord | 'later' | 'full';
 
 /** The content of a decision, without the request that it is about. */
 export type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
 
-/** What the prompt asks for after a choice; null if the choice says all. */
+/** What the prompt asks for after a choice that is not complete by itself. */
 export interface FollowUp {
   readonly question: string;
-  /** Returns the decision, or what is wrong with the line. */
+  /** Returns the decision, or a text about what is wrong with the line. */
   readonly read: (line: string) => Decided | string;
 }
 
@@ -20,19 +20,21 @@ export function choicesOf({ decisions }: Pick<Request, 'decisions'>): readonly C
   return [...decisions, 'full', 'later'];
 }
 
-/** Returns the choice that a line names, by a word or its beginning; null if it names none or several. */
+/**
+ * Returns the choice that a line names, by a word or a prefix; null if it matches none or several.
+ */
 export function readChoice(line: string, request: Pick<Request, 'decisions'>): Choice | null {
   const word = line.trim().toLowerCase();
   if (word === '') return null;
   const choices = choicesOf(request);
   const exact = choices.find((choice) => choice === word);
   const [found, ...others] = choices.filter((choice) => choice.startsWith(word));
-  // One letter is typed too easily for what cannot be undone.
+  // A single letter is too easy to type for a decision that cannot be undone.
   if (exact !== undefined) return exact;
   return found === undefined || others.length > 0 || word.length < 2 ? null : found;
 }
 
-/** Returns what has to be asked before the decision can be sent. */
+/** Returns what to ask before the decision can be sent; null if it is complete. */
 export function followUp(as: DecisionWord, request: Request): FollowUp | null {
   switch (as) {
     case 'deny':
@@ -70,7 +72,7 @@ function answered(as: DecisionWord, line: string): Decided | string {
 }
 
 function readResult(as: DecisionWord, line: string): Decided | string {
-  // What happened may have left no result.
+  // A call that happened may have no result.
   if (line.trim() === '' && as === 'happened') return { as };
   const result = parseJson(line);
   if (result === undefined) return 'expected JSON, such as "done" or {"receipt": 7}';

@@ -1,7 +1,7 @@
 import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
 import type { DecisionWord, Request } from '../../core/requests/request.js';
 
-/** The words of a command that decides, and what it does. */
+/** The words of a command that decides, and its purpose. */
 export interface DecidingCommand {
   readonly words: readonly string[];
   readonly purpose: string;
@@ -38,15 +38,15 @@ export function decidingCommand(
         ? { words: ['answer', run, id, ...seen, 'TEXT'], purpose: 'answer the question' }
         : {
             words: ['answer', run, id, ...seen, '--result', 'JSON'],
-            purpose: 'give the result of the call yourself',
+            purpose: 'provide the result of the call yourself',
           };
     case 'raise':
       return {
         words: ['raise', run, id, ...seen, '--steps', 'N'],
-        purpose: 'raise the limit by so much',
+        purpose: 'raise the limit by this amount',
       };
     case 'stop':
-      return { words: resolve, purpose: 'leave the limit, and stop' };
+      return { words: resolve, purpose: 'keep the limit, and stop' };
     case 'happened':
       return {
         words: [...resolve, '--result', 'JSON'],
@@ -55,9 +55,9 @@ export function decidingCommand(
     case 'retry':
       return { words: resolve, purpose: 'it did not happen: call the tool again' };
     case 'abandon':
-      return { words: resolve, purpose: 'give the call up and inform the model' };
+      return { words: resolve, purpose: 'give up the call and inform the model' };
     case 'accept':
-      // The digest covers the pinned form of the tool, and not the current one.
+      // The digest covers the pinned form of the tool, not the current one.
       return {
         words: [...resolve, ...(definition === undefined ? [] : ['--definition', definition])],
         purpose: 'accept the tool in its current form',

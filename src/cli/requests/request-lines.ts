@@ -10,18 +10,20 @@ export interface RequestView {
   /** The id of the run that asks. */
   readonly run: string;
   readonly request: Request;
-  /** Why the arguments cannot be shown, such as a blob store that is elsewhere; null if they can. */
+  /**
+   * Why the arguments cannot be shown, such as a blob store that is elsewhere; null if they can.
+   */
   readonly unreadable: string | null;
   /** The commands that decide, as text. */
   readonly commands: readonly { readonly command: string; readonly purpose: string }[];
-  /** The command that shows the arguments without cuts. */
+  /** The command that shows the arguments in full. */
   readonly whole: string;
 }
 
 export interface RequestLineOptions {
-  /** Columns of a line. */
+  /** The width of a line in columns. */
   readonly width: number;
-  /** Cut nothing. */
+  /** Truncate nothing. */
   readonly full: boolean;
   /** Unix time in ms. */
   readonly now: number;
@@ -30,8 +32,9 @@ export interface RequestLineOptions {
 const MAX_HEADLINE = 600;
 
 /**
- * Returns a request for people. All of it is made by code from what the run will execute; words of the model
- * and of its provider are apart, marked, and quoted. Hidden characters are visible.
+ * Returns a request, formatted for people. Code writes all of it from what the run will execute.
+ * Text by the model and its provider is separate, marked, and quoted. Hidden characters are made
+ * visible.
  */
 export function requestLines(view: RequestView, options: RequestLineOptions): readonly string[] {
   const { run, request } = view;
@@ -72,12 +75,12 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
 const KINDS: Readonly<Record<Request['kind'], string>> = {
   approval: 'approval of a call',
   question: 'an answer to a question of the model',
-  plan: 'consent to a plan',
+  plan: 'approval of a plan',
   client_tool: 'the result of a call that you execute',
   limit: 'a higher limit',
-  outcome_unknown: 'what became of a call',
+  outcome_unknown: 'the outcome of a call',
   safety_check: 'approval of a call that the provider of the model wants a person to check',
-  tool_changed: 'consent to a tool that its server has changed',
+  tool_changed: 'approval of a tool that its server has changed',
 };
 
 const EFFECTS: Readonly<Record<NonNullable<Request['effect']>, string>> = {
@@ -94,7 +97,7 @@ function headline({ shown, kind }: Request): string {
   return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (cut; see the arguments)`;
 }
 
-/** A plan is made by code, line by line. */
+/** Returns the lines of a plan, which code writes line by line. */
 function planLines({ shown }: Request, width: number): readonly string[] {
   return shown.split('\n').flatMap((line) => wrapped(line, width));
 }
@@ -124,7 +127,10 @@ function keyOf({ idempotencyKey = '' }: Request): readonly string[] {
   return idempotencyKey === '' ? [] : [idempotencyKey];
 }
 
-/** Returns why the run asks. The difference of a changed tool has many lines, which its server has made. */
+/**
+ * Returns why the run asks. For a changed tool, this includes a diff of many lines, whose text
+ * comes from its server.
+ */
 function whyLines({ why }: Request, width: number): readonly string[] {
   const [first = '', ...rest] = why.split('\n');
   return [
@@ -133,7 +139,7 @@ function whyLines({ why }: Request, width: number): readonly string[] {
   ];
 }
 
-/** Returns what others have written, quoted, so that it cannot be mistaken for our own lines. */
+/** Returns text by others, quoted so that it cannot be mistaken for our own lines. */
 function foreignWords(request: Request, width: number): readonly string[] {
   const { question, options = [], checks = [] } = request;
   return [

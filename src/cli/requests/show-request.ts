@@ -6,7 +6,7 @@ import { nextCommandFor } from '../reports/next-command.js';
 import { decidingCommands } from './request-commands.js';
 import { requestLines } from './request-lines.js';
 
-/** A run that asks, and the queue of its workers. */
+/** The run that made a request, and the queue of its workers. */
 export interface AskingRun {
   readonly id: string;
   readonly taskQueue: string;
@@ -14,13 +14,15 @@ export interface AskingRun {
 
 /** How a request is shown. */
 export interface ShowOptions {
-  /** The stream that the lines are for; its width counts. */
+  /** The stream that the lines are written to; its width applies. */
   readonly to: 'stdout' | 'stderr';
-  /** Cut nothing. */
+  /** Truncate nothing. */
   readonly full?: boolean;
 }
 
-/** Returns a request for people, with the commands that decide about it on this server and queue. */
+/**
+ * Returns a request, formatted for people, with the commands to decide on this server and queue.
+ */
 export async function shownRequest(
   context: CliContext,
   { run, request }: { readonly run: AskingRun; readonly request: Request },
@@ -39,7 +41,9 @@ export async function shownRequest(
   return requestLines(view, { width: columnsOf(to), full, now: Date.now() });
 }
 
-/** Reads arguments from the blob store, which may be elsewhere; then `unreadable` says why. */
+/**
+ * Reads arguments from the blob store. If the store is elsewhere, `unreadable` holds the reason.
+ */
 export async function readable(
   { home, env }: CliContext,
   request: Request,

@@ -6,22 +6,25 @@ import { describeRun } from '../../history/read-run.js';
 import type { Projection } from '../../history/projection.js';
 
 export interface BelowOptions {
-  /** The id of the run above. */
+  /** The id of the calling run. */
   readonly id: string;
-  /** Returns the run as it was last seen; null before that. */
+  /** Returns the run as last read; null before the first read. */
   readonly view: () => Projection | null;
   /** Returns whether these requests end the watch. */
   readonly counts: (request: OpenRequest) => boolean;
   readonly signal: AbortSignal;
 }
 
-/** The history of a run shows nothing of the requests of the runs that it has called. */
+/**
+ * The first wait before a query; the history of a run does not show the requests of called runs.
+ */
 const FIRST_MS = 1_000;
 const LONGEST_MS = 10_000;
 
 /**
- * Resolves with the requests below a run when there are some that count. Asks the server only while a called
- * agent works for the run, and more rarely the longer it does. Resolves with none when the signal aborts.
+ * Resolves with the requests of called runs as soon as some of them count; with none when the
+ * signal aborts. Queries the server only while a called agent works for the run, and less often
+ * over time.
  */
 export async function watchBelow(
   client: Client,
@@ -44,7 +47,7 @@ export async function watchBelow(
   return [];
 }
 
-/** The watch itself reports a server that does not answer. */
+/** Returns none if the server does not answer; the watch of the run reports that. */
 async function readBelow(client: Client, id: string): Promise<readonly OpenRequest[]> {
   try {
     return await requestsBelow(client, { id, description: await describeRun(client, id) });

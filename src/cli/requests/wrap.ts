@@ -4,7 +4,7 @@ import { printable } from '../../core/text/hidden.js';
 const PLAIN = /^[\u0020-\u007e]*$/;
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const INDENT = '  ';
-/** A line holds at least so many columns, however deep it is indented. */
+/** The minimum width of a line in columns, however deeply it is indented. */
 const MIN_COLUMNS = 8;
 
 /** Returns a text as one line in which hidden characters, line breaks, and tabs are visible. */
@@ -13,8 +13,8 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Wraps a line to a width in columns. No character is lost: the pieces, joined, are the line. It breaks
- * behind a space if there is one in the second half of the line.
+ * Wraps a line to a width in columns. No character is lost: the joined pieces equal the line. It
+ * breaks after a space if there is one in the second half of the line.
  */
 export function pieces(line: string, columns: number): readonly string[] {
   const width = Math.max(MIN_COLUMNS, columns);
@@ -30,7 +30,7 @@ export function pieces(line: string, columns: number): readonly string[] {
   return result.length === 0 ? [''] : result;
 }
 
-/** Wraps a line; all lines behind the first are indented. */
+/** Wraps a line; all lines after the first are indented. */
 export function wrapped(line: string, columns: number): readonly string[] {
   const [first = ''] = pieces(line, columns);
   const rest = line.slice(first.length);
@@ -39,8 +39,8 @@ export function wrapped(line: string, columns: number): readonly string[] {
 }
 
 /**
- * Wraps a command between its words, with a backslash at the end of each line, so that it can be copied as
- * it stands. A word that is longer than a line stays whole.
+ * Wraps a command between its words, with a backslash at the end of each line, so it can be copied
+ * as is. A word that is longer than a line is not split.
  */
 export function wrappedCommand(command: string, columns: number): readonly string[] {
   const words = command.match(/(?:[^\s'\\]|\\.|'[^']*')+/gs) ?? [];
@@ -68,7 +68,7 @@ function cellsOf(line: string): readonly Cell[] {
   }));
 }
 
-/** Returns the end of the cells that fit into a line: at least one. */
+/** Returns the index after the last cell that fits into a line, which has at least one cell. */
 function fitting(cells: readonly Cell[], from: number, columns: number): number {
   let used = 0;
   let at = from;

@@ -7,10 +7,10 @@ import type { Palette } from '../format/output.js';
 import { formatTime } from '../format/format-time.js';
 
 export interface DialogueOptions {
-  /** Cut nothing. */
+  /** Truncate nothing. */
   readonly full: boolean;
   readonly paint: Palette;
-  /** Where the newest segment begins; absent if the run has one segment. */
+  /** Where the newest segment begins; absent if the run has only one segment. */
   readonly segment?: SegmentMark | undefined;
 }
 
@@ -130,7 +130,10 @@ function callLines(call: ToolCall, { full, paint }: DialogueOptions): readonly s
   return [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...rest, ...problemLines];
 }
 
-/** Cuts a text and appends the size of the rest. `bytes` is the size of the whole text if it is in the blob store. */
+/**
+ * Truncates a text and appends the size of the rest. `bytes` is the size of the whole text if it is
+ * in the blob store.
+ */
 function cut(
   text: string,
   limit: { readonly characters: number; readonly lines: number },

@@ -29,7 +29,7 @@ export interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
 
 type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
 
-/** Follows a run as far as the options ask, and reports its state. */
+/** Follows a run as far as the options specify, and reports its state. */
 export async function followAndReport(
   context: CliContext,
   run: RunToFollow,
@@ -50,8 +50,8 @@ export async function followAndReport(
 }
 
 /**
- * Watches a run. If a person is at the terminal, each request is shown to them once, and they may decide
- * there; the run is watched again after that.
+ * Watches a run. If a person is at the terminal, each request is shown to them once, and they may
+ * decide there; the run is watched again after that.
  */
 async function watchWithPrompts(
   context: CliContext,
@@ -68,8 +68,10 @@ async function watchWithPrompts(
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
       const reading = await readRun(client, id);
-      const request = toRunStatus(reading, Date.now()).pending.find((one) => one.digest === digest);
-      // Somebody else may have decided in the meantime.
+      const request = toRunStatus(reading, Date.now()).pending.find(
+        (open) => open.digest === digest,
+      );
+      // Another person may have decided in the meantime.
       if (request === undefined || run.interrupt.aborted) continue;
       await promptForDecision(context, client, { run: reading, request }, run);
     }
@@ -102,7 +104,7 @@ async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): 
   try {
     await once(stdin, 'data', { signal: interrupt });
   } catch {
-    // An interrupt ends the wait too.
+    // An interrupt also ends the wait.
   } finally {
     stdin.setRawMode(false);
   }

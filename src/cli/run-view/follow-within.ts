@@ -9,7 +9,9 @@ export interface Arrival {
   readonly reached: Reached;
 }
 
-/** Follows a run silently for a limited time. Returns null if it does not reach the target in time. */
+/**
+ * Follows a run silently for a limited time. Returns null if it does not reach the target in time.
+ */
 export async function followWithin(
   { client, run }: OpenedRun,
   until: FollowTarget,

@@ -8,7 +8,10 @@ import { formatDateTime, formatSpan } from '../format/format-time.js';
 import { formatCount, formatDuration, formatUsage } from '../format/format.js';
 import { openRequests } from '../requests/open-requests.js';
 
-/** Returns the current activity of a run in one line. `attempts` is by activity id, `now` a Unix time in ms. */
+/**
+ * Returns the current activity of a run in one line. `attempts` is keyed by activity id; `now` is a
+ * Unix time in ms.
+ */
 export function liveLine(
   view: Projection,
   options: {
@@ -70,7 +73,7 @@ export function attemptText({ attempt, lastFailure }: Attempt): string {
   return `attempt ${attempt}${lastFailure === '' ? '' : `, after: ${visible(lastFailure)}`}`;
 }
 
-/** Returns the step, with the turn from the second one on: most runs have one turn. */
+/** Returns the step, and also the turn unless it is the first: most runs have only one. */
 function positionText({ state }: Projection): string {
   const turn = state?.turn.number ?? 0;
   return turn > 1 ? `turn ${turn}, ${stepText(state)}` : stepText(state);

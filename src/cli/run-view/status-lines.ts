@@ -150,7 +150,7 @@ function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
   );
 }
 
-/** Lists approvals that hold for later calls. */
+/** Lists approvals that cover later calls. */
 function grantLines({ grants = [] }: RunStatus): readonly string[] {
   return columns(
     grants.map(({ id, shown, at, by }) => [
@@ -162,7 +162,7 @@ function grantLines({ grants = [] }: RunStatus): readonly string[] {
   );
 }
 
-/** Lists calls that can be undone, or of which the undo was tried, newest last. */
+/** Lists calls that can be undone or whose undo was tried, newest last. */
 function undoLines({ status: { undoable = [] }, now }: StatusView): readonly string[] {
   return columns(
     undoable.map(({ call, shown, until, state, message }) => [

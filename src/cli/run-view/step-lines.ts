@@ -8,7 +8,7 @@ import { formatDateTime } from '../format/format-time.js';
 import { openRequests } from '../requests/open-requests.js';
 
 const NAMED_CALLS = 3;
-/** The number of lines about the past of a joined run. */
+/** The maximum number of lines about the past of a joined run. */
 const EARLIER_LINES = 5;
 
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
@@ -17,7 +17,7 @@ type ToolMessage = Extract<Message, { role: 'tool' }>;
 /** Returns a line for each newly recorded step and for each new reason to wait. */
 export type StepLines = (view: Projection) => readonly string[];
 
-/** What the lines about a waiting run name. */
+/** What the lines about a waiting run refer to. */
 export interface Fixes {
   /** The id of the run. */
   readonly run: string;
@@ -25,7 +25,10 @@ export interface Fixes {
   readonly resume: string | null;
 }
 
-/** Creates the function to call with each view of one run, in order. It remembers what it has returned. */
+/**
+ * Creates the function to call with each view of one run, in order. It remembers what it has
+ * returned.
+ */
 export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const waitLines = createWaitLines(paint, fixes.resume);
   const raised = new Set<string>();
@@ -104,7 +107,10 @@ function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
   return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
 }
 
-/** Shortens the error of a failed call that the engine sends to the model; null if the call succeeded. */
+/**
+ * Shortens the error of a failed call that the engine sends to the model; null if the call
+ * succeeded.
+ */
 function errorOf(text: string): string | null {
   const [, type, message] =
     /^\{"error":\{"type":"(\w+)","message":"((?:[^"\\]|\\.){0,80})/.exec(text) ?? [];

@@ -18,7 +18,10 @@ const HEADER_MS = 2_000;
 const LONG_MS = 3_000;
 /** The minimum interval between two such queries. */
 const QUERY_MS = 1_000;
-/** After this time without progress, the worker elsewhere is probed. The time doubles after each probe. */
+/**
+ * After this time without progress, the worker elsewhere is probed. The time doubles after each
+ * probe.
+ */
 const QUIET_MS = 3_000;
 const LONGEST_QUIET_MS = 60_000;
 
@@ -44,7 +47,10 @@ export interface Ticker {
   stop(): void;
 }
 
-/** Updates the screen while nothing new is recorded: elapsed time, attempts, and probes of the worker. */
+/**
+ * Updates the screen while nothing new is recorded: elapsed time, attempts, and probes of the
+ * worker.
+ */
 export function startTicker(context: CliContext, client: Client, options: TickerOptions): Ticker {
   const { id, hosting, screen, paint, header, giveUp } = options;
   const startedAt = Date.now();
@@ -93,7 +99,7 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
   };
 }
 
-/** Shows each further attempt in a line of its own where no line can be overwritten. */
+/** Shows each further attempt in its own line if lines cannot be overwritten. */
 function createAttemptLines(screen: Screen): (attempts: ReadonlyMap<string, Attempt>) => void {
   const shown = new Map<string, number>();
   return (attempts) => {

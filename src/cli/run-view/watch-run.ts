@@ -32,7 +32,7 @@ export interface Watch {
   readonly interrupt: AbortSignal;
   /** Stop watching when the run waits for a person. */
   readonly leaveWhenWaiting: boolean;
-  /** Digests of requests that the person at the terminal has seen; null if there is no such person. */
+  /** Digests of the requests that the person at the terminal has seen; null without a person. */
   readonly seen: ReadonlySet<string> | null;
   readonly until: FollowTarget;
   /** The run as it was when the command joined it; null for a run that was just started. */
@@ -140,7 +140,7 @@ export async function watchRun(
   }
 }
 
-/** Leaves out the messages of turns after the one that is followed. */
+/** Omits the messages of turns after the followed one. */
 function upTo(until: FollowTarget, view: Projection): Projection {
   if (until === 'end') return view;
   return { ...view, messages: view.messages.filter(({ turn }) => turn <= until.turn) };
@@ -171,7 +171,7 @@ async function endOfWatch(
   return watch.leaveWhenWaiting && waits(last, watch) ? { type: 'waiting', last, below: [] } : null;
 }
 
-/** Returns the requests that the person at the terminal has not seen; none if there is no such person. */
+/** Returns the requests that the person at the terminal, if any, has not seen. */
 function unseenIn(view: Projection, { id: run, seen }: Watch): readonly Unseen[] {
   if (seen === null) return [];
   return openRequests(view, run)
@@ -179,14 +179,17 @@ function unseenIn(view: Projection, { id: run, seen }: Watch): readonly Unseen[]
     .map(({ id, digest }) => ({ run, id, digest }));
 }
 
-/** Whether a request below the run ends the watch: a person has not seen it, or the run does nothing else. */
+/**
+ * Returns whether a request below the run ends the watch: a person has not seen it, or the run does
+ * nothing else.
+ */
 function countsBelow({ seen }: Watch, view: Projection | null, digest: string): boolean {
   return seen === null ? view !== null && awaitsOnlyAgents(view) : !seen.has(digest);
 }
 
 /**
- * Whether the run waits for a person: it is paused, it does nothing until a request is decided, or it is
- * blocked by something that is not being retried.
+ * Returns whether the run waits for a person: it is paused, it does nothing until a request is
+ * decided, or it is blocked by something that is not being retried.
  */
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
   if (isIdle(view) && openRequests(view, watch.id).length > 0) return true;
@@ -239,6 +242,6 @@ async function subscribe(
     });
     for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
   } catch {
-    // The caller follows the run itself and reports what is wrong.
+    // The caller follows the run itself and reports errors.
   }
 }

@@ -21,18 +21,18 @@ export interface ScheduleTriggerOptions {
 const ID = ['<id>', 'the schedule'] as const;
 const NOTE = ['--note <text>', 'the reason, which list shows'] as const;
 
-/** `schedule pause ID`: the schedule fires no more until `schedule resume`. */
+/** `schedule pause ID`: pauses a schedule until `schedule resume`. */
 export const pauseSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => entry.argument(...ID).option(...NOTE),
   async run(context, { id, note }) {
     await withSchedules(context, (schedules) => schedules.pause(id, { note }));
     const resume = nextCommandOf(context, ['schedule', 'resume', id]);
-    const text = `is paused. Runs that it has started go on. Resume it with: ${resume}`;
+    const text = `is paused. Runs that it has started continue. Resume it with: ${resume}`;
     return report(context, { id, text, fields: { paused: true } });
   },
 };
 
-/** `schedule resume ID`: the schedule fires again at its times. */
+/** `schedule resume ID`: resumes a paused schedule. */
 export const resumeSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => entry.argument(...ID).option(...NOTE),
   async run(context, { id, note }) {
@@ -41,7 +41,7 @@ export const resumeSchedule: Command<ScheduleNoteOptions> = {
   },
 };
 
-/** `schedule trigger ID`: the schedule fires now, also while it is paused. */
+/** `schedule trigger ID`: fires a schedule now, even if it is paused. */
 export const triggerSchedule: Command<ScheduleTriggerOptions> = {
   declare: (entry) =>
     entry
@@ -66,7 +66,7 @@ export const deleteSchedule: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument(...ID),
   async run(context, { id }) {
     await withSchedules(context, (schedules) => schedules.delete(id));
-    const text = 'is deleted. Runs that it has started go on.';
+    const text = 'is deleted. Runs that it has started continue.';
     return report(context, { id, text, fields: { deleted: true } });
   },
 };

@@ -14,7 +14,7 @@ import {
 
 export interface ScheduleCreateOptions extends ScheduleCommandOptions {
   readonly paused?: boolean;
-  /** Approvals of its runs are denied, because no person is there. */
+  /** Deny every approval of its runs, because no person is there to decide. */
   readonly unattended?: boolean;
   readonly modelAttempts?: number;
 }

@@ -13,7 +13,7 @@ const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE'];
 export const listSchedules: Command<object> = {
   async run(context) {
     const rows = await withSchedules(context, async (schedules) => await schedules.list());
-    const sorted = rows.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+    const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     if (context.options.json) context.out(JSON.stringify(sorted));
     else if (sorted.length === 0) context.note('There are no schedules.');
     else for (const line of columns([HEADERS, ...sorted.map(cells)])) context.out(line);

@@ -38,7 +38,7 @@ export interface ScheduleCommandOptions {
   readonly arg?: JsonObject;
 }
 
-/** Declares the arguments and options that say what a schedule does, and when. */
+/** Declares the arguments and options that define what a schedule does, and when. */
 export function declareSchedule(entry: Entry): Entry {
   return entry
     .argument('<id>', 'the schedule')
@@ -54,7 +54,7 @@ export function declareSchedule(entry: Entry): Entry {
     )
     .option(
       '--catch-up <duration>',
-      'how late a firing is made up for after the server was down; default: a year',
+      'how late a missed firing still happens after the server was down; default: a year',
       parseDurationOption,
     )
     .option('--tag <tag>', 'a tag of the runs; may be repeated', collectValues)
@@ -67,7 +67,7 @@ export function declareSchedule(entry: Entry): Entry {
     );
 }
 
-/** Returns the fields of a schedule that the options name. */
+/** Returns the fields of a schedule that the options set. */
 export function namedFields(options: ScheduleCommandOptions): ScheduleChanges {
   const { message, agent, cron, every, timeZone, to, overlap, catchUp } = options;
   const fields = {
@@ -88,7 +88,7 @@ export function namedFields(options: ScheduleCommandOptions): ScheduleChanges {
   return Object.fromEntries(named);
 }
 
-/** Throws a `UsageError` for an agent that is named and is not in the configuration. */
+/** Throws a `UsageError` if an agent is named that is not in the configuration. */
 export async function checkNamedAgent(
   context: CliContext,
   { agent, arg }: Pick<ScheduleCommandOptions, 'agent' | 'arg'>,
@@ -100,7 +100,7 @@ export async function checkNamedAgent(
   });
 }
 
-/** Does something with the schedules of the server. Throws a `UsageError` for input that they refuse. */
+/** Runs `work` with the schedules of the server. Throws a `UsageError` for invalid input. */
 export async function withSchedules<T>(
   context: CliContext,
   work: (schedules: Schedules) => Promise<T>,

@@ -17,7 +17,7 @@ export interface ScheduleUpdateOptions extends ScheduleCommandOptions {
   readonly without?: readonly string[];
 }
 
-/** The options that a schedule can do without, by their flag. */
+/** The options that can be removed, by flag. */
 const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   agent: 'agent',
   'time-zone': 'timeZone',
@@ -30,7 +30,7 @@ const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   arg: 'args',
 };
 
-/** `schedule update ID`: changes what the options name, and leaves the rest. */
+/** `schedule update ID`: changes the fields that the options set, and keeps the rest. */
 export const updateSchedule: Command<ScheduleUpdateOptions> = {
   declare: (entry) =>
     declareSchedule(entry).option(
@@ -47,7 +47,7 @@ export const updateSchedule: Command<ScheduleUpdateOptions> = {
     await checkNamedAgent(context, options);
     return await withSchedules(context, async (schedules) => {
       await schedules.update(id, changes);
-      context.note(`Schedule ${visible(id)} is updated; the next firing follows it.`);
+      context.note(`Schedule ${visible(id)} is updated; the next firing uses the changes.`);
       await noteSchedule(context, schedules, id);
       return EXIT.completed;
     });
