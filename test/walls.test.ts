@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { importsOf, roomOf, sourceFiles, type Import } from '../scripts/walls/imports.js';
+import { folderOf, importsOf, sourceFiles, type Import } from '../scripts/walls/imports.js';
 import { datesIn } from '../scripts/walls/dates.js';
 import { ENTRIES, WALLS } from '../scripts/walls/table.js';
 import { wallFiles } from '../scripts/write-walls.js';
@@ -17,7 +17,7 @@ const SRC = join(ROOT, 'src');
 const IMPORTS = importsOf(SRC);
 const run = promisify(execFile);
 
-const byRoom = new Map(WALLS.map((wall) => [wall.room, wall]));
+const byFolder = new Map(WALLS.map((wall) => [wall.folder, wall]));
 const temporary: string[] = [];
 
 afterAll(async () => {
@@ -27,12 +27,12 @@ afterAll(async () => {
 /** Imports that the table does not allow. */
 function refused(imports: readonly Import[]): readonly string[] {
   return imports.flatMap(({ from, to, isPackage }) => {
-    const room = roomOf(from);
-    const wall = byRoom.get(room);
-    if (wall === undefined) return ENTRIES.includes(room) ? [] : [`${room}: not in the table`];
+    const folder = folderOf(from);
+    const wall = byFolder.get(folder);
+    if (wall === undefined) return ENTRIES.includes(folder) ? [] : [`${folder}: not in the table`];
     const allowed = isPackage
       ? wall.packages.includes(to)
-      : roomOf(to) === room || wall.rooms.includes(roomOf(to));
+      : folderOf(to) === folder || wall.folders.includes(folderOf(to));
     return allowed ? [] : [`${from} -> ${to}`];
   });
 }
@@ -72,15 +72,15 @@ describe('the table of walls', () => {
     expect(users).toEqual(['temporal/sdk-internals.ts']);
   });
 
-  test('names every existing room, and no other', () => {
-    const rooms = new Set(sourceFiles(SRC).map(roomOf));
-    expect([...rooms].toSorted()).toEqual([...byRoom.keys(), ...ENTRIES].toSorted());
+  test('names every folder that exists, and no other', () => {
+    const folders = new Set(sourceFiles(SRC).map(folderOf));
+    expect([...folders].toSorted()).toEqual([...byFolder.keys(), ...ENTRIES].toSorted());
   });
 
-  test('lets a room import only rooms above it, so there is no cycle and no upward import', () => {
-    const order = WALLS.map(({ room }) => room);
-    const upward = WALLS.flatMap(({ room, rooms }) =>
-      rooms.filter((other) => order.indexOf(other) >= order.indexOf(room)),
+  test('lets a folder import only folders before it, so there is no cycle', () => {
+    const order = WALLS.map(({ folder }) => folder);
+    const upward = WALLS.flatMap(({ folder, folders }) =>
+      folders.filter((other) => order.indexOf(other) >= order.indexOf(folder)),
     );
     expect(upward).toEqual([]);
   });
@@ -88,11 +88,11 @@ describe('the table of walls', () => {
   test('allows nothing that no file needs', () => {
     const used = new Set(
       IMPORTS.map(({ from, to, isPackage }) => {
-        return `${roomOf(from)} -> ${isPackage ? to : roomOf(to)}`;
+        return `${folderOf(from)} -> ${isPackage ? to : folderOf(to)}`;
       }),
     );
-    const unused = WALLS.flatMap(({ room, rooms, packages }) =>
-      [...rooms, ...packages].map((to) => `${room} -> ${to}`).filter((each) => !used.has(each)),
+    const unused = WALLS.flatMap(({ folder, folders, packages }) =>
+      [...folders, ...packages].map((to) => `${folder} -> ${to}`).filter((each) => !used.has(each)),
     );
     expect(unused).toEqual([]);
   });
@@ -108,26 +108,26 @@ function linesOf(path: string): number {
   return readFileSync(join(SRC, path), 'utf8').split('\n').length - 1;
 }
 
-describe('the structure of src', () => {
-  test('has at most 13 floors', () => {
-    const floors = new Map<string, number>();
+describe('the sources', () => {
+  test('have at most 13 levels of folders', () => {
+    const levels = new Map<string, number>();
     const imports = IMPORTS.filter(({ isPackage }) => !isPackage);
-    const floorOf = (room: string): number => {
-      const known = floors.get(room);
+    const levelOf = (folder: string): number => {
+      const known = levels.get(folder);
       if (known !== undefined) return known;
       const below = imports
-        .filter(({ from, to }) => roomOf(from) === room && roomOf(to) !== room)
-        .map(({ to }) => roomOf(to));
-      const floor = 1 + Math.max(0, ...[...new Set(below)].map(floorOf));
-      floors.set(room, floor);
-      return floor;
+        .filter(({ from, to }) => folderOf(from) === folder && folderOf(to) !== folder)
+        .map(({ to }) => folderOf(to));
+      const level = 1 + Math.max(0, ...[...new Set(below)].map(levelOf));
+      levels.set(folder, level);
+      return level;
     };
-    expect(Math.max(...sourceFiles(SRC).map((path) => floorOf(roomOf(path))))).toBeLessThanOrEqual(
-      13,
-    );
+    expect(
+      Math.max(...sourceFiles(SRC).map((path) => levelOf(folderOf(path)))),
+    ).toBeLessThanOrEqual(13);
   });
 
-  test('has no folder with more than 32 files', () => {
+  test('have no folder with more than 32 files', () => {
     const counts = new Map<string, number>();
     for (const path of sourceFiles(SRC)) {
       counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
@@ -135,19 +135,19 @@ describe('the structure of src', () => {
     expect([...counts].filter(([, count]) => count > 32)).toEqual([]);
   });
 
-  test('has no small file that only its neighbor imports', () => {
+  test('have no small file with a single importer in its own folder', () => {
     const importers = new Map<string, Set<string>>();
     for (const { from, to } of IMPORTS) {
       importers.set(to, (importers.get(to) ?? new Set()).add(from));
     }
-    const satellites = sourceFiles(SRC).filter((path) => {
+    const mergeable = sourceFiles(SRC).filter((path) => {
       const [only, ...others] = importers.get(path) ?? [];
       if (only === undefined || others.length > 0 || dirname(only) !== dirname(path)) return false;
       const lines = linesOf(path);
       // Merged, the two would be longer than a file may be.
       return lines < 60 && lines + linesOf(only) <= 250;
     });
-    expect(satellites).toEqual([]);
+    expect(mergeable).toEqual([]);
   });
 });
 
@@ -194,7 +194,7 @@ interface Attempt {
   readonly text: string;
 }
 
-/** Attempts to break through a wall. */
+/** Imports and calls that are not allowed. */
 const ATTEMPTS: readonly Attempt[] = [
   ...[
     "import { findPrice } from '../models/known-models.js';\nexport const x = findPrice;",
@@ -229,9 +229,9 @@ const ATTEMPTS: readonly Attempt[] = [
     text: "import { m } from '../../models/model.js';\nexport const x = m;",
   },
   ...['storage', 'agents', 'client', 'history', 'live', 'cli', 'activities', 'models', 'tools'].map(
-    (room) => ({
+    (folder) => ({
       file: 'src/workflows/attempt.ts',
-      text: `import type { X } from '../${room}/x.js';\nexport type Y = X;`,
+      text: `import type { X } from '../${folder}/x.js';\nexport type Y = X;`,
     }),
   ),
   ...[
@@ -245,9 +245,9 @@ const ATTEMPTS: readonly Attempt[] = [
     "export const x = Date.parse('2026-01-01 10:00');",
     'export const x = (at: { startTime: unknown }) => String(at.startTime);',
   ].map((text) => ({ file: 'src/workflows/attempt.ts', text })),
-  ...['client', 'agents', 'cli'].map((room) => ({
+  ...['client', 'agents', 'cli'].map((folder) => ({
     file: 'src/models/attempt.ts',
-    text: `import { x } from '../${room}/x.js';\nexport const y = x;`,
+    text: `import { x } from '../${folder}/x.js';\nexport const y = x;`,
   })),
   {
     file: 'src/client/attempt.ts',
@@ -267,8 +267,8 @@ const ATTEMPTS: readonly Attempt[] = [
   },
 ];
 
-describe('an attempt to break through a wall', () => {
-  // Each has its own file, and one run of the linter reads them all.
+describe('an import or call that is not allowed', () => {
+  // Each has a file of its own, and one run of the linter reads them all.
   const attempts = ATTEMPTS.map(({ file, text }, index) => ({
     file: file.replace('attempt', `attempt-${index}`),
     text,
@@ -285,7 +285,7 @@ describe('an attempt to break through a wall', () => {
     expect(found).toMatch(/no-restricted-(imports|globals|properties)/);
   });
 
-  test('is refused by the check of all imports', () => {
+  test('is found among all imports', () => {
     const expected = attempts
       .filter(({ text }) => text.includes("from '.") || text.includes('import('))
       .map(({ file }) => file.replace('src/', ''));
@@ -308,7 +308,7 @@ const LOCAL_TIMES = [
 describe('a workflow has no dates, only Unix times', () => {
   test('in the sources', () => {
     const found = sourceFiles(SRC)
-      .filter((path) => ['core', 'workflows'].includes(roomOf(path)))
+      .filter((path) => ['core', 'workflows'].includes(folderOf(path)))
       .flatMap((path) => datesIn(join(SRC, path)).map((line) => `${path}: ${line}`));
     // In UTC, and made of a number.
     const iso = 'const summary = `wait until ${new Date(until).toISOString()}`;';

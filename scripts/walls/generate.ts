@@ -18,19 +18,19 @@ export function withWalls(config: { readonly overrides: readonly Override[] }): 
 }
 
 function override(wall: Wall): Override {
-  const isFile = wall.room.endsWith('.ts');
-  const all = [...WALLS.map(({ room }) => room), ...ENTRIES];
-  const rooms = all.filter((room) => room !== wall.room && !wall.rooms.includes(room));
-  const message = `${wall.room} may import ${mayImport(wall)}. ${wall.why}`;
+  const isFile = wall.folder.endsWith('.ts');
+  const all = [...WALLS.map(({ folder }) => folder), ...ENTRIES];
+  const folders = all.filter((folder) => folder !== wall.folder && !wall.folders.includes(folder));
+  const message = `${wall.folder} may import ${mayImport(wall)}. ${wall.why}`;
   return {
-    files: [isFile ? `src/${wall.room}` : `src/${wall.room}/**`],
+    files: [isFile ? `src/${wall.folder}` : `src/${wall.folder}/**`],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
             {
-              regex: `^${isFile ? '\\./' : '(\\.\\./)+'}(${rooms.map(asPattern).join('|')})`,
+              regex: `^${isFile ? '\\./' : '(\\.\\./)+'}(${folders.map(asPattern).join('|')})`,
               message,
             },
             { group: ['**', ...RELATIVE, ...wall.packages.flatMap(exceptions)], message },
@@ -51,17 +51,17 @@ function exceptions(name: string): readonly string[] {
   return name === 'node:' ? ['!node:*', '!node:*/**'] : [`!${name}`, `!${name}/**`];
 }
 
-/** A room in an import: a folder is followed by a slash, and a file is imported as JavaScript. */
-function asPattern(room: string): string {
-  return room.endsWith('.ts') ? `${escaped(room.slice(0, -3))}\\.js$` : `${escaped(room)}/`;
+/** Returns the pattern of imports from a folder, or of a file in `src/`, which is imported as JavaScript. */
+function asPattern(folder: string): string {
+  return folder.endsWith('.ts') ? `${escaped(folder.slice(0, -3))}\\.js$` : `${escaped(folder)}/`;
 }
 
 function escaped(text: string): string {
   return text.replaceAll('.', '\\.');
 }
 
-function mayImport({ rooms, packages }: Wall): string {
-  const names = [...rooms, ...packages];
+function mayImport({ folders, packages }: Wall): string {
+  const names = [...folders, ...packages];
   return names.length === 0 ? 'nothing' : names.join(', ');
 }
 
@@ -76,10 +76,10 @@ export function withTable(text: string): string {
 }
 
 function table(): string {
-  const rows = WALLS.map(({ room, rooms, packages, why }) => {
-    return [`\`${room}\``, code(rooms), code(packages), why];
+  const rows = WALLS.map(({ folder, folders, packages, why }) => {
+    return [`\`${folder}\``, code(folders), code(packages), why];
   });
-  return markdown([['room', 'rooms it may import', 'packages', 'why'], ...rows]);
+  return markdown([['folder', 'folders it may import', 'packages', 'why'], ...rows]);
 }
 
 function code(names: readonly string[]): string {

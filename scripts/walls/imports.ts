@@ -29,8 +29,8 @@ export function importsOf(src: string): readonly Import[] {
   );
 }
 
-/** Returns the room of a file: the first folder below `src/`, or the file itself. */
-export function roomOf(path: string): string {
+/** Returns the folder of a file: the first folder below `src/`, or the file itself. */
+export function folderOf(path: string): string {
   return path.split('/')[0] ?? path;
 }
 

@@ -1,12 +1,12 @@
-/** What the files of one room of `src/` may import. */
+/** What the files of one folder of `src/` may import. A file in `src/` itself counts as a folder. */
 export interface Wall {
-  /** A folder of `src/` with everything in it, or a file directly in `src/`. */
-  readonly room: string;
-  /** The other rooms that it may import, types included. Each is above it in the table. */
-  readonly rooms: readonly string[];
+  /** A folder of `src/` with all that is in it, or a file in `src/` itself. */
+  readonly folder: string;
+  /** The other folders that it may import, types included. Each is before it in the table. */
+  readonly folders: readonly string[];
   /** The packages that it may import, types included; `node:` stands for all of Node's own modules. */
   readonly packages: readonly string[];
-  /** The reason for the wall. */
+  /** Why this is all that the folder may import. */
   readonly why: string;
 }
 
@@ -19,103 +19,103 @@ const NODE = 'node:';
  * Who may import whom. Everything else is refused. `npm run walls` writes the lint rules and the
  * table in ARCHITECTURE.md from this list, and test/walls.test.ts checks all imports of `src/`.
  *
- * The order is that of the floors: a room imports only rooms above it in this list, so there are
- * neither upward imports nor cycles between rooms.
+ * The lowest level comes first: a folder imports only folders before it in this list, so there are no
+ * cycles between folders.
  */
 export const WALLS: readonly Wall[] = [
   {
-    room: 'core',
-    rooms: [],
+    folder: 'core',
+    folders: [],
     packages: ['@noble/hashes'],
     why: 'Every decision about a run is a pure function, and runs in workflows and readers alike.',
   },
   {
-    room: 'secrets',
-    rooms: [],
+    folder: 'secrets',
+    folders: [],
     packages: [],
-    why: 'Every boundary redacts, so every room but core may import it.',
+    why: 'Every boundary redacts, so everything but core may import it.',
   },
   {
-    room: 'validation',
-    rooms: ['core'],
+    folder: 'validation',
+    folders: ['core'],
     packages: ['zod', 'fastest-levenshtein'],
-    why: 'Checks options and describes faults in values, in one form for all rooms.',
+    why: 'Checks options and describes faults in values, in one form for all folders.',
   },
   {
-    room: 'workflows',
-    rooms: ['core'],
+    folder: 'workflows',
+    folders: ['core'],
     packages: ['@temporalio/workflow', COMMON],
     why: 'Workflow code is deterministic: it uses core, the SDK, and recorded results only.',
   },
   {
-    room: 'storage',
-    rooms: ['core', 'validation'],
+    folder: 'storage',
+    folders: ['core', 'validation'],
     packages: [NODE, 'zod', '@aws-sdk/client-s3'],
     why: 'Blobs, the archive, and files on disk do not depend on runs.',
   },
   {
-    room: 'temporal',
-    rooms: ['core', 'secrets'],
+    folder: 'temporal',
+    folders: ['core', 'secrets'],
     packages: [NODE, CLIENT, COMMON, WORKER, '@temporalio/envconfig'],
     why: 'Connections, task queues, and search attributes: what any Temporal program needs.',
   },
   {
-    room: 'server',
-    rooms: ['core', 'storage', 'temporal'],
+    folder: 'server',
+    folders: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, 'zod'],
     why: 'Finds and starts the embedded server; it does not depend on agents.',
   },
   {
-    room: 'updates',
-    rooms: ['core', 'temporal', 'workflows'],
+    folder: 'updates',
+    folders: ['core', 'temporal', 'workflows'],
     packages: [NODE, CLIENT, COMMON],
     why: 'Starts runs and sends them messages, for clients and for activities that call agents.',
   },
   {
-    room: 'history',
-    rooms: ['core', 'storage', 'temporal'],
+    folder: 'history',
+    folders: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, COMMON],
     why: 'Reads a run from its event history, without a worker.',
   },
   {
-    room: 'tools',
-    rooms: ['core', 'secrets', 'validation', 'storage'],
+    folder: 'tools',
+    folders: ['core', 'secrets', 'validation', 'storage'],
     packages: [NODE, 'zod'],
     why: 'A tool does not depend on the engine that calls it.',
   },
   {
-    room: 'testing',
-    rooms: ['core', 'tools'],
+    folder: 'testing',
+    folders: ['core', 'tools'],
     packages: [NODE, 'zod'],
     why: 'Test doubles: servers that speak the wire formats, and the context of a tool call.',
   },
   {
-    room: 'prompts',
-    rooms: ['core', 'validation', 'tools'],
+    folder: 'prompts',
+    folders: ['core', 'validation', 'tools'],
     packages: ['zod'],
     why: 'Templates do not depend on models or runs.',
   },
   {
-    room: 'models',
-    rooms: ['core', 'secrets', 'validation', 'tools'],
+    folder: 'models',
+    folders: ['core', 'secrets', 'validation', 'tools'],
     packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser'],
     why: 'The only importer of the SDKs of providers; a model does not depend on the engine that calls it.',
   },
   {
-    room: 'output',
-    rooms: ['core', 'validation', 'tools', 'models'],
+    folder: 'output',
+    folders: ['core', 'validation', 'tools', 'models'],
     packages: [NODE, 'zod', 'lru-cache'],
     why: 'Reads answers; it does not depend on the code that requested them.',
   },
   {
-    room: 'mcp',
-    rooms: ['core', 'secrets', 'validation', 'storage', 'tools', 'output'],
+    folder: 'mcp',
+    folders: ['core', 'secrets', 'validation', 'storage', 'tools', 'output'],
     packages: [NODE, 'zod', '@modelcontextprotocol/client'],
     why: 'MCP servers are not trusted: everything that they send is checked here.',
   },
   {
-    room: 'agents',
-    rooms: [
+    folder: 'agents',
+    folders: [
       'core',
       'secrets',
       'validation',
@@ -130,32 +130,32 @@ export const WALLS: readonly Wall[] = [
     why: 'Definitions are data, made from tools, models, and output contracts.',
   },
   {
-    room: 'graphs',
-    rooms: ['core', 'validation', 'tools', 'mcp', 'agents'],
+    folder: 'graphs',
+    folders: ['core', 'validation', 'tools', 'mcp', 'agents'],
     packages: ['zod'],
     why: 'A graph is an agent with a table of nodes; it is made from agents and tools.',
   },
   {
-    room: 'config.ts',
-    rooms: ['core', 'secrets', 'validation', 'agents', 'models'],
+    folder: 'config.ts',
+    folders: ['core', 'secrets', 'validation', 'agents', 'models'],
     packages: ['zod'],
     why: 'The configuration lists agents and models.',
   },
   {
-    room: 'telemetry',
-    rooms: ['core', 'secrets'],
+    folder: 'telemetry',
+    folders: ['core', 'secrets'],
     packages: [CLIENT, COMMON, WORKER, '@opentelemetry/api'],
     why: 'Spans, and their propagation from clients to activities. Does nothing without an OpenTelemetry SDK.',
   },
   {
-    room: 'live',
-    rooms: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
+    folder: 'live',
+    folders: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
     packages: [NODE, CLIENT],
     why: 'Carries replies in progress from workers to readers; the run never depends on it.',
   },
   {
-    room: 'activities',
-    rooms: [
+    folder: 'activities',
+    folders: [
       'core',
       'secrets',
       'validation',
@@ -172,11 +172,11 @@ export const WALLS: readonly Wall[] = [
       'live',
     ],
     packages: [NODE, 'zod', 'lru-cache', CLIENT, COMMON, '@temporalio/activity'],
-    why: 'The only room that calls user code, models, and the outside world.',
+    why: 'The only folder that calls user code, models, and other systems.',
   },
   {
-    room: 'worker',
-    rooms: [
+    folder: 'worker',
+    folders: [
       'core',
       'secrets',
       'validation',
@@ -196,8 +196,8 @@ export const WALLS: readonly Wall[] = [
     why: 'The parts of a worker. They refer to workflows by file and never import them.',
   },
   {
-    room: 'client',
-    rooms: [
+    folder: 'client',
+    folders: [
       'core',
       'validation',
       'storage',
@@ -214,10 +214,7 @@ export const WALLS: readonly Wall[] = [
   },
 ];
 
-/**
- * The entry points of the package and the command. They may import every room; no room imports
- * them.
- */
+/** The entry points of the package and the command. They may import every folder; no folder imports them. */
 export const ENTRIES: readonly string[] = [
   'worker.ts',
   'workflow.ts',

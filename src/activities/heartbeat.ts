@@ -6,17 +6,16 @@ const FIRST_SHARE = 2 / 3;
 const NEXT_SHARE = 1 / 3;
 
 /**
- * Runs work and sends heartbeats meanwhile, from two thirds of the heartbeat timeout on. Each heartbeat
+ * Sends heartbeats from two thirds of the heartbeat timeout on, until the returned function is called. Each
  * carries what `details` returns at that moment. The heartbeats come from the main event loop on purpose:
  * a blocked loop is detected as a lost worker.
  */
-export async function withHeartbeat<T>(
+export function startHeartbeat(
   context: Context,
-  work: () => Promise<T>,
   details: () => Json | undefined = () => undefined,
-): Promise<T> {
+): () => void {
   const timeoutMs = context.info.heartbeatTimeoutMs;
-  if (timeoutMs === undefined) return await work();
+  if (timeoutMs === undefined) return () => undefined;
   let timer: NodeJS.Timeout | undefined;
   const schedule = (delayMs: number): void => {
     timer = setTimeout(() => {
@@ -25,9 +24,19 @@ export async function withHeartbeat<T>(
     }, delayMs);
   };
   schedule(timeoutMs * FIRST_SHARE);
+  return () => clearTimeout(timer);
+}
+
+/** Runs work with heartbeats, whose details are those of `startHeartbeat`. */
+export async function withHeartbeat<T>(
+  context: Context,
+  work: () => Promise<T>,
+  details?: () => Json | undefined,
+): Promise<T> {
+  const stopHeartbeat = startHeartbeat(context, details);
   try {
     return await work();
   } finally {
-    clearTimeout(timer);
+    stopHeartbeat();
   }
 }

@@ -10,7 +10,7 @@ import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
-import { withHeartbeat } from '../heartbeat.js';
+import { startHeartbeat } from '../heartbeat.js';
 import { createJudge } from '../requests/judge-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
@@ -40,6 +40,12 @@ interface Attempt {
   readonly memory: AttemptMemory;
 }
 
+/** What the model is asked. */
+interface Question {
+  readonly prompt: Prompt;
+  readonly request: ModelRequest;
+}
+
 /**
  * Makes one model call: rebuilds the prompt, creates the request, calls the model, and returns the reply as
  * the history records it. A failed attempt passes its reports, and a reply that has been paid for, to the
@@ -52,20 +58,39 @@ export async function callModel(
   const context = Context.current();
   const memory = readMemory(context.info, input);
   const attempt = { deps, context, input, memory };
-  const work = async (): Promise<RecordedReply> => {
-    const paid = await withFailureMapping(attempt, async () => {
-      const prompt = await rebuildPrompt(deps, context, input);
-      const request = createModelRequest(deps, prompt, input);
-      const reply =
-        memory.paid === null
-          ? await askIfCurrent(attempt, { prompt, request })
-          : await readPaidReply(memory.paid, deps.blobs);
-      return { prompt, request, reply: withUsage(reply, attempt, prompt) };
-    });
+  const stopHeartbeat = startHeartbeat(context, () => toDetails(memory));
+  try {
+    const question = await createQuestion(attempt);
+    const reply = await getReply(attempt, question);
     // The reply has been paid for: no step from here on may cause another call.
-    return await recordCall(attempt, paid);
-  };
-  return await withHeartbeat(context, work, () => toDetails(memory));
+    return await recordCall(attempt, question, reply);
+  } finally {
+    stopHeartbeat();
+  }
+}
+
+async function createQuestion(attempt: Attempt): Promise<Question> {
+  const { deps, context, input } = attempt;
+  try {
+    const prompt = await rebuildPrompt(deps, context, input);
+    return { prompt, request: createModelRequest(deps, prompt, input) };
+  } catch (error) {
+    throw reportFailure(attempt, error);
+  }
+}
+
+/** Calls the model, or reads the reply that an earlier attempt has paid for. */
+async function getReply(attempt: Attempt, question: Question): Promise<TracedReply> {
+  const { deps, memory } = attempt;
+  try {
+    const reply =
+      memory.paid === null
+        ? await askIfCurrent(attempt, question)
+        : await readPaidReply(memory.paid, deps.blobs);
+    return withUsage(reply, attempt, question.prompt);
+  } catch (error) {
+    throw reportFailure(attempt, error);
+  }
 }
 
 /** Returns the reply with what it costs the run: a decision function has used what it has called its model for. */
@@ -84,7 +109,7 @@ function withUsage(
  */
 async function askIfCurrent(
   { deps, context, input, memory }: Attempt,
-  question: { readonly prompt: Prompt; readonly request: ModelRequest },
+  question: Question,
 ): Promise<TracedReply> {
   const hasAsked = await assertCurrentAttempt(context).catch((error: unknown) => {
     throw retryFailure(normalizeError(error).message);
@@ -96,44 +121,37 @@ async function askIfCurrent(
 }
 
 /**
- * Runs the steps that may fail because of the model or the store. A failure is reported, and thrown as the
- * failure by which Temporal retries, the run is blocked, or the turn ends.
+ * Reports an error of the model or the store, and returns the failure by which Temporal retries, the run is
+ * blocked, or the turn ends.
  */
-async function withFailureMapping<T>(
-  { context, input, memory }: Attempt,
-  steps: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await steps();
-  } catch (thrown) {
-    if (context.cancellationSignal.aborted) throw cancellation(context, memory);
-    // Failures of the engine itself, such as a worker that shuts down, have been mapped already.
-    if (thrown instanceof ApplicationFailure) throw thrown;
-    const { reports } = memory;
-    const earlier = { reports, ...paymentOf(memory) };
-    const fault = findStorageFault(thrown);
-    if (fault !== null) throw storageFailure(fault, earlier);
-    const error = toModelError(thrown);
-    const { attempt, scheduledTimestampMs } = context.info;
-    const at = Date.now();
-    const decision = decideFailure(error, {
-      attempt,
-      elapsedMs: at - scheduledTimestampMs,
-      ...(input.blocked !== undefined && { blocked: input.blocked }),
-      ...(input.attempts !== undefined && {
-        left: input.attempts - reports.length - 1,
-      }),
-      emptyReplies: reports.filter(({ type }) => type === EMPTY_REPLY).length + 1,
-      random: Math.random,
-    });
-    const report = attemptReport(error, decision, { attempt, at });
-    const limit = error instanceof BudgetError ? { limit: error.limit } : {};
-    const failure = modelFailure(decision, report, { ...earlier, ...limit });
-    reports.push(report);
-    context.log.warn('model call failed', { report, decision: decision.type });
-    context.heartbeat(toDetails(memory));
-    throw failure;
-  }
+function reportFailure({ context, input, memory }: Attempt, thrown: unknown): unknown {
+  if (context.cancellationSignal.aborted) return cancellation(context, memory);
+  // Failures of the engine itself, such as a worker that shuts down, have been mapped already.
+  if (thrown instanceof ApplicationFailure) return thrown;
+  const { reports } = memory;
+  const earlier = { reports, ...paymentOf(memory) };
+  const fault = findStorageFault(thrown);
+  if (fault !== null) return storageFailure(fault, earlier);
+  const error = toModelError(thrown);
+  const { attempt, scheduledTimestampMs } = context.info;
+  const at = Date.now();
+  const decision = decideFailure(error, {
+    attempt,
+    elapsedMs: at - scheduledTimestampMs,
+    ...(input.blocked !== undefined && { blocked: input.blocked }),
+    ...(input.attempts !== undefined && {
+      left: input.attempts - reports.length - 1,
+    }),
+    emptyReplies: reports.filter(({ type }) => type === EMPTY_REPLY).length + 1,
+    random: Math.random,
+  });
+  const report = attemptReport(error, decision, { attempt, at });
+  const limit = error instanceof BudgetError ? { limit: error.limit } : {};
+  const failure = modelFailure(decision, report, { ...earlier, ...limit });
+  reports.push(report);
+  context.log.warn('model call failed', { report, decision: decision.type });
+  context.heartbeat(toDetails(memory));
+  return failure;
 }
 
 /**
@@ -149,9 +167,9 @@ function cancellation(context: Context, memory: AttemptMemory): unknown {
 /** Records a reply and adds it to this worker's transcript cache. */
 async function recordCall(
   { deps, context, input, memory }: Attempt,
-  paid: { readonly prompt: Prompt; readonly request: ModelRequest; readonly reply: TracedReply },
+  { prompt, request }: Question,
+  reply: TracedReply,
 ): Promise<RecordedReply> {
-  const { prompt, request, reply } = paid;
   const { pinned, userContext } = prompt;
   const { blobs, requests, transcripts } = deps;
   const mayCheck = await beginCheck(reply, memory, { pinned, input, context, blobs });

@@ -8,7 +8,7 @@ import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { withHeartbeat } from '../heartbeat.js';
+import { startHeartbeat } from '../heartbeat.js';
 import { runKey } from '../model/rebuild-prompt.js';
 import { createJudge, judgeCall } from '../requests/judge-call.js';
 import { observeToolCall } from '../observe.js';
@@ -32,19 +32,32 @@ export async function runTool(
   input: RunToolInput,
 ): Promise<RunToolResult> {
   const context = Context.current();
-  return await withHeartbeat(context, async () => {
+  const stopHeartbeat = startHeartbeat(context);
+  try {
     const prepared = await prepareOrReport(deps, context, input);
     if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
     if (!prepared.ok) return prepared.result;
     const undecided = await judgeFirst(deps, context, prepared.execution);
     if (undecided !== null) return undecided;
-    const agent = prepared.execution.agent.definition.name;
-    const result = await observeToolCall(context, { agent, input }, async () =>
-      executeCall(deps, context, prepared.execution),
-    );
+    const result = await executeObserved(deps, context, prepared.execution);
     cacheResult(deps, context, { ...prepared.execution, result });
     return result;
-  });
+  } finally {
+    stopHeartbeat();
+  }
+}
+
+/** Executes the call inside a span, and counts it. */
+async function executeObserved(
+  deps: ActivityDependencies,
+  context: Context,
+  execution: Execution,
+): Promise<RunToolResult> {
+  const { input } = execution;
+  const agent = execution.agent.definition.name;
+  return await observeToolCall(context, { agent, input }, async () =>
+    executeCall(deps, context, execution),
+  );
 }
 
 /** Returns what keeps a call from being made if no model's reply has recorded it yet; null if nothing does. */
