@@ -45,10 +45,10 @@ const FIELDS = [
   'contextMode',
 ];
 const MAX_ID_CHARACTERS = 200;
-/** Limit on a message, because the history records it. */
+/** The maximum size of a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
 
-/** Returns what is wrong with the argument of `ask`, or null. It does not depend on the run's state. */
+/** Returns what is wrong with the argument of `ask`, regardless of the run's state, or null. */
 export function askProblem(value: unknown): string | null {
   if (!isObject(value))
     return `ask: expected an object, got ${show(value)}; give {"message": "text"}`;
@@ -70,7 +70,7 @@ export function askProblem(value: unknown): string | null {
   );
 }
 
-/** Returns why this run refuses a message now, or null. A message that it has already is accepted. */
+/** Returns why this run refuses a message now, or null. A message received before is accepted. */
 export function askRefusal(
   state: RunState,
   ask: Omit<Ask, 'id' | 'by'>,
@@ -109,16 +109,16 @@ export function askRefusal(
   });
 }
 
-/** Returns the turn that a message would become a part of. */
+/** Returns the turn to which a message would belong. */
 function turnFor(state: RunState, ask: Pick<Ask, 'message' | 'mode'>): number {
-  // A turn takes no messages once it closes: they begin the next one.
+  // A closing turn accepts no messages; they begin the next turn.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
-  // The answer to a question of the turn is a part of it.
+  // An answer to the turn's question belongs to that turn.
   const mode = answeredBy(state, ask.message ?? '') === undefined ? ask.mode : 'steer';
   return assignTurn(state.inbox, current, mode ?? 'queue');
 }
 
-/** Returns why the context of a message does not fit beside those that its turn has, or null. */
+/** Returns why a message's context does not fit with the existing contexts of its turn, or null. */
 function contextRefusal(state: RunState, ask: Omit<Ask, 'id' | 'by'>): string | null {
   if (ask.context === undefined) return null;
   const turn = turnFor(state, ask);
@@ -128,7 +128,7 @@ function contextRefusal(state: RunState, ask: Omit<Ask, 'id' | 'by'>): string | 
   return joinedContextProblem([...under, ...contexts, turnContextOf(ask).context]);
 }
 
-/** Accepts a message. Returns its receipt, and the event, which is null for a message received before. */
+/** Accepts a message. Returns its receipt and the event, which is null for a duplicate. */
 export function acceptMessage(
   state: RunState,
   ask: Ask,
@@ -156,9 +156,9 @@ export function acceptMessage(
 }
 
 /**
- * Accepts or refuses a message that came by signal. Returns `message-received`, `message-refused`, or
- * null for a message received before. Never throws, because a signal may hold anything. `at`: Unix time
- * in ms.
+ * Accepts or refuses a message that came by signal. Returns `message-received`, `message-refused`,
+ * or null for a message received before. Never throws, because a signal may hold anything. `at`:
+ * Unix time in ms.
  */
 export function acceptSignal(state: RunState, value: unknown, at: number): RunEvent | null {
   const id = idIn(value);
@@ -186,7 +186,7 @@ function idIn(value: unknown): string | null {
   return typeof id === 'string' && checkId(id) === null ? id : null;
 }
 
-/** A message that names a prompt, or has an input for a graph, needs no text. */
+/** Checks the message; one with a prompt, or with an input for a graph, needs no text. */
 function checkMessageOrInput(ask: Record<string, unknown>): string | null {
   const { message, input, prompt, args, messages } = ask;
   if (prompt !== undefined) return promptMessageProblem(ask, args) ?? givenProblem(ask);
@@ -197,7 +197,7 @@ function checkMessageOrInput(ask: Record<string, unknown>): string | null {
   return problem ?? (message === '' || message === undefined ? null : checkText(message));
 }
 
-/** What comes before the agent is loaded is checked when its turn begins. */
+/** Returns why the text does not fit the agent, or null. It is checked later if none is loaded. */
 function textMisfit(state: RunState, ask: Ask): string | null {
   if (!isLoaded(state)) return null;
   const { definition } = state.config;
@@ -209,10 +209,10 @@ function textMisfit(state: RunState, ask: Ask): string | null {
   return `pin: expected a prompt of at most ${MAX_PINNED_BYTES} bytes, got ${bytes}; send it without`;
 }
 
-/** Only a graph has a state that an input can change. */
+/** Returns why the run cannot accept an input, or null. Only a graph accepts one. */
 function inputMisfit(state: RunState, { input }: Pick<Ask, 'input'>): string | null {
   const { graph, name } = state.config.definition;
-  // An input that comes before the graph is loaded is checked when its turn begins.
+  // An input that arrives before the graph is loaded is checked when its turn begins.
   if (input === undefined || !isLoaded(state)) return null;
   if (graph === undefined) {
     return `input: "${name}" is an agent, which takes none; send a message`;

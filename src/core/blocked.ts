@@ -11,14 +11,17 @@ export type ModelBlock = (typeof MODEL_BLOCKS)[number];
 export const TOOL_BLOCKS = ['tool_missing', 'tool_changed', 'credentials', 'storage'] as const;
 export type ToolBlock = (typeof TOOL_BLOCKS)[number];
 
-/** The reasons that can block a run before it begins. `storage`: the store refuses the run's context. */
+/**
+ * The reasons that can block a run before it begins. `storage`: the store refuses the run's
+ * context.
+ */
 export const AGENT_BLOCKS = ['agent_missing', 'storage'] as const;
 export type AgentBlock = (typeof AGENT_BLOCKS)[number];
 
 /** All reasons that can block a run. */
 export const BLOCKED_REASONS = [...MODEL_BLOCKS, ...TOOL_BLOCKS, ...AGENT_BLOCKS] as const;
 
-/** Why a run is blocked. Each reason can be fixed from outside, after which the run resumes. */
+/** Why a run is blocked. Each reason can be fixed outside the run, which then resumes. */
 export type BlockedReason = (typeof BLOCKED_REASONS)[number];
 
 /** Why work is blocked. */

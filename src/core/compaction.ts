@@ -14,10 +14,13 @@ import {
 } from './transcript/transcript.js';
 import { parseDocumentKey } from './documents.js';
 
-/** The default shares of the model's window: when to compact, and how much of the newest to keep. */
+/**
+ * The default shares of the model's window: when to compact, and how much of the newest messages to
+ * keep.
+ */
 export const COMPACTION: Compaction = { at: 0.75, keep: 0.25 };
 
-/** After a compaction, the next one is due when the prompt has grown by this factor. */
+/** The factor by which the prompt grows before the next compaction is due. */
 const GROWTH = 1.25;
 
 /** Returns the place in the prompt before which messages are summarized now; null if none are. */
@@ -41,9 +44,9 @@ function settingsOf({ config }: RunState): Compaction | null {
 }
 
 /**
- * Returns the place before which messages are summarized. The newest messages that fit the share to
- * keep stay, and so does the step under way, whatever its size. All chunks go. Null if fewer than two
- * messages would go.
+ * Returns the place before which messages are summarized. The newest messages within the share to
+ * keep stay, and so does the step under way, regardless of size. All chunks are summarized. Null if
+ * fewer than two messages would be.
  */
 function compactionCut(state: RunState): number | null {
   const { transcript, compaction, config } = state;
@@ -55,7 +58,7 @@ function compactionCut(state: RunState): number | null {
     return tokens > room;
   });
   let from = last + 1;
-  // A result without its call would be refused by the provider.
+  // The provider would refuse a result without its call.
   while (messages[from]?.role === 'tool') from += 1;
   const newest = messages.findLastIndex(({ role }) => role !== 'tool');
   from = Math.min(from, Math.max(newest, 0));
@@ -72,13 +75,15 @@ export function isKeptVerbatim(state: RunState, message: Message): boolean {
   return message.pinned === true || (message.turn === state.turn.number && !message.origin);
 }
 
-/** Replaces older messages by a summary. Those that are kept verbatim come first, then the summary. */
+/**
+ * Replaces older messages with a summary. The messages kept verbatim come first, then the summary.
+ */
 export function compact(
   state: RunState,
   event: { cut: number; reply: RecordedReply | null; at: number },
 ): RunState {
   const { cut, reply, at } = event;
-  // The provider counted the prompt of the summary, not that of the run.
+  // The provider's count is for the prompt of the summary, not that of the run.
   const { compaction } = state;
   const paid = reply === null ? state : addReply(state, { reply, deciding: false });
   const counted = { ...paid, compaction };
@@ -105,7 +110,7 @@ export function compact(
   const fresh = emptyTranscript(config.definition);
   const made = [...verbatim, summary, ...tail].reduce<Transcript>(append, fresh);
   const shrunk = { ...made, next: transcript.next + 1 };
-  // The chunks are gone, and with them the places in them.
+  // The chunks are gone, so places in them are no longer valid.
   const { offloaded: _, ...left } = counted.turn;
   return {
     ...counted,
@@ -115,7 +120,10 @@ export function compact(
   };
 }
 
-/** A compaction failed. The turn fails too if the provider has found its prompt too long. */
+/**
+ * Returns the state after a failed compaction. The turn fails as well if the provider found its
+ * prompt too long.
+ */
 function withoutSummary(state: RunState): RunState {
   const { promptTokens, wanted } = state.compaction;
   const later = { promptTokens, wanted: false, notBelow: promptTokens * GROWTH };
@@ -147,14 +155,16 @@ Write plain text in the language of the conversation, in the order of time withi
 
 /**
  * Returns a part of a conversation as one text for the model that summarizes it. The text is
- * unambiguous: each line of a message begins with "| ", and no line that begins an entry does. So no
- * message can pass for an entry, and different messages give different texts.
+ * unambiguous: each line of a message begins with "| ", and no header line of an entry does. A
+ * message therefore cannot pass for an entry, and different messages produce different texts.
  */
 export function renderForCompaction(messages: readonly PromptMessage[]): string {
   return messages.map(rendered).join('\n');
 }
 
-/** Returns the message that replaces messages `from` to `to` (by number, inclusive) in the prompt. */
+/**
+ * Returns the message that replaces messages `from` to `to` (by number, inclusive) in the prompt.
+ */
 export function summaryText(summary: {
   readonly from: number;
   readonly to: number;
@@ -185,7 +195,7 @@ function rendered(message: PromptMessage): string {
   }
 }
 
-/** The attachments by name only: the record's answers say what they show. */
+/** Returns the attachments by name only: the answers in the record describe their content. */
 function attached({ attachments = [] }: PromptMessage & { role: 'user' }): readonly string[] {
   return attachments.map((each) => {
     const name = 'url' in each ? each.url : (each.name ?? each.blob.sha256);
@@ -202,12 +212,12 @@ function speaker({ origin, compacts, text }: PromptMessage & { role: 'user' }): 
 
 const LINE_END = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/g;
 
-/** An empty text has no line. */
+/** Returns an entry; an empty text has no line. */
 function entry(head: string, text: string): string {
   return text === '' ? `${head}:` : `${head}:\n| ${text.replaceAll(LINE_END, '$&| ')}`;
 }
 
-/** The text if it is one word, else as a JSON string without line ends. */
+/** Returns the text if it is one word, else a JSON string without line ends. */
 function word(text: string): string {
   if (/^[\w./:@-]+$/.test(text)) return text;
   return JSON.stringify(text).replaceAll(/[\u0085\u2028\u2029]/g, (end) => {

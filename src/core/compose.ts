@@ -7,12 +7,16 @@ const TEXT_CHARACTERS = 4_000;
 const RESULT_CHARACTERS = 500;
 const RESULTS = 5;
 
-/** The message before a closing call. It is fixed, so that it does not change the prompt's prefix. */
+/**
+ * The message before a closing call. It is fixed, so that it does not change the prompt's prefix.
+ */
 export const CLOSING_INSTRUCTION =
   'A limit of this run is reached: no further tool can be called. Answer now, from what is above. ' +
   'Say plainly what is known, and what could not be finished.';
 
-/** Returns the message before the closing call of a turn, in the author's words if they have any. */
+/**
+ * Returns the message before the closing call of a turn, in the author's words if they have any.
+ */
 export function closingText({ config }: RunState, reason: StopReason): string {
   const { closing } = config.definition.texts ?? {};
   return closing === undefined

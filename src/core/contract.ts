@@ -46,43 +46,43 @@ export interface LoadAgentInput extends SpanPlace {
   readonly args?: JsonObject;
   /** The prompt that the run's first message names; absent once the run has an agent. */
   readonly prompt?: PromptCall;
-  /** What the caller has left of its limits. */
+  /** The remaining budget of the caller. */
   readonly budget?: LimitSet;
-  /** The run's context; present only if it is too large to travel with every call. */
+  /** The run's context; present only if it is too large to send with every call. */
   readonly context?: Json;
-  /** With `context`: id of the run that owns it, the one above all its callers. */
+  /** With `context`: id of the run that owns it, which is the root of all callers. */
   readonly root?: string;
-  /** The activity has time to ask the agent's MCP servers for their tools. */
+  /** The activity's timeout allows time to list the tools of the agent's MCP servers. */
   readonly patient?: true;
-  /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
+  /** Why the run is blocked, if this is a probe. The same problem is not reported again. */
   readonly blocked?: AgentBlock;
 }
 
 /**
- * Input of a model call. Its size does not grow with the conversation: it names the prompt by digest. It has
- * the run's context only for agents with a function that reads it.
+ * Input of a model call. Its size does not grow with the conversation: it names the prompt by
+ * digest. It has the run's context only for agents with a function that reads it.
  */
 export interface CallModelInput extends ContextFields, SpanPlace {
-  /** How many canonical messages the prompt has. */
+  /** Number of canonical messages in the prompt. */
   readonly upTo: number;
-  /** Digest of these messages as the model sees them. The definition has a hash of its own. */
+  /** Digest of these messages as the model sees them; the definition has its own hash. */
   readonly head: string;
   /** Hash of the pinned definition. */
   readonly definition: string;
   readonly turn: number;
   readonly step: number;
-  /** The turn is at a limit: the model has to answer without calls. */
+  /** The turn is at a limit: the model must answer without calls. */
   readonly closing?: true;
-  /** The node of the graph that asks the model in its own way; absent for any other call. */
+  /** The graph's node, if its model call differs from the graph's definition. */
   readonly node?: string;
   /** The prompt of the agent that the turn's message names; absent if it names none. */
   readonly prompt?: string;
   /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
-  /** For a summary: how many tokens the model reads at most; absent if unknown. */
+  /** For a summary: the model's context window in tokens; absent if unknown. */
   readonly window?: number;
   readonly maxOutputTokens?: number;
-  /** For a decision function: what its model calls may use; absent if nothing limits them. */
+  /** For a decision function: the budget of its model calls; absent if nothing limits them. */
   readonly left?: Budget;
   /** Message number at which the run was forked; a part of the ids of its calls. */
   readonly fork?: number;
@@ -90,11 +90,11 @@ export interface CallModelInput extends ContextFields, SpanPlace {
   readonly without?: readonly string[];
   /** The rules of the run's own input; present only if it has some. */
   readonly rules?: readonly Rule[];
-  /** How many failed attempts the call may have; absent: the run waits until the model answers. */
+  /** Maximum number of failed attempts; absent: the run waits until the model answers. */
   readonly attempts?: number;
-  /** Why the run is blocked, if this is a probe; the same problem is then retried, not reported again. */
+  /** Why the run is blocked, if this is a probe. The same problem is not reported again. */
   readonly blocked?: ModelBlock;
-  /** The reply that an earlier call of this step has paid for and could not check (a `PaidReply`). */
+  /** The reply that an earlier call of this step paid for but could not check (a `PaidReply`). */
   readonly paid?: Json;
 }
 
@@ -117,7 +117,7 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   readonly blocked?: ToolBlock;
   /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
-  /** No model's reply has judged the call, so its worker does, also by `rules` of the run's own input. */
+  /** The worker must apply the rules to the call first, including the input's `rules`. */
   readonly judge?: true;
   readonly rules?: readonly Rule[];
   /** The activity only checks whether its worker could execute the call. */
@@ -125,8 +125,8 @@ export interface RunToolInput extends ContextFields, SpanPlace {
 }
 
 /**
- * Input of a function of a tool beside `execute`: `verify` finds out what became of a call with an
- * unknown outcome, and `undo` reverts one that succeeded.
+ * Input of a tool's function other than `execute`: `verify` determines the outcome of a call whose
+ * outcome is unknown, and `undo` reverts one that succeeded.
  */
 export interface RunFunctionInput extends RunToolInput {
   readonly function: 'verify' | 'undo';
@@ -134,18 +134,18 @@ export interface RunFunctionInput extends RunToolInput {
   readonly result?: UndoneResult;
   /** For `undo`: the rules of the run's own input. */
   readonly rules?: readonly Rule[];
-  /** For `undo`: a person has approved it, so the rules do not ask again. */
+  /** For `undo`: a person has approved it, so the rules do not require approval again. */
   readonly approved?: true;
 }
 
-/** What a call returned, for its `undo`. */
+/** The result of a call, for its `undo`. */
 export interface UndoneResult {
   readonly text: string;
   /** The whole text, if `text` is its head and tail. */
   readonly blob?: BlobRef;
 }
 
-/** Input of the activity that checks a decision before it counts. */
+/** Input of the activity that checks a decision before it takes effect. */
 export interface CheckDecisionInput extends ContextFields {
   /** Hash of the pinned definition. */
   readonly definition: string;
@@ -163,7 +163,7 @@ export interface CheckDecisionInput extends ContextFields {
   readonly rules?: readonly Rule[];
 }
 
-/** Input of the activity that tells the worker's `notify` about a request. */
+/** Input of the activity that calls the worker's `notify` for a request. */
 export interface NotifyRequestInput {
   readonly request: Request;
   readonly agent: string;
@@ -174,11 +174,11 @@ export interface NotifyRequestInput {
 export interface ArchiveMessagesInput {
   /** First execution run id: with namespace and workflow id it identifies the run permanently. */
   readonly firstRunId: string;
-  /** Numbers of the messages for the archive: the first one, and the first one that stays. */
+  /** Numbers of the messages for the archive: from the first one up to, but not including, `to`. */
   readonly archive: { readonly from: number; readonly to: number } | null;
-  /** Places in the prompt that go to the blob store as one chunk: the first one, and the first that stays. */
+  /** Prompt places that are offloaded as one chunk, up to but not including `to`. */
   readonly chunk: { readonly from: number; readonly to: number } | null;
-  /** The run cannot continue without this: a store that is down blocks the run. */
+  /** The run cannot continue without this, so a store that is down blocks the run. */
   readonly must?: true;
   /** Place in the prompt: the messages before it are summarized next. */
   readonly cut?: number;
@@ -203,7 +203,7 @@ export interface FollowRunInput {
   readonly run: string;
   /** The idempotency key of the call that it answers. */
   readonly key: string;
-  /** What happens to it when its caller is canceled or gone. */
+  /** What happens to it when its caller is canceled or has ended. */
   readonly close: ParentClose;
 }
 
@@ -214,10 +214,7 @@ export interface CheckBlobInput {
   readonly work: string;
 }
 
-/**
- * The boundary between workflow and worker. Histories record the names and fields, so from the first release
- * on they are permanent.
- */
+/** The boundary between workflow and worker. Histories record its names, so they are permanent. */
 export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;

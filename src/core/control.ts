@@ -69,14 +69,14 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
   }
 }
 
-/** From the weakest to the strongest. */
+/** Ordered from the weakest to the strongest. */
 const STRENGTH: readonly (Ending | null)[] = [null, 'closed', 'wallMs', 'cancelled'];
 
 function strongerEnding(before: Ending | null, by: Ending): Ending | null {
   return STRENGTH.indexOf(by) > STRENGTH.indexOf(before) ? by : before;
 }
 
-/** Replaces the limits that are given; the others stay. A person may also raise a limit. */
+/** Replaces the specified limits; the others stay. A person may raise a limit. */
 function withLimits(state: RunState, { run, ...turn }: Limits): RunState {
   const { limits } = state.config;
   const merged = { turn: merge(limits.turn, turn), run: merge(limits.run, run ?? {}) };
@@ -87,11 +87,14 @@ function merge(before: LimitSet, set: LimitSet): LimitSet {
   return { ...before, ...set };
 }
 
-/** Sets the agent of a run that has not begun. Messages that have arrived meanwhile stay in the inbox. */
+/**
+ * Sets the agent of a run that has not begun. Messages that have arrived in the meantime stay in
+ * the inbox.
+ */
 function withAgent(state: RunState, config: RunConfig): RunState {
   const transcript = emptyTranscript(config.definition);
   const { limitsAsked: _, ...rest } = state;
-  // An agent that another one calls has the context of its caller.
+  // A called agent uses its caller's context.
   const { contextBlob } = state.config;
   return {
     ...rest,
@@ -105,7 +108,7 @@ function withAgent(state: RunState, config: RunConfig): RunState {
 
 /** Replaces the agent's definition. Messages, costs, and limits set by people stay. */
 function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
-  // Of all messages of the turn: one that joined the first may have asked for the refresh.
+  // Any message of the turn may have requested the refresh, not only the first.
   const [first] = state.inbox.waiting;
   const waiting = state.inbox.waiting.map((message) => {
     const { refresh: _, ...asked } = message;

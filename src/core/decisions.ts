@@ -7,7 +7,9 @@ export type DecisionName =
 /** A decision that the run has carried out. */
 export interface DecisionRecord {
   readonly what: DecisionName;
-  /** The update's id. The same update sent again, in a later segment too, has no second effect. */
+  /**
+   * The update's id. Sending the same update again has no second effect, even in a later segment.
+   */
   readonly id: string;
   /** Unix time in ms, by the workflow's clock. */
   readonly at: number;
@@ -15,12 +17,12 @@ export interface DecisionRecord {
   readonly by?: string;
   /** For `cancelTurn`: the number of the turn that was canceled. */
   readonly turn?: number;
-  /** For `resolve`: the request's id, and what was decided; `expired` if nobody decided in time. */
+  /** For `resolve`: the request's id and the decision; `expired` if no decision came in time. */
   readonly request?: string;
   readonly as?: string;
   /** For `resolve` and `undo`: the call's id. */
   readonly call?: string;
-  /** Why a worker did not let the decision count: the request stayed open. */
+  /** Why a worker rejected the decision; the request stayed open. */
   readonly refused?: string;
 }
 
@@ -28,14 +30,14 @@ export interface DecisionRecord {
 export const REMEMBERED_DECISIONS = 20;
 const MAX_BY_CHARACTERS = 200;
 
-/** Returns what is wrong with a claim of who decided, or null. */
+/** Returns the problem with a claimed decider's name, or null. */
 export function checkBy(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === 'string' && value !== '' && value.length <= MAX_BY_CHARACTERS) return null;
   return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
 }
 
-/** Returns the decision that an update with this id has made before; undefined if there is none. */
+/** Returns the earlier decision by an update with this id; undefined if there is none. */
 export function decidedBefore(
   decisions: readonly DecisionRecord[] | undefined,
   id: string,

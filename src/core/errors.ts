@@ -73,13 +73,13 @@ export abstract class PerdureError extends Error {
   }
 
   /**
-   * Whether a value is an error of this class. Unlike `instanceof`, this also recognizes the errors of
-   * another copy of this package: two versions may be installed, or a bundle may hold its own.
+   * Whether a value is an error of this class. Unlike `instanceof`, this also recognizes the errors
+   * of another copy of this package: two versions may be installed, or a bundle may hold its own.
    */
   static isInstance<T extends PerdureError>(this: ErrorClass<T>, value: unknown): value is T {
     if (value instanceof this) return true;
     if (typeof value !== 'object' || value === null || !(MARKER in value)) return false;
-    // A subclass without a code of its own inherits that of its parent, and is not the parent.
+    // A subclass without its own code inherits its parent's code, but is a different class.
     if (!Object.hasOwn(this, 'code')) return Object.is(this, PerdureError);
     return 'code' in value && value.code === this.code;
   }
@@ -99,7 +99,7 @@ export class NoServerError extends PerdureError {
   override readonly code = NoServerError.code;
 }
 
-/** The workflow id is taken, by a running or an ended run: an id names one run only. */
+/** The workflow id is taken by a running or ended run; an id names only one run. */
 export class IdTakenError extends PerdureError {
   static readonly code = 'id_taken';
   override readonly name = 'IdTakenError';
@@ -113,7 +113,7 @@ export class NoRunError extends PerdureError {
   override readonly code = NoRunError.code;
 }
 
-/** The turn is over, and its outcome cannot be read any more. */
+/** The turn is over, and its outcome can no longer be read. */
 export class ResultLostError extends PerdureError {
   static readonly code = 'result_lost';
   override readonly name = 'ResultLostError';
@@ -127,7 +127,7 @@ export class NoScheduleError extends PerdureError {
   override readonly code = NoScheduleError.code;
 }
 
-/** A worker's build could not be made the current one. The message holds the server's reason and the fix. */
+/** A worker's build could not become the current one. The message has the reason and the fix. */
 export class DeploymentError extends PerdureError {
   static readonly code = 'deployment';
   override readonly name = 'DeploymentError';
@@ -149,8 +149,9 @@ export class RunTokenError extends PerdureError {
 }
 
 /**
- * Why no worker answered: `missing`, no worker polls the run's task queue; `silent`, one polls it and
- * does not answer, since it is frozen, cut off, or busy. Null where this is not known, or not the reason.
+ * Why no worker answered: `missing`, no worker polls the run's task queue; `silent`, one polls it
+ * but does not answer because it is frozen, disconnected, or busy. Null if this is unknown or not
+ * the reason.
  */
 export type WorkerSeen = 'missing' | 'silent' | null;
 
@@ -159,7 +160,8 @@ interface RefusedOptions extends ErrorOptions {
 }
 
 /**
- * The run refused a message or a decision. It has no effect, and repeating it has none either.
+ * The run refused a message or a decision. The message or decision has no effect, and sending it
+ * again has none either.
  *
  * @example
  * ```ts
@@ -180,7 +182,7 @@ export class RefusedError extends PerdureError {
   static readonly code = 'refused';
   override readonly name = 'RefusedError';
   override readonly code = RefusedError.code;
-  /** Why a decision about a request was refused; null for everything else that a run refuses. */
+  /** Why a decision about a request was refused; null for any other refusal. */
   readonly reason: RefusalReason | null;
 
   constructor(message: string, { reason = null, ...options }: RefusedOptions = {}) {
@@ -196,7 +198,7 @@ interface NotDeliveredOptions extends ErrorOptions {
 }
 
 /**
- * No answer came to a message or a decision. The message of the error says why.
+ * A message or a decision got no answer. The error's message explains why.
  *
  * @example
  * ```ts
@@ -207,7 +209,7 @@ interface NotDeliveredOptions extends ErrorOptions {
  *   await client.ask('desk-1', 'Is my order sent?');
  * } catch (error) {
  *   if (!NotDeliveredError.isInstance(error) || error.messageId === null) throw error;
- *   // The same id makes it the same message, also if the first one arrives after all.
+ *   // The same id makes it the same message, even if the first one arrives.
  *   await client.ask('desk-1', { message: 'Is my order sent?', id: error.messageId });
  * }
  * ```
@@ -217,13 +219,13 @@ export class NotDeliveredError extends PerdureError {
   override readonly name = 'NotDeliveredError';
   override readonly code = NotDeliveredError.code;
   /**
-   * True: the run may have taken it, or may still. False: it did not reach the run and never will, so
+   * True if the run may have accepted it or may still do so. False if it never reaches the run, so
    * it is safe to send it again.
    */
   readonly mayArrive: boolean;
-  /** Why no worker answered, where this is known to be the reason. */
+  /** Why no worker answered; null if this is unknown or not the reason. */
   readonly worker: WorkerSeen;
-  /** The id that makes a repeat of a message safe: the run takes an id once. Null for a decision. */
+  /** The id that makes it safe to send a message again. Null for a decision. */
   readonly messageId: string | null;
 
   constructor(

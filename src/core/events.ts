@@ -24,7 +24,10 @@ export type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
   /** The current node of the graph begins its work. */
   | { readonly type: 'node-begun'; readonly at: number }
-  /** The run of an agent has ended with which the node's next visit goes on. `run`: its workflow id. */
+  /**
+   * A called agent's run ended, and the node's next visit continues its conversation. `run`: its
+   * workflow id.
+   */
   | { readonly type: 'talked'; readonly run: string }
   /** Messages for the turn under way become part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
@@ -35,7 +38,7 @@ export type TurnEvent =
       readonly at: number;
     }
   | { readonly type: 'retrieval-failed'; readonly message: string }
-  /** The agent's `remember` has the turn that has ended, or has failed to take it, as `reports` say. */
+  /** The agent's `remember` stored the ended turn, or failed to do so, as `reports` show. */
   | { readonly type: 'turn-remembered'; readonly reports: readonly AttemptReport[] }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | {
@@ -44,20 +47,23 @@ export type TurnEvent =
       readonly message: string;
       readonly at: number;
     }
-  /** A decision function has called its model, and its decision has not come. */
+  /** A decision function called its model but returned no decision. */
   | { readonly type: 'tokens-used'; readonly used: ReplyUsage }
-  /** A decision function had no room left for another model call. */
+  /** A decision function had no budget left for another model call. */
   | { readonly type: 'limit-hit'; readonly limit: BudgetName }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */
   | { readonly type: 'call-finished'; readonly result: CallResult; readonly at: number }
-  /** The waits that have ended by now get their results. */
+  /** The waits that have ended get their results. */
   | { readonly type: 'time-passed'; readonly at: number }
   /** The work in flight is being canceled; `interrupted` follows when all of it has stopped. */
   | { readonly type: 'interruption-requested'; readonly by: TurnInterruption }
   | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
   | { readonly type: 'limit-ended'; readonly reason: StopReason }
-  /** The messages before the place `cut` in the prompt were summarized. `reply` is null if that failed. */
+  /**
+   * The messages before the place `cut` in the prompt were summarized. `reply` is null if that
+   * failed.
+   */
   | {
       readonly type: 'compacted';
       readonly cut: number;
@@ -67,21 +73,23 @@ export type TurnEvent =
   | { readonly type: 'turn-recorded'; readonly at: number }
   /** A person changed the arguments of an open call. */
   | { readonly type: 'call-edited'; readonly id: string; readonly call: AskedCall }
-  /** The rules say something about a call of a graph's node, which no model's reply has recorded. */
+  /** The rules' verdict on a call of a graph's node, which no model reply records. */
   | { readonly type: 'call-judged'; readonly id: string; readonly verdict: Verdict }
-  /** A person has not raised the limit that the turn has reached. */
+  /** A person declined to raise the limit that the turn has reached. */
   | { readonly type: 'limit-stands' }
-  /** A person has raised it, so the turn goes on. */
+  /** A person raised the limit, so the turn continues. */
   | { readonly type: 'limit-lifted' }
-  /** A call has succeeded that can be undone. */
+  /** A call that can be undone has succeeded. */
   | { readonly type: 'call-kept'; readonly kept: KeptCall };
 
-/** Messages and decisions of people. They may arrive at any time, also while work is in flight. */
+/**
+ * Messages and decisions of people. They may arrive at any time, including while work is in flight.
+ */
 export type PersonEvent =
   | { readonly type: 'message-received'; readonly message: Incoming }
   /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
-  /** Who decided what. The effect of the decision is a separate event. */
+  /** The record of a decision. Its effect is a separate event. */
   | { readonly type: 'decided'; readonly decision: DecisionRecord }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
@@ -90,7 +98,7 @@ export type PersonEvent =
   | { readonly type: 'limits-asked'; readonly asked: LimitsAsked }
   /** Work waits for a decision. The reducer gives the request its id. */
   | { readonly type: 'request-raised'; readonly work: string; readonly request: NewRequest }
-  /** A decision has to be checked on a worker before it counts. */
+  /** A decision must be checked on a worker before it takes effect. */
   | { readonly type: 'decision-proposed'; readonly work: string; readonly proposal: Proposal }
   | { readonly type: 'request-notified'; readonly request: string }
   | { readonly type: 'granted'; readonly grant: Omit<Grant, 'id'> }
@@ -109,18 +117,20 @@ export type SegmentEvent =
   | { readonly type: 'agent-loaded'; readonly config: RunConfig }
   /** The run begins with the messages of another run. */
   | ({ readonly type: 'forked' } & Forked)
-  /** `config` is null if no worker has the agent any more: the run keeps its definition. */
+  /** `config` is null if no worker has the agent any longer; the run then keeps its definition. */
   | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
   | {
       readonly type: 'messages-archived';
       /** Number of the first message that is not in the archive. */
       readonly archived: number;
-      /** The blob that now holds the oldest `count` messages in memory; null if none was written. */
+      /**
+       * The blob that now holds the oldest `count` messages in memory; null if none was written.
+       */
       readonly chunk: { readonly blob: BlobRef; readonly count: number } | null;
     }
-  /** The segment cannot end now, and is tried again later. */
+  /** The segment cannot end now; the run tries again later. */
   | { readonly type: 'segment-kept'; readonly at: number }
   | { readonly type: 'segment-begun' }
-  /** Work was begun, or what is being done about it has changed. */
+  /** Work was begun, or its progress has changed. */
   | { readonly type: 'work-changed'; readonly work: Work }
   | { readonly type: 'work-ended'; readonly name: string };

@@ -6,13 +6,13 @@ import { UNDO, WORK, type Flight } from './work/work.js';
 /** Why an activity failed: the innermost failure. */
 export interface Failure {
   readonly message: string;
-  /** The type that the worker gave the failure; empty if it gave none. */
+  /** The failure's type, as set by the worker; empty if it set none. */
   readonly type: string;
   readonly timedOut: boolean;
   readonly details: readonly unknown[];
 }
 
-/** An activity, or the run of a called agent, by what the history records about it. */
+/** An activity, or the run of a called agent, as recorded in the history. */
 export interface Task {
   /** The activity's type; `agent` for the run of a called agent. */
   readonly activity: string;
@@ -21,9 +21,9 @@ export interface Task {
 }
 
 /**
- * Something that happened to a run, and that its history records. The workflow learns it from Temporal,
- * a reader from the history; `interpret` says what it means. `at`: the workflow's clock, in Unix time
- * in ms.
+ * Something that happened to a run and is recorded in its history. The workflow receives it from
+ * Temporal, a reader from the history; `interpret` turns it into events. `at`: the workflow's
+ * clock, in Unix time in ms.
  */
 export type Fact = { readonly at: number } & (
   | { readonly type: 'clock' }
@@ -36,7 +36,7 @@ export type Fact = { readonly at: number } & (
   | {
       readonly type: 'canceled';
       readonly task: Task;
-      /** What the activity reported as it stopped; absent if the run did not wait for it. */
+      /** The activity's report when it stopped; absent if the run did not wait for it. */
       readonly details?: readonly unknown[];
     }
   /** The run of a called agent has ended. `outcome` is null if it left none. */
@@ -48,13 +48,16 @@ export type Fact = { readonly at: number } & (
     }
   /** A run with the id of the called agent exists already; an activity follows it. */
   | { readonly type: 'child-existed'; readonly call: string }
-  /** The state is too large for a new segment, so the run stays in the one it has. */
+  /** The state is too large for a new segment, so the run stays in the current one. */
   | { readonly type: 'segment-kept' }
 );
 
 export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
 
-/** Returns which work a task belongs to, and what it does for it; null for an activity of no run. */
+/**
+ * Returns the work to which a task belongs, and the task's role; null for an activity that belongs
+ * to no run.
+ */
 export function workOf({ activity, input }: Task): { name: string; as: Flight } | null {
   const given = isObject(input) ? input : {};
   const as = given['blocked'] === undefined ? 'attempt' : 'probe';

@@ -4,7 +4,7 @@ import { reduce } from './reduce.js';
 import type { RunState } from './state.js';
 
 /**
- * Ends the turn after a fault of the engine. The open calls get their results too, because providers
+ * Ends the turn after a fault of the engine. The open calls also get results, because providers
  * refuse a prompt with open calls.
  */
 export function closeFailedTurn(

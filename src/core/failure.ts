@@ -18,7 +18,7 @@ import {
 } from './guards/shape.js';
 
 /**
- * The problem that an activity's failure has as the one entry of its details. The failure's type is
+ * The problem in an activity's failure, as the only entry of its details. The failure's type is
  * `Blocked`, `Failed`, or `Retry`.
  */
 export type ActivityProblem =
@@ -31,9 +31,12 @@ export type ActivityProblem =
       readonly waitMs?: number;
       /** For `tool_changed`: the tool's current form, which a person may accept. */
       readonly definition?: string;
-      /** For `storage`: SHA-256 of the blob that has to be readable first. */
+      /** For `storage`: SHA-256 of the blob that must become readable first. */
       readonly blob?: string;
-      /** For a model call: a reply that is paid for; the next call checks it instead of calling the model. */
+      /**
+       * For a model call: a reply already paid for; the next call checks it instead of calling the
+       * model.
+       */
       readonly paid?: Json;
       readonly reports?: readonly AttemptReport[];
       readonly used?: ReplyUsage;
@@ -42,15 +45,15 @@ export type ActivityProblem =
       readonly type: 'failed';
       readonly reason: FailReason;
       readonly message: string;
-      /** The limit that left a decision function no room for another model call. */
+      /** The limit that allowed a decision function no further model call. */
       readonly limit?: BudgetName;
       readonly reports?: readonly AttemptReport[];
       readonly used?: ReplyUsage;
     };
 
 /**
- * Reads the problem from a failure's details. Returns null if there is none: an activity can also be
- * failed by hand, with any details.
+ * Reads the problem from a failure's details. Returns null if there is none, because an operator
+ * can fail an activity with any details.
  */
 export function parseProblem(
   details: readonly unknown[] | null | undefined,
@@ -60,17 +63,17 @@ export function parseProblem(
 }
 
 /**
- * What a model call that ended without a reply has paid for, in the details of its failure or cancellation: the
- * calls of a decision function. Whatever ended it, this counts, and only once.
+ * The paid calls of a decision function whose activity ended without a reply, from the details of
+ * its failure or cancellation. They count exactly once, regardless of the cause.
  */
 export interface Payment {
-  /** Tokens that no earlier end of the call has reported. */
+  /** Tokens that no earlier end of the call reported. */
   readonly used?: ReplyUsage;
   /** The replies, for the next attempt. */
   readonly paid?: Json;
 }
 
-/** Reads what was paid from the details of a failure or a cancellation. */
+/** Reads the payment from the details of a failure or a cancellation. */
 export function parsePayment(details: readonly unknown[] | null | undefined): Payment {
   const [first] = details ?? [];
   if (!isObject(first)) return {};

@@ -10,10 +10,12 @@ export interface Incoming {
   readonly id: string;
   readonly text: string;
   readonly attachments?: readonly Attachment[];
-  /** The turn that the message begins or joins. The sender gets it at once, and it never changes. */
+  /**
+   * The turn that the message begins or joins. The sender learns it at once, and it never changes.
+   */
   readonly turn: number;
   readonly pinned?: true;
-  /** Before its turn begins, the run loads the agent's newest definition. */
+  /** The run loads the agent's newest definition before the message's turn begins. */
   readonly refresh?: true;
   /** Who sent it: a claim of the sender, recorded and not verified. */
   readonly by?: string;
@@ -21,29 +23,31 @@ export interface Incoming {
   readonly input?: JsonObject;
   /** Several messages in place of the text, which is then empty. */
   readonly messages?: readonly GivenMessage[];
-  /** The prompt of the agent that is the message's text; "text" is then empty. */
+  /** The agent's named prompt that replaces the text; `text` is then empty. */
   readonly prompt?: string;
   /** The arguments of the prompt. */
   readonly args?: JsonObject;
-  /** Values that become artifacts of the run with the message. */
+  /** Values that become artifacts of the run when the message joins it. */
   readonly artifacts?: readonly GivenArtifact[];
-  /** What the functions of the turn receive beside, or instead of, the run's context. */
+  /** Context for the turn's functions, in addition to the run's context or instead of it. */
   readonly context?: TurnContext;
 }
 
-/** A message that came by signal and was refused: the server records a signal before it is checked. */
+/**
+ * A message that came by signal and was refused: the server records a signal before it is checked.
+ */
 export interface RefusedMessage {
-  /** The message's id; null if it had none that could be read. */
+  /** The message's id; null if it had no readable id. */
   readonly id: string | null;
   readonly reason: string;
   /** Unix time in ms. */
   readonly at: number;
 }
 
-/** The messages that wait, and the ids of those that were received. It is passed from segment to segment. */
+/** The waiting messages and the ids of received messages. It is passed from segment to segment. */
 export interface Inbox {
   readonly waiting: readonly Incoming[];
-  /** Id and turn of the newest messages, oldest first: the same id again is the same message. */
+  /** Id and turn of the newest messages, oldest first. A repeated id means the same message. */
   readonly seen: readonly (readonly [id: string, turn: number])[];
   /** The highest turn that a message belongs to. */
   readonly lastTurn: number;
@@ -53,31 +57,39 @@ export interface Inbox {
   readonly refused?: readonly RefusedMessage[];
 }
 
-/** What becomes of a message that arrives during a turn: see `Ask.mode`. */
+/** How a message that arrives during a turn is handled: see `Ask.mode`. */
 export type AskMode = 'queue' | 'steer';
 
 /** The argument of the update `ask`: a message for the run. */
 export interface Ask {
   /** Required, except with `prompt` or `messages`, and for a graph with `input`. */
   readonly message?: string;
-  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  /**
+   * Several messages, as a conversation, in place of `message`. The first and the last have role
+   * `user`.
+   */
   readonly messages?: readonly GivenMessage[];
-  /** In place of `message`: a prompt of the agent, whose text, output, tools, and settings the turn uses. */
+  /**
+   * A prompt of the agent in place of `message`. The turn uses its text, output, tools, and
+   * settings.
+   */
   readonly prompt?: string;
   /** The arguments of the prompt. */
   readonly args?: JsonObject;
   /** Images and files, by URL or as base64 text in the blob store. */
   readonly attachments?: readonly Attachment[];
-  /** Values that become artifacts of the run, as the client has stored them for it. */
+  /** Values, stored by the client, that become artifacts of the run. */
   readonly artifacts?: readonly GivenArtifact[];
-  /** The sender's id of the message, which makes sending it again idempotent; 1 to 200 characters. */
+  /**
+   * The sender's id of the message, 1 to 200 characters, which makes sending it again idempotent.
+   */
   readonly id?: string;
   /**
-   * `queue` (default): the message gets a turn of its own, after those before it. `steer`: it joins the
-   * turn under way before its next model call.
+   * `queue` (default): the message gets its own turn, after those of earlier messages. `steer`: it
+   * joins the turn under way before its next model call.
    */
   readonly mode?: AskMode;
-  /** The message stays word for word when older messages are summarized. */
+  /** The message stays verbatim when older messages are summarized. */
   readonly pin?: boolean;
   /** The run loads the agent's newest definition first; only for a message that begins a turn. */
   readonly refresh?: boolean;
@@ -86,11 +98,11 @@ export interface Ask {
   /** For a run of a graph: a patch of the state with which the turn begins. */
   readonly input?: JsonObject;
   /**
-   * JSON for the functions of this turn, at most 16,000 characters: it extends the run's `context`, field by
-   * field, if both are objects. It replaces any other. The model never sees it.
+   * JSON for the functions of this turn, at most 16,000 characters: it extends the run's `context`
+   * field by field if both are objects, and replaces it otherwise. The model never sees it.
    */
   readonly context?: Json;
-  /** `replace`: the turn has nothing of the run's context; default `extend`. */
+  /** `replace`: the turn does not use the run's context. Default: `extend`. */
   readonly contextMode?: 'extend' | 'replace';
 }
 
@@ -102,12 +114,15 @@ export interface AskReceipt {
   readonly duplicate?: true;
 }
 
-/** Message ids that the run remembers. A repeat after so many other messages counts as new. */
+/**
+ * Number of message ids that the run remembers. A message repeated after this many others counts as
+ * new.
+ */
 export const REMEMBERED_IDS = 1_000;
-/** Refused messages that the run remembers. */
+/** Number of refused messages that the run remembers. */
 export const REMEMBERED_REFUSALS = 20;
 const MAX_REASON_CHARACTERS = 300;
-/** What may wait at once: all of it is passed to the next segment. */
+/** The maximum that may wait at once, because all of it is passed to the next segment. */
 export const MAX_WAITING = { messages: 500, bytes: 512 * 1024 } as const;
 
 export function emptyInbox(): Inbox {
@@ -119,7 +134,7 @@ export function findTurnOfMessage(inbox: Inbox, id: string): number | null {
   return inbox.seen.find(([seen]) => seen === id)?.[1] ?? null;
 }
 
-/** Returns the turn that a new message gets. `current`: the turn under way, 0 for none. */
+/** Returns the turn for a new message. `current`: the turn under way, 0 for none. */
 export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number {
   if (mode === 'steer') {
     if (current > 0) return current;
@@ -161,7 +176,7 @@ export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
   return inbox.waiting.some((message) => message.turn === turn);
 }
 
-/** Returns why the inbox does not accept a further message now, or null. */
+/** Returns why the inbox cannot accept another message now, or null. */
 export function inboxProblem(inbox: Inbox, coming: Carried): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
@@ -172,7 +187,7 @@ export function inboxProblem(inbox: Inbox, coming: Carried): string | null {
   return `${waiting.length} messages wait already; send it again later`;
 }
 
-/** Sizes of waiting messages. Each signal needs the sum, so a flood of signals would count them often. */
+/** Cached sizes of waiting messages, because each signal needs their sum. */
 const sizes = new WeakMap<Incoming, number>();
 
 function waitingBytes(message: Incoming): number {
@@ -189,7 +204,7 @@ type Carried = Pick<
   'text' | 'attachments' | 'artifacts' | 'input' | 'args' | 'messages' | 'context'
 >;
 
-/** Returns the bytes of a message as it is passed from segment to segment. */
+/** Returns the size in bytes of a message when passed from segment to segment. */
 export function carriedBytes({ text, ...rest }: Carried): number {
   const { attachments, artifacts, input, args, messages, context } = rest;
   const parts = [attachments, artifacts, input, args, messages, context].filter(
@@ -199,12 +214,14 @@ export function carriedBytes({ text, ...rest }: Carried): number {
   return jsonLength(text) + bytes;
 }
 
-/** Returns the bytes of a text in JSON, without quotes: a control character has six. */
+/**
+ * Returns the size in bytes of a text in JSON, without quotes; a control character takes up to six.
+ */
 export function jsonLength(text: string): number {
   return byteLength(JSON.stringify(text)) - 2;
 }
 
-/** Returns the bytes of a text in UTF-8. */
+/** Returns the size in bytes of a text in UTF-8. */
 export function byteLength(text: string): number {
   return utf8ToBytes(text).length;
 }

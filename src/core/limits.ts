@@ -15,13 +15,13 @@ import { inTurn, isRepairing, type Spent } from './turn.js';
 /** The limits of an agent that sets none. */
 export const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
 
-/** Fewer output tokens than this are useless, so a budget that allows less allows no call. */
+/** The minimum useful number of output tokens. A budget that allows fewer allows no call. */
 const MIN_OUTPUT_TOKENS = 32;
 
-/** After so many identical reads with identical results in a row, a turn ends. */
+/** The number of consecutive identical reads with identical results after which a turn ends. */
 export const SAME_READS = 3;
 
-/** After so many steps in a row in which every call failed, a turn ends. */
+/** The number of consecutive steps in which every call failed after which a turn ends. */
 export const FAILED_STEPS = 10;
 
 /**
@@ -36,7 +36,10 @@ export function effectiveLimits(agent: Limits, input: Limits): EffectiveLimits |
   return { turn: { ...DEFAULT_LIMITS, ...turn }, run };
 }
 
-/** Returns the limits within a caller's budget, which applies to the whole run and never raises a limit. */
+/**
+ * Returns the limits within a caller's budget, which applies to the whole run and never raises a
+ * limit.
+ */
 export function withinBudget(limits: EffectiveLimits, budget: LimitSet): EffectiveLimits {
   const run: Partial<Record<LimitName, number | null>> = { ...limits.run };
   for (const name of LIMIT_NAMES) {
@@ -69,13 +72,13 @@ export function limitReached(state: RunState): StopReason | null {
   if (turn.limit !== null) return turn.limit;
   if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
-  // A repair is not a step: its attempts are limited instead.
+  // A repair is not a step; a separate limit applies to its attempts.
   if (!isRepairing(state) && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
   if (!isRepairing(state) && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
   return reserve(state).refusedBy;
 }
 
-/** Returns how many more tool calls the turn and the run allow. */
+/** Returns the number of further tool calls that the turn and the run allow. */
 export function callsLeft(state: RunState): number {
   const { turn, run } = state.config.limits;
   return Math.min(
@@ -84,7 +87,7 @@ export function callsLeft(state: RunState): number {
   );
 }
 
-/** What the budgets allow for the next model call. */
+/** The budgets' allowance for the next model call. */
 export interface Reservation {
   /** Output tokens that the budget still allows; null if no budget limits the output. */
   readonly maxOutputTokens: number | null;
@@ -103,12 +106,15 @@ export function reserve(state: RunState, extraTokens = 0): Reservation {
   return reserveOf(outputRooms(state, extraTokens), wanted);
 }
 
-/** Reserves tokens and money for a model call of a decision function, of what the run has left for the decision. */
+/**
+ * Reserves tokens and money for a model call of a decision function, from the run's remaining
+ * budget for the decision.
+ */
 export function reserveWithin(left: Budget, use: Use & { readonly wanted: number }): Reservation {
   return reserveOf(roomsIn(left, use), use.wanted);
 }
 
-/** Returns what turn and run have left of tokens and money; null if nothing limits these. */
+/** Returns the remaining tokens and money of the turn and the run; null if nothing limits them. */
 export function budgetLeft(state: RunState): Budget | null {
   const scopes = scopesOf(state);
   const tokens = scopes.flatMap(([limits, { usage }]) =>
@@ -155,7 +161,10 @@ function scopesOf(state: RunState): readonly (readonly [LimitSet, Spent])[] {
   ];
 }
 
-/** What a budget is compared with: what is used of it, and the estimated input of the next model call. */
+/**
+ * The usage checked against a budget: the amount used and the estimated input of the next model
+ * call.
+ */
 interface Use {
   readonly usage: Usage;
   readonly input: number;

@@ -8,7 +8,10 @@ import type { SegmentFacts } from './segments/carry.js';
 import type { RunState } from './state.js';
 import { WORK } from './work/work.js';
 
-/** A run in memory. Facts replace the state while work is in flight, so read it each time. */
+/**
+ * A run in memory. Facts replace the state while work is in flight, so callers must read it each
+ * time.
+ */
 export interface Run {
   state: RunState;
   /** Called after each event that was applied. */
@@ -18,19 +21,19 @@ export interface Run {
 /**
  * The side effects of the loop.
  *
- * Contract: an effect does not throw because of a model, a tool, or a person. An exception is a fault
- * of the engine, or ends the segment.
+ * Contract: an effect does not throw because of a model, a tool, or a person. An exception is a
+ * fault of the engine, or ends the segment.
  */
 export interface Effects {
   /** Unix time in ms. */
   now(): number;
   segment(): SegmentFacts;
   /**
-   * Performs an action, and records what happens as facts. Ends when the action is done, when something
-   * interrupts it, or when a pause or the end of the segment lets nothing more begin.
+   * Performs an action, and records what happens as facts. Resolves when the action is done or
+   * interrupted, or when a pause or the end of the segment prevents further work.
    */
   perform(action: TimedAction): Promise<unknown>;
-  /** Called when an action that takes no time has changed the state. */
+  /** Called when an instant action has changed the state. */
   changed(action: AtOnceAction): void;
   /** Called before each action. */
   observe(state: RunState, action: Action): void;
@@ -43,7 +46,10 @@ export function apply(run: Run, event: RunEvent): void {
   run.applied?.(event, before);
 }
 
-/** Applies what a fact means to the run's state. A deadline that has passed by then takes effect first. */
+/**
+ * Applies a fact's events to the run's state. A deadline that has already passed takes effect
+ * first.
+ */
 export function record(run: Run, fact: Fact): void {
   const { at } = fact;
   for (const event of interpret(run.state, { type: 'clock', at })) apply(run, event);
@@ -51,7 +57,7 @@ export function record(run: Run, fact: Fact): void {
   for (const event of interpret(run.state, fact)) apply(run, event);
 }
 
-/** Runs a run to its end: finds the next action, performs it, and applies its result. */
+/** Drives a run to its end: it finds the next action, performs it, and applies its result. */
 export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
   for (;;) {
     const action = nextActionAt(run, effects.segment(), effects.now());
@@ -84,12 +90,12 @@ const AT_ONCE: readonly Action['type'][] = [
   'close-unused',
 ] satisfies readonly AtOnceAction['type'][];
 
-/** Whether an action takes no time. */
+/** Whether an action is instant. */
 export function isAtOnce(action: Action): action is AtOnceAction {
   return AT_ONCE.includes(action.type);
 }
 
-/** Returns the events of an action that takes no time. `at`: Unix time in ms. */
+/** Returns the events of an instant action. `at`: Unix time in ms. */
 export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] {
   switch (action.type) {
     case 'join-messages':

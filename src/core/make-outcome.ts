@@ -39,7 +39,10 @@ export function failed(
   };
 }
 
-/** Returns the outcome of an open run that was closed: the last turn's answer, the whole run's usage. */
+/**
+ * Returns the outcome of an open run that was closed: the last turn's answer, the whole run's
+ * usage.
+ */
 export function closed(state: RunState): Outcome {
   return { status: 'completed', reason: 'closed', ...runBody(state) };
 }

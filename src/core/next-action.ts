@@ -22,11 +22,11 @@ import { type RunState } from './state.js';
 import { allPassedOn } from './work/next-step.js';
 import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
-/** What the loop has to do next. */
+/** The next action of the loop. */
 export type Action =
   AtOnceAction | TimedAction | { readonly type: 'finish'; readonly outcome: Outcome };
 
-/** An action that takes no time: it only changes the state. */
+/** An instant action: it only changes the state. */
 export type AtOnceAction =
   | { readonly type: 'join-messages' }
   | { readonly type: 'begin-closing'; readonly reason: StopReason }
@@ -38,9 +38,9 @@ export type AtOnceAction =
       readonly type: 'raise-requests';
       readonly requests: readonly { readonly call: string; readonly request: NewRequest }[];
     }
-  /** The turn has reached a limit, and a person may raise it. */
+  /** The turn has reached a limit that a person may raise. */
   | { readonly type: 'ask-limit'; readonly request: NewRequest }
-  /** The first wait of a batch is over, or a message has ended it. */
+  /** The first wait of a batch has ended, by time or by a message. */
   | { readonly type: 'pass-time' }
   | { readonly type: 'record-turn'; readonly outcome: Outcome }
   | { readonly type: 'begin-turn' }
@@ -49,7 +49,7 @@ export type AtOnceAction =
   /** The open run never received a message. */
   | { readonly type: 'close-unused' };
 
-/** An action that takes time, and that work, people, and the clock may end. */
+/** An action that takes time. Work, people, or the clock may end it. */
 export type TimedAction =
   | {
       readonly type: 'call-model';
@@ -57,14 +57,14 @@ export type TimedAction =
       /** Output tokens that the budget still allows; null if there is no budget. */
       readonly maxOutputTokens: number | null;
     }
-  /** Retrieve documents for the turn; the newest `asked` messages are what it is about. */
+  /** Retrieve documents for the turn. */
   | { readonly type: 'retrieve' }
-  /** Give the turn that has ended to the agent's `remember`. */
+  /** Pass the ended turn to the agent's `remember`. */
   | { readonly type: 'remember' }
   | { readonly type: 'run-calls'; readonly calls: readonly ToolCall[] }
-  /** Only waits are left of a batch; the first one ends at `until`, Unix time in ms. */
+  /** Only waits remain in a batch; the first one ends at `until`, Unix time in ms. */
   | { readonly type: 'await-time'; readonly until: number }
-  /** Archive the messages before the place `cut` in the prompt. `must`: they have to be summarized. */
+  /** Archive the messages before the place `cut` in the prompt. `must`: they must be summarized. */
   | { readonly type: 'archive'; readonly cut: number; readonly must: boolean }
   /** Summarize the messages before the place `cut` in the prompt. */
   | { readonly type: 'compact'; readonly cut: number; readonly maxOutputTokens: number | null }
@@ -73,15 +73,15 @@ export type TimedAction =
   | { readonly type: 'await-resume' }
   /** Nothing can be done before a decision is made. */
   | { readonly type: 'await-decision' }
-  /** A decision about a limit has to be checked on a worker. */
+  /** A decision about a limit must be checked on a worker. */
   | { readonly type: 'check-decision' }
   /** Work is in flight; the next action depends on how it ends. */
   | { readonly type: 'await-work' }
-  /** The agent, or the messages of another run, have to be loaded before anything else. */
+  /** The agent, or another run's messages, must be loaded first. */
   | { readonly type: 'load' }
   | { readonly type: 'continue-as-new' };
 
-/** An open run without a message ends after this time: the message that started it may be refused. */
+/** Milliseconds after which an open run without a message ends. The first one may be refused. */
 export const FIRST_MESSAGE_MS = 60 * 60_000;
 
 /** The facts of a segment that is never full. */
@@ -92,14 +92,14 @@ export const NEVER_FULL: SegmentFacts = {
   postponed: true,
 };
 
-/** What the next action depends on beside the state. */
+/** The inputs of the next action, in addition to the state. */
 interface Now {
   readonly segment: SegmentFacts;
   /** Unix time in ms. */
   readonly now: number;
 }
 
-/** Returns the next action of a run. All decisions of the loop are made here. `now`: Unix time in ms. Pure. */
+/** Returns the run's next action. Pure: all decisions of the loop. `now`: Unix time in ms. */
 export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL, now = 0): Action {
   const isCancelled = state.ending === 'cancelled';
   if (!isCancelled && (!isLoaded(state) || state.forks))
@@ -118,7 +118,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   const { turn } = state;
   const by = interruptionOf(state);
   if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
-  // Nothing else begins while messages are archived.
+  // No other work begins while messages are being archived.
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   const isFull = segmentFull(state, segment, now);
   const batch = batchOf(state);
@@ -143,7 +143,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
     if (isArchived(state, cut)) return { type: 'compact', cut, maxOutputTokens };
     return { type: 'archive', cut, must: state.compaction.wanted };
   }
-  // The run's steps were used up before this turn did anything that a closing call could report.
+  // The run's steps were used up before this turn had any results for a closing call.
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
   const asked = limitRequest(state, reason, now);
   if (asked !== null) return { type: 'ask-limit', request: asked };
@@ -154,7 +154,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   return { type: 'end-at-limit', reason };
 }
 
-/** Returns the action to which the work that is under way belongs. */
+/** Returns the action to which the work under way belongs. */
 function underWay(state: RunState): Action {
   const limit = findWork(state, WORK.limit);
   if (limit !== undefined) {
@@ -172,7 +172,7 @@ function underWay(state: RunState): Action {
 
 /**
  * Whether the archive has all messages that a compaction removes from memory, if the run has an
- * archive. They are not in the order of their numbers: a summary stands where its messages were.
+ * archive. Messages are not in numerical order: a summary takes the place of its messages.
  */
 function isArchived({ archives, archived, transcript }: RunState, cut: number): boolean {
   if (!archives) return true;
@@ -187,7 +187,7 @@ function withinBatch(
 ): Action {
   const open = readyCalls(state, batch);
   const sequential = state.config.definition.toolCalls === 'sequential';
-  // A call that a person has to check runs alone: no other call is executed meanwhile.
+  // A call that a person must check runs alone: no other call is executed in the meantime.
   const unchecked = open.find(({ safety }) => safety !== undefined);
   const next = sequential ? open.slice(0, 1) : open;
   const due = unchecked === undefined ? next : [unchecked];
@@ -204,7 +204,7 @@ function withinBatch(
       return request === null ? [] : [{ call: call.id, request }];
     });
     if (requests.length > 0) return { type: 'raise-requests', requests };
-    // While the run is paused, no further call begins beside those that have.
+    // While the run is paused, no further calls begin.
     const mayRun = ({ id }: ToolCall): boolean =>
       !state.paused || findWork(state, id) !== undefined;
     const calls = executed.filter((call) => !awaitsDecision(state, call) && mayRun(call));
@@ -221,19 +221,19 @@ function betweenTurns(state: RunState, { segment, now }: Now): Action {
   const { turn, open, ending, inbox } = state;
   const outcome = outcomeOf(state);
   const [first] = inbox.waiting;
-  // A decision may end the turn while its messages are archived.
+  // A decision may end the turn while its messages are being archived.
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   if (turn.phase.type === 'over') return { type: 'record-turn', outcome: turn.phase.outcome };
   if (anyInFlight(state)) return { type: 'await-work' };
   if (outcome !== null && memoryDue(state)) return { type: 'remember' };
   if (outcome !== null && !open) return { type: 'finish', outcome };
   if (ending === 'cancelled') {
-    // A task run takes its message before it ends, so that the transcript has it.
+    // A task run adds its message to the transcript before it ends.
     if (!open && first !== undefined) return { type: 'begin-turn' };
     return { type: 'finish', outcome: runCancelled(state) };
   }
   if (open && ending === 'wallMs') return { type: 'finish', outcome: runStopped(state, 'wallMs') };
-  // It only has to end, so it needs no room.
+  // The run only has to end, so it needs no new segment.
   const isClosed = ending === 'closed' && first === undefined && !state.paused;
   if (isClosed) return { type: 'finish', outcome: closed(state) };
   if (segmentFull(state, segment, now)) return { type: 'continue-as-new' };

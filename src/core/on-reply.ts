@@ -23,7 +23,7 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   const { reply } = event;
   const clippedBy = reply.finish === 'length' ? reserve(state).clippedBy : null;
   const asking = (reply.calls ?? []).length > 0;
-  // A repair is not a step: the number of attempts bounds it.
+  // A repair is not a step; the number of attempts limits it.
   const deciding = asking || !isRepairing(state);
   const paid = addReply(state, { reply, deciding });
   const counted = asking ? dropRepairBranch(paid) : paid;
@@ -57,7 +57,7 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
     return completeBatch(followDecision(opened, event), event.at);
   }
   if (clippedBy !== null) return next;
-  // A message has joined the turn meanwhile, so the turn ends when that is answered too.
+  // Another message has joined the turn, so the turn ends only after that one is answered.
   if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
   if (reply.finish === 'stop' && inGraph(next)) return followDecision(next, event);
   const end = answerEnd(next, reply);
@@ -67,17 +67,19 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   return failAtNode(next, failure) ?? endTurn(next, { ...end, error });
 }
 
-/** A text is an exit of the node, not the end of the turn. */
+/**
+ * Whether the run is in a graph, where a text is an exit of the node and not the end of the turn.
+ */
 function inGraph(state: RunState): boolean {
   return currentNode(state) !== undefined;
 }
 
-/** The turn keeps the first limit that it hits. */
+/** Returns the turn's limit: the first one that it hit. */
 function limitHit({ turn }: RunState, limit: StopReason | null): Pick<Turn, 'limit'> {
   return { limit: turn.limit ?? limit };
 }
 
-/** Returns an answer that would end the turn and that has a contract to fit; null for any other reply. */
+/** Returns an answer that would end the turn and must fit a contract; null for any other reply. */
 function answerToValidate(
   state: RunState,
   { reply, clippedBy }: { reply: RecordedReply; clippedBy: unknown },
@@ -112,7 +114,7 @@ function answerEnd(state: RunState, reply: RecordedReply) {
   }
 }
 
-/** A turn that may call no tool can only answer. */
+/** Whether the turn must call a tool. A turn without callable tools can only answer. */
 function demandsCall({ onPlainText, tools, toolChoice }: AgentDefinition): boolean {
   return onPlainText === 'fail' && tools.length > 0 && toolChoice !== 'none';
 }
@@ -145,12 +147,12 @@ export function onClosingReply(
   return endTurn(next, { ...stopped(next, reason, text), ...(blob && { blob }), ...output });
 }
 
-/** Default number of answers that a turn may give before it ends. */
+/** Default maximum number of answers in a turn. */
 const DEFAULT_ATTEMPTS = 10;
 
 /**
- * Applies an answer that has to fit a contract. One that fits ends the turn. Any other opens or extends
- * a side branch, in which the model reads what is wrong, as often as `attempts` allows.
+ * Applies an answer that must fit a contract. A fitting answer ends the turn. Any other opens or
+ * extends a side branch that shows the model the problem, as often as `attempts` allows.
  */
 function validateAnswer(
   state: RunState,
@@ -175,14 +177,17 @@ function openBranch(state: RunState): RunState {
   return withTurn(state, { phase: { type: 'repairing', branch } });
 }
 
-/** Ends the turn with this answer. The answer joins the transcript, the side branch before it does not. */
+/**
+ * Ends the turn with this answer. The answer joins the transcript; the preceding side branch does
+ * not.
+ */
 function accept(
   state: RunState,
   { reply, parsed, at }: { reply: RecordedReply; parsed: ParsedAnswer; at: number },
 ): RunState {
   const { text, blob } = reply;
   const next = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
-  // The next node that asks for an answer has all its attempts.
+  // The next node that requests an answer starts with all its attempts.
   if (inGraph(next)) return followOutput(withTurn(next, { refusedAnswers: 0 }), { parsed, at });
   const answer = { reason: 'answer', answer: text, blob } as const;
   if (parsed.ok) return endTurn(next, completed(next, { ...answer, output: parsed.output }));
@@ -198,14 +203,14 @@ function keepsEffort({ config }: RunState): boolean {
   return config.definition.onInvalid === 'best_effort';
 }
 
-/** Notes the part of a refused answer that could be read, in case that no answer fits. */
+/** Records the readable part of a refused answer, in case no answer fits. */
 function noteEffort(state: RunState, parsed: ParsedAnswer | undefined): RunState {
   if (parsed === undefined || parsed.ok || parsed.output === undefined) return state;
   if (!keepsEffort(state)) return state;
   return withTurn(state, { bestEffort: { output: parsed.output, issue: parsed.problem } });
 }
 
-/** Returns the newest answer that could be read in part, as fields of an outcome; null if there is none. */
+/** Returns the newest partially readable answer, as fields of an outcome; null if there is none. */
 function bestEffort({ turn }: RunState): Pick<Outcome, 'output' | 'issues'> | null {
   const { bestEffort: effort } = turn;
   return effort === undefined ? null : { output: effort.output, issues: [effort.issue] };

@@ -49,7 +49,7 @@ export interface Usage {
   readonly estimated?: true;
 }
 
-/** What an outcome has beside status and reason. */
+/** The fields of an outcome other than status and reason. */
 export interface OutcomeBody<Output = Json> {
   /** The answer, or the best text available; null if there is none. */
   readonly answer: string | null;
@@ -65,11 +65,11 @@ export interface OutcomeBody<Output = Json> {
   readonly segments: number;
   /** What went wrong, for people; only on `failed`. */
   readonly error?: string;
-  /** Hash of the template that the instructions were made of. */
+  /** Hash of the template from which the instructions were rendered. */
   readonly template?: string;
-  /** What is wrong with `output`, if it is a best effort. */
+  /** The problems with `output` if it is a best effort. */
   readonly issues?: readonly string[];
-  /** The limit behind reason `limit`. */
+  /** The limit for reason `limit`. */
   readonly limit?: StopReason;
 }
 

@@ -38,11 +38,11 @@ import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
 import { withTalk } from './graph/talks.js';
 import { settlePlan } from './plan/settle-plan.js';
-import { editCall, judgeCall } from './requests/changes.js';
+import { editCall, recordVerdict } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
 
-/** Returns the next state of a run. Pure: equal states and events give equal states on every machine. */
+/** Returns the next state of a run. Pure: equal inputs produce equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'turn-begun':
@@ -94,7 +94,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
     case 'call-edited':
       return editCall(state, event);
     case 'call-judged':
-      return judgeCall(state, event);
+      return recordVerdict(state, event);
     case 'limit-stands':
       return withTurn(state, { limitStands: true });
     case 'limit-lifted':
@@ -106,12 +106,12 @@ export function reduce(state: RunState, event: RunEvent): RunState {
   }
 }
 
-/** Messages that joined after the last model call are not lost: the next turn reads them. */
+/** Records the ended turn. The next turn reads messages that joined after the last model call. */
 function recordTurn(state: RunState, at: number): RunState {
   const { interruption: _, ...ended } = state.turn;
   const { number: turn } = ended;
   const outcome = outcomeOf(state);
-  // Neither an interruption nor blocked work of this turn carries over to the next one.
+  // An interruption or blocked work of this turn does not carry over to the next one.
   const over = {
     ...state,
     turn: { ...ended, phase: { type: 'idle', outcome } as const },
@@ -123,13 +123,13 @@ function recordTurn(state: RunState, at: number): RunState {
   return { ...joined, recent: newestTurns([...state.recent, { turn, outcome }]) };
 }
 
-/** Returns a graph's state between turns, without what a visit has left behind. */
+/** Returns a graph's state between turns, without the data of a visit. */
 function betweenPasses(graph: GraphState): GraphState {
   const { interrupted: _, ...rest } = graph;
   return { ...rest, at: null };
 }
 
-/** The newest turns that fit the limits on their number and on their size. */
+/** Returns the newest turns within the limits on their number and size. */
 function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
   let characters = 0;
   const from = turns.findLastIndex(({ outcome }) => {
@@ -146,7 +146,7 @@ function modelFailed(
   const closing = closingReason(state);
   if (closing !== null)
     return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
-  // The repair is longer than the model's window: it starts again, with the attempts that are left.
+  // The repair exceeds the model's window, so it starts over with the remaining attempts.
   if (event.reason === 'context_too_long' && isRepairing(state)) return dropRepairBranch(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
@@ -164,7 +164,7 @@ function timePassed(state: RunState, at: number): RunState {
   return completeBatch(results.reduce(takeResult, woken), at);
 }
 
-/** An interruption closes the batch when all its calls have stopped. */
+/** Applies a call's result. An interruption closes the batch once all its calls have stopped. */
 function callFinished(
   state: RunState,
   { result, at }: { result: CallResult; at: number },
@@ -173,7 +173,7 @@ function callFinished(
   return interruptionOf(state) === null ? completeBatch(taken, at) : taken;
 }
 
-/** Records and counts one result. A call keeps the first result that it gets. */
+/** Records and counts one result. A call keeps its first result. */
 function takeResult(state: RunState, result: CallResult): RunState {
   const batch = batchOf(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
@@ -185,7 +185,7 @@ function takeResult(state: RunState, result: CallResult): RunState {
   return nameArtifacts(settlePlan(filled));
 }
 
-/** The work of a graph's node itself does not count as a tool call. */
+/** Whether a result counts as a tool call. A graph node's own work does not. */
 function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
   const call = calls.find((one) => one.id === id);
   return executed && (call === undefined || nodeOfCall(call) === null);
@@ -203,7 +203,7 @@ function isOpen({ calls, results }: Batch, id: string): boolean {
   return results[calls.findIndex((call) => call.id === id)] === null;
 }
 
-/** Gives every open call a result that says why the work was interrupted. */
+/** Gives every open call a result that states the cause of the interruption. */
 function interruptTurn(state: RunState, event: { by: Interruption; at: number }): RunState {
   const isCancel = event.by !== 'wallMs';
   const begun = openCallsOf(state).reduce((before, call) => {
@@ -227,12 +227,12 @@ function openCallsOf(state: RunState): readonly ToolCall[] {
   return batch === null ? [] : openCalls(state, batch);
 }
 
-/** Returns the result of a call that had begun and was interrupted while it waited; null for any other. */
+/** Returns the result of a begun call that was interrupted while waiting; null for any other. */
 function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   const work = findWork(state, call.id);
   const tool = findTool(state, call.name);
   if (work === undefined || tool === undefined || (work.approved && !hasBegun(work))) return null;
-  // Nothing has begun, except for a call of unknown outcome.
+  // Nothing has begun, except for a call with an unknown outcome.
   if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
   if (work.startAt === undefined) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');

@@ -2,7 +2,7 @@ import type { Json } from './json.js';
 import type { AskedCall, BlobRef, ProviderItems } from './transcript/messages.js';
 import type { AttemptReport } from './report.js';
 
-/** Tokens of one model call, as recorded. */
+/** The recorded tokens of one model call. */
 export interface ReplyUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -15,24 +15,30 @@ export interface ReplyUsage {
   readonly estimated?: true;
 }
 
-/** An answer read under the agent's `output`. `problem` tells the model where and what is wrong, and the fix. */
+/**
+ * An answer read under the agent's `output`. `problem` is for the model: the place, the fault, and
+ * the fix.
+ */
 export type ParsedAnswer =
   | { readonly ok: true; readonly output: Json }
   /** `output`: the part of the answer that could be read. */
   | { readonly ok: false; readonly problem: string; readonly output?: Json };
 
-/** A model's reply, as the history records it. No other event has this message. */
+/** A model's reply, as the history records it. No other event contains this message. */
 export interface RecordedReply {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly AskedCall[];
   readonly provider?: ProviderItems;
-  /** The text read under the agent's `output`; absent if the agent has none, or if this is not an answer. */
+  /**
+   * The text read under the agent's `output`; absent if the agent has none, or if this is not an
+   * answer.
+   */
   readonly parsed?: ParsedAnswer;
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;
-  /** The model calls of a decision function, which `usage` is the sum of; absent if it made none. */
+  /** The model calls of a decision function; `usage` is their sum. Absent if it made none. */
   readonly decided?: {
     readonly modelCalls: number;
     /** The tokens of the longest prompt. */
@@ -40,7 +46,7 @@ export interface RecordedReply {
   };
   /** Parameters that the server refused in this call; the next calls leave them out. */
   readonly dropped?: readonly string[];
-  /** The span of the call, as W3C's `traceparent`, if its calls are traced below it. */
+  /** The span of the call as a W3C `traceparent`, if its tool calls are traced below it. */
   readonly span?: string;
   /** The failed attempts before this one; absent if there were none. */
   readonly reports?: readonly AttemptReport[];

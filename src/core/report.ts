@@ -1,4 +1,6 @@
-/** A report on one failed attempt at a model call, for operators. It has no request bodies or keys. */
+/**
+ * A report on one failed attempt at a model call, for operators. It has no request bodies or keys.
+ */
 export interface AttemptReport {
   /** A short name such as `rate_limit`, `http_502`, `connection_reset`, or `bad_json`. */
   readonly type: string;
@@ -7,7 +9,7 @@ export interface AttemptReport {
   readonly attempt: number;
   /** Milliseconds until the next attempt; 0 if none follows. */
   readonly waitMs: number;
-  /** The provider's id of the request, for its support. */
+  /** The provider's id of the request, for its support team. */
   readonly requestId?: string;
   /** When the attempt failed, Unix time in ms. */
   readonly at: number;

@@ -9,15 +9,15 @@ import { askingWork, openRequests } from './requests/open-requests.js';
 import { undoableCalls } from './requests/undo.js';
 import { anyInFlight, blocks } from './work/work.js';
 
-/** What the state of a run does not say about its status. */
+/** The parts of a run's status that its state does not contain. */
 export interface StatusContext {
-  /** The run's own outcome; null while it goes on. */
+  /** The run's own outcome; null while the run continues. */
   readonly ended: Outcome | null;
   /** The run's id in the commands that decide. */
   readonly run: string;
 }
 
-/** The fields of a status that follow from the state of a run. */
+/** The fields of a status that derive from the state of a run. */
 export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'doing' | 'reports'>;
 
 /** Returns a run's status as the query and every reader show it. */
@@ -50,8 +50,8 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
 }
 
 /**
- * Returns the outcome of a run that only has to end: it archives its messages first, which takes time if
- * its store is down. Null for a run that goes on.
+ * Returns the outcome of a run that is only finishing. It archives its messages first, which may be
+ * delayed if its store is down. Null for a run that continues.
  */
 export function finalOutcome(state: RunState): Outcome | null {
   const work = state.work.filter(({ last }) => last === undefined);

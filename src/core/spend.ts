@@ -6,10 +6,10 @@ import type { AttemptReport } from './report.js';
 import type { RunState } from './state.js';
 import type { Spent } from './turn.js';
 
-/** Reports of failed attempts that a turn keeps. */
+/** Maximum reports of failed attempts that a turn keeps. */
 const MAX_REPORTS = 10;
 
-/** Adds a model call to what turn and run have used. Only a deciding call is a step. */
+/** Adds a model call to the usage of the turn and the run. Only a deciding call is a step. */
 export function addReply(
   state: RunState,
   call: { reply: RecordedReply; deciding: boolean },
@@ -40,17 +40,20 @@ export function addReports(state: RunState, added: readonly AttemptReport[]): Ru
   return { ...state, turn: { ...state.turn, reports } };
 }
 
-/** The provider has counted the prompt. The tokens of the reply are added with its message. */
+/**
+ * Returns the compaction state with the provider's count of the prompt. The reply's tokens are
+ * added with its message.
+ */
 function counted({ compaction }: RunState, promptTokens: number): RunState['compaction'] {
   return { ...compaction, promptTokens };
 }
 
-/** Adds what model calls without a reply have used to what turn and run have used. */
+/** Adds the tokens of model calls without a reply to the usage of the turn and the run. */
 export function addTokensUsed(state: RunState, used: ReplyUsage): RunState {
   return addSpent(state, { usage: toUsage(used, state.config.price) });
 }
 
-/** Adds executed tool calls to what turn and run have used. */
+/** Adds executed tool calls to the usage of the turn and the run. */
 export function countCalls(state: RunState, executed: number): RunState {
   return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
 }

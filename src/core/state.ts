@@ -11,13 +11,18 @@ import { emptyTranscript } from './transcript/transcript.js';
 import { freshTurn, nothingSpent, type Spent, type Turn } from './turn.js';
 import type { Work } from './work/work.js';
 
-/** The limits in force: the agent's, as changed by the run's input. `depth` counts from the root run. */
+/**
+ * The limits in force: the agent's, as changed by the run's input. `depth` counts from the root
+ * run.
+ */
 export interface EffectiveLimits {
   readonly turn: LimitSet;
   readonly run: LimitSet;
 }
 
-/** The size at which a segment is full, so that the run continues in a new one between two steps. */
+/**
+ * The size at which a segment is full, so that the run continues in a new one between two steps.
+ */
 export interface SegmentSize {
   readonly steps: number;
   /** Bytes of history. */
@@ -44,13 +49,13 @@ export interface RunConfig {
   readonly heartbeatMs?: number;
   /** How many agents are above this run; absent for a run that no agent has called. */
   readonly depth?: number;
-  /** The span of a called agent, which its first turn is traced below. */
+  /** The span of a called agent, below which its first turn is traced. */
   readonly span?: string;
-  /** What the workers do about requests; absent if they have neither. */
+  /** The workers' functions for requests; absent if they have neither. */
   readonly decisions?: {
-    /** A function decides who may decide, so each decision is checked on a worker. */
+    /** The workers have `mayDecide`, so each decision is checked on a worker. */
     readonly mayDecide?: true;
-    /** Somebody is told about each request. */
+    /** The workers have `notify`, which is called for each request. */
     readonly notify?: true;
   };
 }
@@ -61,7 +66,7 @@ export const HEARTBEAT_MS = 10_000;
 /** The default size of a segment. */
 export const SEGMENT: SegmentSize = { steps: 100, bytes: 2 * 1024 * 1024 };
 
-/** Why the run takes no further turn. */
+/** Why the run accepts no further turns. */
 export type Ending = 'closed' | 'cancelled' | 'wallMs';
 
 /** A turn that has ended, as the run remembers it. */
@@ -88,7 +93,7 @@ export interface RunState {
   readonly paused: boolean;
   /** Number of segments so far, including this one. */
   readonly segments: number;
-  /** The run's steps and messages when this segment began. */
+  /** The run's counts when this segment began. */
   readonly segmentFrom: {
     readonly steps: number;
     readonly message: number;
@@ -104,7 +109,7 @@ export interface RunState {
   readonly artifacts?: readonly Artifact[];
   /** The run whose messages this one began with. */
   readonly forkedFrom?: ForkPoint;
-  /** Name of a tool that its MCP server has changed, to the form that a person has accepted. */
+  /** The definition that a person accepted, by the name of a tool that its MCP server changed. */
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
   readonly decisions?: readonly DecisionRecord[];
@@ -126,11 +131,14 @@ export interface RunState {
   readonly grants?: readonly Grant[];
   /** The newest calls that can be undone, oldest first; absent if none. */
   readonly kept?: readonly KeptCall[];
-  /** Nobody is there to decide: what would be asked is denied. */
+  /** No person is available to decide, so requests are denied. */
   readonly unattended?: 'deny';
-  /** What the model learns with the next message, such as that a call was undone; absent if nothing. */
+  /**
+   * Notes for the model with the next message, such as that a call was undone; absent if there are
+   * none.
+   */
   readonly notes?: readonly string[];
-  /** Where the run stands in its graph; absent for a run of an agent. */
+  /** The run's position in its graph; absent for a run of an agent. */
   readonly graph?: GraphState;
 }
 
@@ -149,19 +157,21 @@ export interface ForkPoint {
   readonly at: number;
 }
 
-/** When the prompt was or has to be summarized. */
+/** When to summarize the prompt. */
 export interface CompactionState {
   /** Tokens of the prompt: the provider's last count, plus estimates of what came after it. */
   readonly promptTokens: number;
   /** The provider found the prompt too long. */
   readonly wanted: boolean;
-  /** No compaction is tried below so many tokens, because the last one failed or saved little. */
+  /**
+   * No compaction is attempted below this many tokens, because the last one failed or saved little.
+   */
   readonly notBelow: number;
 }
 
-/** How many ended turns a run remembers. */
+/** Number of ended turns that a run remembers. */
 export const RECENT_TURNS = 10;
-/** Characters of JSON that the outcomes of these turns may have together. */
+/** Maximum characters of JSON of these turns' outcomes together. */
 export const RECENT_CHARACTERS = 64 * 1024;
 
 /** Returns the state of a run before its first message. `startedAt`: Unix time in ms. */

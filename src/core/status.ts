@@ -25,25 +25,26 @@ export interface RunStatus {
   readonly id: string;
   readonly runId: string;
   /**
-   * Id of the newest event in the history of segment `runId` that the status includes. In the query's
-   * answer, it is the start of the newest workflow task that the run has processed. The status then also
-   * includes what the run did in that task, such as accepting an update or scheduling an activity.
+   * Id of the newest event in the history of segment `runId` that the status includes. In the
+   * query's answer, it is the start of the newest workflow task that the run has processed. The
+   * status then also includes the run's actions in that task, such as accepting an update or
+   * scheduling an activity.
    *
-   * The server keeps no trace of a workflow task in which the run only refused updates, and gives its
-   * event ids to later events. After a refusal, the newest completed task that starts at this id or
-   * before it counts.
+   * The server keeps no trace of a workflow task in which the run only refused updates, and gives
+   * its event ids to later events. After a refusal, look for the newest completed task that starts
+   * at or before this id.
    */
   readonly historyLength: number;
   readonly agent: string;
   readonly status: RunStatusName;
-  /** The outcome's reason, or why the run is blocked; null while it works. */
+  /** The outcome's reason, or why the run is blocked; null while it is working. */
   readonly reason: string | null;
-  /** For people: what is wrong, and the fix; null if nothing is. */
+  /** For people: the problem and the fix; null if there is none. */
   readonly message: string | null;
   readonly turn: number;
   readonly step: number;
   readonly segments: number;
-  /** Number of messages that wait for their turn. */
+  /** Number of messages waiting for their turn. */
   readonly queued: number;
   readonly limits: EffectiveLimits;
   readonly usage: Usage;
@@ -60,25 +61,30 @@ export interface RunStatus {
   readonly outcome: Outcome | null;
   /** The place in another run at which this run was forked. */
   readonly forkedFrom?: ForkPoint;
-  /** MCP servers that were not available at the start, and that the run works without. */
+  /** MCP servers that were not available at the start, so the run works without them. */
   readonly left?: readonly McpOmission[];
   /** The newest messages that came by signal and were refused, oldest first. */
   readonly refused?: readonly RefusedMessage[];
   /** The newest decisions of people, oldest first. */
   readonly decisions?: readonly DecisionRecord[];
-  /** The server has deleted the run: this is what the archive has. Absent for a run on the server. */
+  /** Present if the server has deleted the run, so the status comes from the archive. */
   readonly archived?: Archived;
 }
 
-/** How far the archive knows a run that the server has deleted. */
+/** The extent of the archive's data about a run that the server has deleted. */
 export interface Archived {
-  /** Unix time in ms of the newest archived event. What happened later is unknown. */
+  /** Unix time in ms of the newest archived event. Later events are unknown. */
   readonly at: number;
-  /** Whether the archive has the end of the run. If not, the reason is `unknown`, and the outcome is null. */
+  /**
+   * Whether the archive includes the end of the run. If not, the reason is `unknown` and the
+   * outcome is null.
+   */
   readonly ended: boolean;
 }
 
-/** Returns the part of a status that shows refused messages and decisions. Empty lists are absent. */
+/**
+ * Returns the part of a status that shows refused messages and decisions. Empty lists are absent.
+ */
 export function decidedByPeople({
   inbox: { refused },
   decisions,
@@ -86,7 +92,7 @@ export function decidedByPeople({
   return { ...(refused && { refused }), ...(decisions && { decisions }) };
 }
 
-/** What the memo has after each turn. It can be read without a worker. */
+/** The memo after each turn. It can be read without a worker. */
 export interface TurnMemo {
   readonly turn: number;
   readonly status: Outcome['status'];
@@ -98,7 +104,7 @@ export interface TurnMemo {
 /** A page of query `transcript`. */
 export interface TranscriptPage {
   readonly messages: readonly Message[];
-  /** Number of all messages of the run; earlier segments have those that are not here. */
+  /** Number of all messages of the run, including those of earlier segments. */
   readonly total: number;
 }
 

@@ -6,7 +6,7 @@ import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { ToolCall } from './transcript/messages.js';
 
-/** What a turn or a run has used. */
+/** The usage of a turn or a run. */
 export interface Spent {
   readonly steps: number;
   readonly toolCalls: number;
@@ -32,11 +32,14 @@ export interface SameRead {
 }
 
 /**
- * A side branch of the transcript: refused answers, and the repair requests to the model. It is part of
- * the prompt until an answer is accepted. Then it is dropped; its costs still count.
+ * A side branch of the transcript: refused answers, and the repair requests to the model. It is
+ * part of the prompt until an answer is accepted. Then it is dropped; its costs still count.
  */
 export interface SideBranch {
-  /** The number of messages in memory before the branch; the other fields are the transcript's then. */
+  /**
+   * The number of messages in memory before the branch; the other fields are the transcript's at
+   * that time.
+   */
   readonly messages: number;
   readonly head: string;
   readonly tokens: number;
@@ -58,7 +61,7 @@ export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
 /** An interruption of one turn, as opposed to the whole run. */
 export type TurnInterruption = Exclude<Interruption, 'cancel'>;
 
-/** Where a turn stands. */
+/** The phase of a turn. */
 export type TurnPhase =
   /** Between turns. `outcome`: of the last turn; null before the first one. */
   | { readonly type: 'idle'; readonly outcome: Outcome | null }
@@ -81,40 +84,44 @@ export interface Turn {
   readonly startedAt: number;
   readonly spent: Spent;
   readonly phase: TurnPhase;
-  /** The limit after which the turn makes no further deciding call; null while none was hit. */
+  /** The limit after which the turn makes no further deciding call; null if none was hit. */
   readonly limit: StopReason | null;
   /** Why the work in flight is being canceled; absent while nothing interrupts the turn. */
   readonly interruption?: TurnInterruption;
   /**
-   * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call id.
-   * A list, because a long turn adds to it at every step, and an object would be copied key by key.
+   * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call
+   * id. A list, because a long turn adds to it at every step, and copying an object would be
+   * slower.
    */
   readonly succeeded: readonly string[];
   /** The latest read, and in how many steps in a row it returned the same result. */
   readonly sameRead: SameRead | null;
-  /** How many messages the run had received when one of them last woke a wait. */
+  /** The number of messages received when one of them last woke a wait. */
   readonly wokenBy?: number;
-  /** The prompt of the agent that the newest message of the turn with a prompt names. */
+  /** The named prompt of the turn's newest message that has one. */
   readonly prompt?: string;
-  /** The context of the newest message of the turn with a context. */
+  /** The joined context of the turn's messages; absent if none has one. */
   readonly context?: TurnContext;
   /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
-  /** The agent's `remember` has this turn, or has failed to take it. */
+  /** The agent's `remember` stored this turn or failed to do so. */
   readonly remembered?: true;
-  /** Places of the turn's own messages that have gone to a chunk of the prompt; absent if none have. */
+  /**
+   * Places of the turn's own messages that were moved to a chunk of the prompt; absent if there are
+   * none.
+   */
   readonly offloaded?: Places;
   /** Number of answers in this turn that did not fit the agent's output contract. */
   readonly refusedAnswers?: number;
-  /** With `best_effort`: the newest refused answer that could be read in part; absent if there was none. */
+  /** With `best_effort`: the newest partially readable refused answer; absent if there was none. */
   readonly bestEffort?: BestEffort;
-  /** Who has sent messages for the turn, as claimed; absent if nobody gave a name. */
+  /** The claimed senders of the turn's messages; absent if no sender specified a name. */
   readonly by?: readonly string[];
-  /** The calls that were denied, as short signatures: the same call again is not asked for again. */
+  /** Short signatures of denied calls. An identical call is denied without a new request. */
   readonly denied?: readonly string[];
   /** Number of denied calls in a row. */
   readonly denials?: number;
-  /** A person has not raised the limit that the turn has reached. */
+  /** A person declined to raise the limit that the turn has reached. */
   readonly limitStands?: true;
   /** Number of steps in a row in which every call failed. */
   readonly failedSteps: number;
@@ -122,13 +129,13 @@ export interface Turn {
   readonly reports: readonly AttemptReport[];
 }
 
-/** Returns zero for all that is counted; the cost is null if the price is unknown. */
+/** Returns zero for every count; the cost is null if the price is unknown. */
 export function nothingSpent(price: ModelPrice | null): Spent {
   const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
   return { steps: 0, toolCalls: 0, usage: { ...usage, costUsd: price === null ? null : 0 } };
 }
 
-/** Returns a turn that has used nothing, and has nothing of an earlier turn. */
+/** Returns a turn without usage and without data of an earlier turn. */
 export function freshTurn(number: number, price: ModelPrice | null, startedAt = 0): Turn {
   return {
     number,
@@ -156,7 +163,10 @@ export function openCallById(
   return batchOf(state)?.calls.find((call) => call.id === id);
 }
 
-/** Returns the outcome of the turn, or of the last one between turns; null while a turn is under way. */
+/**
+ * Returns the outcome of the turn, or of the last one between turns; null while a turn is under
+ * way.
+ */
 export function outcomeOf({ turn }: { readonly turn: Turn }): Outcome | null {
   const { phase } = turn;
   return phase.type === 'over' || phase.type === 'idle' ? phase.outcome : null;

@@ -2,12 +2,12 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Artifact } from '../transcript/messages.js';
 import { formatBytes } from '../text/summaries.js';
 
-/** Artifacts in a list for the model. */
+/** The maximum number of artifacts in a list for the model. */
 const MAX_LISTED = 100;
 
 /**
- * Returns what the model reads about an artifact that a tool has made. `wanted` is the name that the
- * tool gave it; `head` is the beginning of the value.
+ * Returns the text that describes a tool's artifact to the model. `wanted` is the name that the
+ * tool chose; `head` is the beginning of the value.
  */
 export function artifactText(artifact: Artifact, wanted: string, head: string): string {
   const { name, kind, blob, summary } = artifact;
@@ -23,7 +23,7 @@ export function artifactText(artifact: Artifact, wanted: string, head: string): 
   ].join('\n');
 }
 
-/** Returns what the model reads about an artifact that comes with the next message. */
+/** Returns the text that announces to the model an artifact of the next message. */
 export function givenArtifactText(
   { name, kind, blob }: Pick<Artifact, 'name' | 'kind' | 'blob'>,
   wanted: string,

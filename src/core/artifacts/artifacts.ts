@@ -7,17 +7,20 @@ import type { Artifact, ArtifactMade } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 
-/** Newest artifacts that a run knows by name. Older ones stay in the store, for `read_result`. */
+/**
+ * The number of newest artifacts that a run can name. `read_result` still reads older ones from the
+ * store.
+ */
 const MAX_ARTIFACTS = 300;
-/** Characters of their index, which is passed from segment to segment: at most 240 kB. */
+/** The maximum characters of the index, at most 240 kB, which is passed from segment to segment. */
 const MAX_INDEX_CHARACTERS = 80_000;
-/** Characters of an entry beside its texts: the reference and the names of the fields. */
+/** Characters of an entry in addition to its texts: the reference and the field names. */
 const FIXED_CHARACTERS = 150;
 
 /**
- * Names the artifacts that the open batch has made. Names depend on the order of the calls, so a call
- * that is still open delays those after it. `end`: the calls before this index get their names; default:
- * those before the first open call.
+ * Names the artifacts of the open batch. Names depend on call order, so an open call delays those
+ * after it. `end`: artifacts of calls before this index are named; default: those before the first
+ * open call.
  */
 export function nameArtifacts(state: RunState, end?: number): RunState {
   const batch = batchOf(state);
@@ -34,11 +37,11 @@ export function nameArtifacts(state: RunState, end?: number): RunState {
 }
 
 /**
- * Adds the artifacts among the results of a batch to the index, in call order, and puts into each result
- * the name by which the model can pass on the value.
+ * Adds the artifacts among the results of a batch to the index, in call order, and adds to each
+ * result the name by which the model can pass the value on.
  *
- * A name means the same value for the whole run: another value under the same name gets a number. So
- * each attempt of a call gets the same values, and a repeated call can be recognized.
+ * A name refers to the same value for the whole run: another value with that name gets a number.
+ * Each attempt of a call therefore gets the same values, and a repeated call can be recognized.
  */
 export function takeArtifacts(
   state: RunState,
@@ -64,7 +67,7 @@ export function takeArtifacts(
   };
 }
 
-/** Adds the values that come with a message to the index, and announces them to the model. */
+/** Adds the values of a message to the index and announces them to the model. */
 export function giveArtifacts(
   state: RunState,
   artifacts: readonly GivenArtifact[],
@@ -86,7 +89,7 @@ export function giveArtifacts(
   });
 }
 
-/** Returns the artifact by its name in this run, and the index with it. */
+/** Returns the artifact under its name in this run, and the index that includes it. */
 function addArtifact(
   index: readonly Artifact[],
   made: ArtifactMade,
@@ -103,25 +106,31 @@ function isSame(one: Artifact, made: ArtifactMade): boolean {
   return one.blob.sha256 === made.blob.sha256 && numberOf(one, made.name) !== null;
 }
 
-/** The artifact under its name, or under `name_2` and so on, so that no name is ever given twice. */
+/** Returns the artifact under its name, or under `name_2` and so on, so no name is used twice. */
 function renamed(index: readonly Artifact[], made: ArtifactMade): ArtifactMade & { base?: string } {
   const { name: base } = made;
   const highest = Math.max(0, ...index.map((one) => numberOf(one, base) ?? 0));
   if (highest === 0) return made;
-  // A tool may have given such a name to another artifact.
+  // A tool may have used a numbered name for another artifact.
   const taken = new Set(index.map(({ name }) => name));
   let number = highest + 1;
   while (taken.has(`${base}_${number}`)) number += 1;
   return { ...made, name: `${base}_${number}`, base };
 }
 
-/** 1 for the name itself, 2 for `name_2` if the run made it of that name; null for another name. */
+/**
+ * Returns 1 for the name itself, 2 for `name_2` if the run derived it from that name, and null for
+ * any other name.
+ */
 function numberOf(one: Artifact, base: string): number | null {
   if (one.name === base) return 1;
   return one.base === base ? Number(one.name.slice(base.length + 1)) : null;
 }
 
-/** The newest artifacts within the limits. Sizes are added without JSON, which would be slow. */
+/**
+ * Returns the newest artifacts within the limits. Sizes are summed without JSON, which would be
+ * slow.
+ */
 function newest(index: readonly Artifact[]): readonly Artifact[] {
   let characters = 0;
   const from = index.findLastIndex(({ name, base = '', kind, tool, call, summary = '' }) => {

@@ -25,7 +25,10 @@ function keysOf(value: object): string {
     : shown.join(', ');
 }
 
-/** Returns a key as it may stand in a line of a list; keys may hold any characters. */
+/**
+ * Returns a key in a form that is safe in a line of a list, because keys may contain any
+ * characters.
+ */
 function printable(key: string): string {
   return /^[\w.-]+$/u.test(key) ? key : JSON.stringify(key.slice(0, 40));
 }

@@ -3,11 +3,11 @@ import { isObject, parseJson } from '../json.js';
 import type { Artifact, ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 
-/** A name of 64 characters, with room for the number that the run may add. */
+/** Matches a name of up to 64 characters, plus the number that the run may add. */
 const NAME = /^[a-z0-9_-]{1,71}$/;
-/** Artifacts that are sent with one call. */
+/** The maximum number of artifacts sent with one call. */
 const MAX_NAMED = 50;
-/** Names of other artifacts that are sent with a call that names an unknown one. */
+/** The maximum number of other names sent with a call that names an unknown artifact. */
 const MAX_KNOWN = 20;
 
 /** The part of an artifact that is sent with a call. */
@@ -23,7 +23,8 @@ export interface CallArtifacts {
 
 /**
  * Returns the artifacts that a call names: a string anywhere in its arguments, or a default in its
- * tool's schema, that is an artifact's name in upper or lower case. Null if the run has no artifacts.
+ * tool's schema, that is an artifact's name in upper or lower case. Null if the run has no
+ * artifacts.
  */
 export function callArtifacts(
   { artifacts = [] }: Pick<RunState, 'artifacts'>,
@@ -41,7 +42,7 @@ export function callArtifacts(
   };
 }
 
-/** Returns a name in the form in which names are compared. */
+/** Returns a name in its form for comparison. */
 export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
@@ -50,7 +51,7 @@ function toRef({ name, blob, text, given }: Artifact): ArtifactRef {
   return { name, blob, ...(text && { text }), ...(given !== undefined && { given }) };
 }
 
-/** Strings in a JSON value, at any depth, that may be names. */
+/** Returns the strings in a JSON value, at any depth, that may be names. */
 function namesIn(value: unknown): readonly string[] {
   const names: string[] = [];
   walk(value, (_key, one) => {
@@ -59,7 +60,7 @@ function namesIn(value: unknown): readonly string[] {
   return names;
 }
 
-/** Names in the defaults of a schema: a tool may always work on the same artifact. */
+/** Returns the names in a schema's defaults, because a tool may always use the same artifact. */
 function defaultsIn(schema: unknown): readonly string[] {
   const names: string[] = [];
   walk(schema, (key, one) => {

@@ -9,20 +9,22 @@ import { findWork } from '../work/work.js';
 import { signature } from './idempotency.js';
 import { waitedText, waitUntil } from './wait.js';
 
-/** Maximum depth of agents that call agents, whatever the limits say. */
+/** Maximum depth of agents that call agents, regardless of the limits. */
 const MAX_DEPTH = 16;
 
-/** Returns the calls that can be executed now: the others wait for calls of the same plan. */
+/** Returns the calls that can be executed now; the others wait for calls of the same plan. */
 export function readyCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   return openCalls(state, batch).filter(({ after }) => after === undefined);
 }
 
-/** Returns the calls still to be executed, in order, without repeats of a call in the same batch. */
+/**
+ * Returns the calls still to be executed, in order, without repeats of a call in the same batch.
+ */
 export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   const seen = new Set<string>();
   return batch.calls.filter((call, index) => {
     const tool = findTool(state, call.name);
-    // A call that a person has changed is what they want done, whatever else is in the message.
+    // A call that a person edited is always executed, regardless of other calls in the message.
     const guarded = tool && guardsRepeats(tool) && !call.problem && !call.edited && !call.node;
     const twin = guarded && seen.has(signature(call));
     if (guarded) seen.add(signature(call));
@@ -45,19 +47,22 @@ export function openWaits(
 ): readonly OpenWait[] {
   return calls.flatMap((call) => {
     if (findTool(state, call.name)?.kind !== 'wait') return [];
-    // A wait that a rule asks about begins when somebody approves it.
+    // A wait that needs approval begins when a person approves it.
     if (needsConsent(state, call) && !findWork(state, call.id)?.approved) return [];
     const until = waitUntil(call.arguments, batch.at);
     return { call, until: typeof until === 'number' ? until : batch.at };
   });
 }
 
-/** Whether a message waits that has not woken this turn before. Each message does so once. */
+/** Whether a waiting message has not yet woken this turn. Each message wakes it once. */
 export function hasWakingMessage({ inbox, turn }: RunState): boolean {
   return inbox.waiting.length > 0 && (inbox.count ?? 0) > (turn.wokenBy ?? 0);
 }
 
-/** Returns the results of the waits that end at `at` (Unix time in ms), by their time or by a message. */
+/**
+ * Returns the results of the waits that end at `at` (Unix time in ms), because they expired or a
+ * message woke them.
+ */
 export function finishedWaits(state: RunState, at: number): readonly CallResult[] {
   const batch = batchOf(state);
   if (batch === null) return [];

@@ -12,7 +12,10 @@ export interface CallResult {
   readonly blob?: BlobRef;
   /** The tool's value; only for a tool with `ends` and for the tools of a graph. */
   readonly output?: Json;
-  /** The value as an artifact. `text` is its beginning until the artifact has a name (`takeArtifacts`). */
+  /**
+   * The value as an artifact. `text` is its beginning until the artifact has a name
+   * (`takeArtifacts`).
+   */
   readonly artifact?: ArtifactMade;
   /** The name of the artifact, once it has one. */
   readonly artifactName?: string;
@@ -20,13 +23,15 @@ export interface CallResult {
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
-  /** A person, a rule, or the end of a request's time has denied the call. */
+  /** A person, a rule, or the expiry of a request denied the call. */
   readonly denied?: true;
   /** The request for a decision expired. */
   readonly expired?: true;
   /** The grant under which the call was made without asking again. */
   readonly grant?: string;
-  /** The tool was executed, or may have been; false for a result that the engine gives itself. */
+  /**
+   * The tool was executed, or may have been; false for a result that the engine itself produces.
+   */
   readonly executed: boolean;
   /** The usage of a called agent. */
   readonly usage?: Usage;
@@ -57,12 +62,12 @@ export function errorText(error: { type: CallErrorType; message: string }): stri
   return JSON.stringify({ error: { type: error.type, message: error.message } });
 }
 
-/** Returns an error that the engine gives itself, without executing anything. */
+/** Returns an error that the engine produces without executing anything. */
 export function refusal(id: string, error: { type: CallErrorType; message: string }): CallResult {
   return { id, ok: false, text: errorText(error), executed: false };
 }
 
-/** What the activity of a tool records when the tool succeeds. */
+/** The recorded result of a tool's activity when the tool succeeds. */
 export interface ToolSuccess {
   readonly text: string;
   readonly blob?: BlobRef;
@@ -93,7 +98,9 @@ export function succeededCall(
   };
 }
 
-/** Returns the result of a tool that failed, with the error text that the worker made for the model. */
+/**
+ * Returns the result of a tool that failed, with the error text that the worker made for the model.
+ */
 export function toolErrorCall(call: ToolCall, text: string): CallResult {
   return { id: call.id, ok: false, text, executed: true };
 }
@@ -117,12 +124,12 @@ export function lostMessage(tool: string, cause: string): string {
   return `${tool}: the worker was lost or the time was up (${cause})`;
 }
 
-/** Returns the result of a repeatable call whose attempts all lost their worker or timed out. */
+/** Returns the result of a repeatable call after every attempt lost its worker or timed out. */
 export function lostCall(call: ToolCall, message: string): CallResult {
   return failedCall(call, { type: 'timeout', message });
 }
 
-/** Returns the result of a call that happened, as a person says who looked. */
+/** Returns the result of a call that a person confirmed as executed. */
 export function confirmedCall(
   call: ToolCall,
   tool: ToolDefinition,
@@ -132,7 +139,7 @@ export function confirmedCall(
   return succeededCall(call, tool, { text, ...(result !== undefined && { output: result }) });
 }
 
-/** Returns the result of a call of unknown outcome that a person gives up. */
+/** Returns the result of a call with an unknown outcome that a person abandons. */
 export function abandonedCall(call: ToolCall): CallResult {
   return failedCall(call, {
     type: 'abandoned',
@@ -140,7 +147,7 @@ export function abandonedCall(call: ToolCall): CallResult {
   });
 }
 
-/** Returns the result of a call that was not executed because somebody, or a rule, denied it. */
+/** Returns the result of a call that was not executed because a person or a rule denied it. */
 export function deniedCall(call: Pick<ToolCall, 'id'>, why: string): CallResult {
   return { ...refusal(call.id, { type: 'denied', message: `not executed: ${why}` }), denied: true };
 }

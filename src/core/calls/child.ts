@@ -8,9 +8,11 @@ import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
 import { batchOf } from '../turn.js';
 
-/** Share of the remaining time that the caller keeps, to answer with the results of its agents. */
+/**
+ * Share of the remaining time that is reserved for the caller, to answer with its agents' results.
+ */
 const OWN_TIME = 0.1;
-/** Tokens that the caller keeps for its own next model call, in addition to the prompt. */
+/** Tokens reserved for the caller's own next model call, in addition to the prompt. */
 const OWN_TOKENS = 1_024;
 
 /** How a child run ended. `outcome` is null if the run left none. */
@@ -20,8 +22,8 @@ export interface ChildEnd {
 }
 
 /**
- * Returns the budget of one of the agents that a message calls: an equal share of what the caller has
- * left after its own next model call. `now`: Unix time in ms.
+ * Returns the budget of one of the agents that a message calls: an equal share of the caller's
+ * budget that remains after its own next model call. `now`: Unix time in ms.
  */
 export function childBudget(state: RunState, now: number): LimitSet {
   const calls =
@@ -42,7 +44,9 @@ export function childBudget(state: RunState, now: number): LimitSet {
   };
 }
 
-/** Returns the call's result: what the caller's model reads, and the usage that the caller pays for. */
+/**
+ * Returns the call's result: the text for the caller's model and the usage charged to the caller.
+ */
 export function childResult(call: ToolCall, { outcome, message }: ChildEnd): CallResult {
   if (outcome === null) {
     return { id: call.id, ok: false, text: failure(message), executed: true };

@@ -14,7 +14,10 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch, type Turn } from '../turn.js';
 
-/** Calls of a turn whose repeat is answered from the transcript. All are passed from segment to segment. */
+/**
+ * The number of calls per turn whose repeats are answered from the transcript. All are passed from
+ * segment to segment.
+ */
 const REMEMBERED_CALLS = 1_000;
 
 /** Closes the open batch if nothing is left to execute. `at`: Unix time in ms. */
@@ -27,7 +30,7 @@ export function completeBatch(state: RunState, at: number): RunState {
       : finishNode(countVisitDenials(state, batch), batch, at);
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
-  // The calls that a sequential batch has left are dropped when its ending call succeeds.
+  // The remaining calls of a sequential batch are dropped when its ending call succeeds.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
   const closed = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
@@ -52,15 +55,15 @@ function endingCall(state: RunState, batch: Batch): CallResult | null {
 }
 
 /**
- * Closes the open batch: its results join the transcript in call order, `missing` gives one to each
- * call that has none, and the turn records what the repeat guards need. Does nothing without a batch.
+ * Closes the open batch: its results join the transcript in call order, `missing` supplies each
+ * absent result, and the turn records the data for the repeat guards. Does nothing without a batch.
  */
 export function closeBatch(
   state: RunState,
   at: number,
   missing: (call: ToolCall) => CallResult,
 ): RunState {
-  // What a node of a graph has done is in the graph's state, not in the transcript.
+  // The results of a graph's node are in the graph's state, not in the transcript.
   if (isNodeBatch(state)) return withTurn(keepResults(state, at), { phase: { type: 'deciding' } });
   const named = nameArtifacts(state, batchOf(state)?.calls.length);
   const batch = batchOf(named);
@@ -88,7 +91,7 @@ export function closeBatch(
   return withTurn(next, { failedSteps: allFailed ? next.turn.failedSteps + 1 : 0 });
 }
 
-/** The model has to know what was done in its name. */
+/** Returns the note that shows the model the arguments that were actually used. */
 function editedNote({ arguments: json, blob }: ToolCall): string {
   const shown = blob === undefined ? json : `${blob.bytes} bytes, stored as ${blob.sha256}`;
   return `[a person changed the arguments before this was executed: ${cutText(shown)}]`;
@@ -101,7 +104,10 @@ function cutText(text: string): string {
   return `${text.slice(0, NOTE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}… (${text.length} characters)`;
 }
 
-/** Returns a result for each call: its own, that of the same call before it, or the one of `missing`. */
+/**
+ * Returns a result for each call: its own, that of an identical earlier call, or the one from
+ * `missing`.
+ */
 function resultsWithMissing(
   batch: Batch,
   missing: (call: ToolCall) => CallResult,
@@ -123,7 +129,7 @@ function repeatedResult(call: ToolCall, first: CallResult): CallResult {
 }
 
 function guardedRepeats(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
-  // A turn that asks the catalog the same question again and again makes no progress either.
+  // A turn that repeats the same catalog question makes no progress either.
   if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
   const tool = findTool(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };

@@ -7,7 +7,7 @@ import type { Batch, Turn } from '../turn.js';
 import type { CallResult } from './call-result.js';
 import { shortSignature } from './idempotency.js';
 
-/** Returns why a call is denied without asking anybody; null if it is not. */
+/** Returns why a call is denied without a request; null if it is not. */
 export function denial(state: RunState, call: ToolCall): string | null {
   const { verdict } = call;
   if (verdict?.then === 'deny') return verdict.why;
@@ -21,13 +21,13 @@ export function denial(state: RunState, call: ToolCall): string | null {
   return `it needs a person, and nobody is there to decide (${verdict?.why ?? 'unattended run'})`;
 }
 
-/** After so many denied calls in a row, the turn ends: the model asks for what people do not want. */
+/** The number of consecutive denied calls after which the turn ends. */
 export const DENIALS = 3;
 
-/** Denied calls that a turn remembers. All are passed from segment to segment. */
+/** The number of denied calls that a turn remembers. All are passed from segment to segment. */
 const REMEMBERED = 1_000;
 
-/** Returns what a result changes in the turn's count of denied calls. */
+/** Returns the changes that a result makes to the turn's count of denied calls. */
 export function countDenials(
   { turn }: RunState,
   call: ToolCall,
@@ -43,7 +43,10 @@ export function countDenials(
   };
 }
 
-/** Counts the denied tool calls of a graph's node. A visit counts once, however many calls it makes. */
+/**
+ * Counts the denied tool calls of a graph's node. A visit counts once, regardless of its number of
+ * calls.
+ */
 export function countVisitDenials(state: RunState, { calls, results }: Batch): RunState {
   const made = calls.flatMap((call, index) => {
     const result = results[index];

@@ -8,7 +8,7 @@ import type { ToolCall } from '../transcript/messages.js';
 export interface KeyOrigin {
   readonly namespace: string;
   readonly workflowId: string;
-  /** The run's first execution run id; for a called agent, the key of the call that it answers. */
+  /** The run's first execution run id; for a called agent, the key of its caller's tool call. */
   readonly firstRunId: string;
 }
 
@@ -16,21 +16,23 @@ export interface KeyOrigin {
 export interface CallOrigin {
   /** The call's own idempotency key: 64 hex digits. */
   readonly key: string;
-  /** An earlier run for this call ended without an outcome; its `once` tools may have been executed. */
+  /**
+   * An earlier run for this call ended without an outcome; its `once` tools may have been executed.
+   */
   readonly again?: true;
   /** The span of the reply that asked for the call; absent if nothing is traced. */
   readonly span?: string;
 }
 
-/** Hex digits of a call's key in the id of the run that answers it. */
+/** Number of hex digits of a call's key in the id of the run that answers the call. */
 const ID_DIGITS = 16;
-/** UTF-16 code units of the caller's id in it; a workflow id may have 1,000 bytes. */
+/** Maximum UTF-16 code units of the caller's id in that id; a workflow id may have 1,000 bytes. */
 const MAX_CALLER_CHARACTERS = 300;
 
 /**
  * Returns the origin of a run's keys. Those of a called agent derive from the call's key and the
- * caller's workflow id, which the server sets. So they stay the same when the call has to run again,
- * and a caller cannot claim the keys of a run that is not its own.
+ * caller's workflow id, which the server sets. They therefore stay the same when the call runs
+ * again, and a caller cannot claim another run's keys.
  */
 export function keyOrigin(
   run: KeyOrigin & { readonly parentId: string | undefined },
@@ -42,9 +44,9 @@ export function keyOrigin(
 }
 
 /**
- * Returns the workflow id of a called agent: `<caller>/<name>-<part of the key>`. The key covers the
- * caller's first run id and the call's arguments, so the same id means the same call. `digest`
- * shortens a caller's id that leaves no room.
+ * Returns the workflow id of a called agent: `<caller>/<name>-<part of the key>`. The key covers
+ * the caller's first run id and the call's arguments, so the same id means the same call. `digest`
+ * shortens a caller's id that is too long.
  */
 export function calledId(
   { workflowId, name, key }: { workflowId: string; name: string; key: string },
@@ -54,7 +56,7 @@ export function calledId(
   return `${caller}/${name}-${key.slice(0, ID_DIGITS)}`;
 }
 
-/** Returns the name in an id that `calledId` made. For an agent's own calls, it is the call id. */
+/** Returns the name in an id from `calledId`. For an agent's own calls, it is the call id. */
 export function nameInCalledId(id: string): string {
   const last = id.slice(id.lastIndexOf('/') + 1);
   const end = last.lastIndexOf('-');
@@ -72,7 +74,10 @@ export function checkCalled(value: unknown): string | null {
   return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
 }
 
-/** Returns the tool's name and the digest of the arguments: equal for two calls that would do the same. */
+/**
+ * Returns the tool's name and the digest of the arguments: equal for two calls that would have the
+ * same effect.
+ */
 export function signature(call: Pick<ToolCall, 'name' | 'digest'>): string {
   return `${call.name} ${call.digest}`;
 }
@@ -83,8 +88,8 @@ export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string 
 }
 
 /**
- * The place of a call: the run that makes it, and the place in that run. It is the same in every
- * retry, segment, and reset.
+ * The run that makes a call, and the call's place in that run. Both are the same in every retry,
+ * segment, and reset.
  */
 export interface CallPlace extends KeyOrigin {
   readonly turn: number;
@@ -93,9 +98,9 @@ export interface CallPlace extends KeyOrigin {
 }
 
 /**
- * Returns the key by which a destination recognizes a repeated execution: 64 hex digits. It contains
- * neither the run id, which changes with each segment and reset, nor the provider's call id, which may
- * repeat.
+ * Returns the key by which a destination recognizes a repeated execution: 64 hex digits. It depends
+ * on neither the run id, which changes with each segment and reset, nor the provider's call id,
+ * which may repeat.
  */
 export function idempotencyKey(
   place: CallPlace,
@@ -103,7 +108,7 @@ export function idempotencyKey(
 ): string {
   const { namespace, workflowId, firstRunId, turn, step, index } = place;
   const own = [namespace, workflowId, firstRunId, turn, step, index, call.name, call.digest];
-  // A node of a graph has places of its own, which its calls are named after.
+  // A graph's node has its own places, after which its calls are named.
   const parts = call.node === undefined ? own : [...own, call.id];
   return sha256Hex(JSON.stringify(parts));
 }

@@ -15,7 +15,7 @@ import { denial } from './denial.js';
 import { shortSignature, signature } from './idempotency.js';
 import { waitUntil } from './wait.js';
 
-/** After so many characters of lists, a message gets no further lists, to keep the prompt small. */
+/** The maximum characters of lists in the results for one message, to keep the prompt small. */
 const MAX_LIST_CHARACTERS = 64 * 1024;
 
 /** A limit that refuses calls. */
@@ -25,12 +25,12 @@ type CallLimit = 'toolCalls' | 'depth';
 type Plan =
   | { readonly type: 'execute' }
   | { readonly type: 'answer'; readonly result: CallResult }
-  /** The same call is in this message before; this one takes its result. */
+  /** An identical call precedes this one in the message; this one shares its result. */
   | { readonly type: 'same-as'; readonly index: number };
 
 /**
- * Opens a batch, in which the calls that need no execution have their results. Returns the batch, and
- * the limit that refused one of the calls, or null.
+ * Opens a batch and adds the results of calls that need no execution. Returns the batch and the
+ * limit that refused one of the calls, or null.
  */
 export function openBatch(
   state: RunState,
@@ -63,7 +63,7 @@ export function openBatch(
   return { batch: { ...opened, results }, refused };
 }
 
-/** A planner's call is only noted, unless it reads. */
+/** Whether a call is only recorded in the plan. A planner's reads are executed. */
 function isNoted(state: RunState, { name }: ToolCall): boolean {
   return currentNode(state)?.kind === 'plan' && findTool(state, name)?.effect !== 'read';
 }
@@ -72,7 +72,7 @@ interface PlannedCall {
   readonly call: ToolCall;
   readonly index: number;
   readonly seen: Map<string, number>;
-  /** Characters of lists that this message has got so far. */
+  /** Characters of lists for this message so far. */
   readonly listed: number;
   readonly at: number;
   /** Index of the first call of this tool in the message. */
@@ -82,9 +82,9 @@ interface PlannedCall {
 }
 
 /**
- * Returns the index of the first call that ends the turn if it succeeds; -1 if there is none. What a
- * model asks for beside its answer is not executed, because the answer cannot depend on its result. A
- * sequential batch executes the calls before it: they come first. In a graph, no call ends the turn.
+ * Returns the index of the first call that ends the turn if it succeeds; -1 if there is none. Calls
+ * next to an answer are not executed, because the answer cannot depend on their results. A
+ * sequential batch executes the calls before it. In a graph, no call ends the turn.
  */
 function endingIndex(state: RunState, calls: readonly ToolCall[]): number {
   const { toolCalls, graph } = currentDefinition(state);
@@ -103,7 +103,7 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
     return answer(notExecuted(call, 'only the first call of a message is executed'));
   }
   if (call.problem) return answer(refusal(call.id, call.problem));
-  // Not every server keeps to what the request says.
+  // Some servers ignore the request's tool choice.
   if (currentDefinition(state).toolChoice === 'none') {
     return answer(notExecuted(call, 'this turn may call no tool; answer in text'));
   }
@@ -121,7 +121,7 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
   if (planned.ending >= 0 && planned.ending !== index) {
     return answer(notExecuted(call, 'it came beside a call that ends the turn'));
   }
-  // An action on a screen depends on what the screen shows after the action before.
+  // An action on a screen depends on the screen after the previous action.
   if (call.name === computerHandler(definition.settings) && planned.first < index) {
     return answer(notExecuted(call, 'one action on the screen per message; look first'));
   }
@@ -138,15 +138,17 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
   return { type: 'execute' };
 }
 
-/** The id of the same call if it succeeded in this turn before; else null. */
+/**
+ * Returns the id of an identical call that succeeded earlier in this turn; null if there is none.
+ */
 function earlierCall({ turn }: RunState, call: ToolCall): string | null {
   const begin = `${shortSignature(call)} `;
   return turn.succeeded.findLast((done) => done.startsWith(begin))?.slice(begin.length) ?? null;
 }
 
 /**
- * Returns the answer to a call that lists tools or artifacts; null for any other call. It has the state
- * at the message that calls, without what the message's other calls make.
+ * Returns the answer to a call that lists tools or artifacts; null for any other call. It reflects
+ * the state at that message, without the results of the message's other calls.
  */
 function listAnswer(state: RunState, call: ToolCall): (() => CallResult) | null {
   const { artifacts = [], config } = state;

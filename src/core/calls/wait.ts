@@ -2,11 +2,11 @@ import { isObject, parseJson } from '../json.js';
 
 type Wait =
   | { readonly type: 'seconds'; readonly seconds: number; readonly asked: string }
-  /** Unix time in milliseconds, and how the model wrote it. */
+  /** Unix time in milliseconds, and the model's original text. */
   | { readonly type: 'until'; readonly atMs: number; readonly asked: string };
 
 interface Problem {
-  /** For the model: what is wrong, and what would be right. */
+  /** For the model: what is wrong, and how to fix it. */
   readonly problem: string;
 }
 
@@ -16,8 +16,9 @@ const DAY_SECONDS = 86_400;
 const MAX_SECONDS = MAX_DAYS * DAY_SECONDS;
 
 /**
- * Returns when a wait ends, Unix time in ms, or what is wrong with it. A time in the past gives
- * `fromMs`, when the wait began. `argumentsJson` is the model's text. Never throws.
+ * Returns the Unix time in ms at which a wait ends, or what is wrong with it. For a time in the
+ * past, returns `fromMs`, the time at which the wait began. `argumentsJson` is the model's text.
+ * Never throws.
  */
 export function waitUntil(argumentsJson: string, fromMs: number): number | Problem {
   const wait = readWait(parseJson(argumentsJson));
@@ -32,8 +33,8 @@ export function waitUntil(argumentsJson: string, fromMs: number): number | Probl
 }
 
 /**
- * Returns what the model reads when a wait has ended. `woken`: a message ended it early. The text does
- * not depend on the current time. Never throws.
+ * Returns the text for the model when a wait has ended. `woken`: a message ended it early. The text
+ * does not depend on the current time. Never throws.
  */
 export function waitedText(argumentsJson: string, woken: boolean): string {
   const wait = readWait(parseJson(argumentsJson));
@@ -73,8 +74,8 @@ const MOMENT =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
 
 /**
- * Reads ISO 8601. Seconds and fraction are optional, and digits below a millisecond are ignored. The
- * offset is required: without it, a text means a different time in each time zone.
+ * Reads ISO 8601. Seconds and fraction are optional, and digits below a millisecond are ignored.
+ * The offset is required: without it, the text would denote a different time in each time zone.
  */
 function readMoment(until: unknown): Wait | Problem {
   const asked = typeof until === 'string' ? until.trim().toUpperCase() : '';
@@ -134,7 +135,7 @@ function leapDaysBefore(year: number): number {
   return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
 }
 
-/** The value cut short, for an error text. */
+/** Returns the value, shortened for an error text. */
 function shortText(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 60));
   return typeof value === 'object' && value !== null ? 'an object' : String(value);

@@ -5,9 +5,9 @@ import type { CatalogEntry, ToolDefinition } from '../definition/tool-definition
 import { isObject, parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 
-/** Tools in one answer; further ones are only counted. */
+/** The maximum number of tools in one answer; further ones are only counted. */
 const MAX_ROWS = 50;
-/** Existing and unknown filter values that a hint names. */
+/** The maximum number of existing and unknown filter values in a hint. */
 const MAX_KNOWN = 40;
 const MAX_UNKNOWN = 5;
 const VALUE_CHARACTERS = 64;
@@ -23,7 +23,7 @@ type Answer =
 
 /** Returns the result of a call to the catalog, from the pinned definition alone. */
 export function catalogAnswer(definition: Tools, call: ToolCall): CallResult {
-  // Arguments in the blob store are longer than any useful ones.
+  // Arguments in the blob store are too long to be useful here.
   const given = call.blob === undefined ? parseJson(call.arguments) : undefined;
   const answer = isObject(given)
     ? answerQuestion(definition, call.name, given)
@@ -42,9 +42,9 @@ export function answerQuestion(definition: Tools, name: string, asked: Arguments
 }
 
 /**
- * Returns the tools that match every given filter, sorted by name. Of a list, one value has to match. A
- * value that no tool has matches nothing, and the hint names the existing ones. Each word of `query` has
- * to be in the name or the summary, in upper or lower case.
+ * Returns the tools that match every given filter, sorted by name. At least one value of a list
+ * must match. A value that no tool has matches nothing, and the hint names the existing values.
+ * Each word of `query` must occur in the name or the summary, regardless of case.
  */
 function discover(definition: Tools, asked: Arguments): Answer {
   const stray = Object.keys(asked).find((key) => !FILTERS.includes(key));
@@ -97,7 +97,10 @@ function next(found: readonly Listed[], all: readonly Listed[]): readonly string
   ];
 }
 
-/** Returns what one tool does and takes. The worker refuses an unknown name before, with the nearest ones. */
+/**
+ * Returns one tool's description and schema. The worker has already refused unknown names and
+ * suggested the nearest ones.
+ */
 function toolSchema({ tools }: Tools, asked: Arguments): Answer {
   const name = requestedTool(asked);
   if (name === undefined) return wrong(`${SCHEMA} names no tool. Send {"name": "<name>"}.`);
@@ -125,7 +128,9 @@ function isListed(tool: ToolDefinition): tool is Listed {
   return tool.catalog !== undefined;
 }
 
-/** A filter in lower case; null if it is empty, undefined if it is not a list of strings. */
+/**
+ * Returns a filter in lower case; null if it is empty, undefined if it is not a list of strings.
+ */
 function readFilter(value: unknown): readonly string[] | null | undefined {
   const list: unknown = typeof value === 'string' ? [value] : (value ?? []);
   if (!Array.isArray(list) || !list.every((item) => typeof item === 'string')) return undefined;

@@ -75,20 +75,22 @@ export function shownTools(definition: Exposed): readonly ShownTool[] {
   }));
 }
 
-/** Returns the tools that a call may name. With a catalog, the tools in it belong to them. */
+/** Returns the tools that a call may name, including those in a catalog. */
 export function callableTools(definition: Exposed): readonly ShownTool[] {
   return hasCatalog(definition) ? [...CATALOG_TOOLS, ...definition.tools] : definition.tools;
 }
 
-/** Whether the call is one to the catalog, which the workflow answers from the pinned definition. */
+/**
+ * Whether the call is to the catalog. The workflow answers such calls from the pinned definition.
+ */
 export function asksCatalog(definition: Exposed, { name }: Pick<ToolCall, 'name'>): boolean {
   return hasCatalog(definition) && CATALOG_NAMES.includes(name);
 }
 
 /**
- * Returns the messages as a model with a catalog reads them: a call by `invoke_tool` is recorded as a
- * call of the real tool, and is shown in its original form. Each message is converted alone, so the
- * prompt's prefix stays the same from step to step.
+ * Returns the messages in the form for a model with a catalog. A call by `invoke_tool` is recorded
+ * as a call of the real tool and shown in its original form. Each message is converted alone, so
+ * the prompt's prefix stays the same from step to step.
  */
 export function withInvocations(
   definition: Exposed,
@@ -102,7 +104,7 @@ export function withInvocations(
   );
 }
 
-/** The call in its original form. Its arguments are canonical JSON, with sorted keys. */
+/** Returns the call in its original form. Its arguments are canonical JSON, with sorted keys. */
 function toInvocation({ via, ...call }: ToolCall): ToolCall {
   if (via === undefined) return call;
   const tool = JSON.stringify(call.name);

@@ -15,7 +15,7 @@ export type LimitSet = { readonly [K in LimitName]?: number | null };
 /** The limits of what model calls use. */
 export type BudgetName = Extract<LimitName, 'tokens' | 'costUsd'>;
 
-/** What is left of tokens, and of US dollars. */
+/** The remaining tokens and US dollars. */
 export type Budget = { readonly [K in BudgetName]?: number };
 
 /** Limits of each turn, and in `run` those of the whole run. */
@@ -37,7 +37,7 @@ export interface McpUsed {
   readonly servers: readonly McpPolicy[];
   /** Hash of the definition before its servers listed their tools; absent until then. */
   readonly unlisted?: string;
-  /** Servers that were not available, and that the run works without. */
+  /** Servers that were not available, so the run works without them. */
   readonly left?: readonly McpOmission[];
 }
 
@@ -58,8 +58,8 @@ export interface McpOmission {
 }
 
 /**
- * What happens at a limit: the turn ends by a closing model call, by a composed answer, or as failed, or
- * the run asks a person to raise the limit.
+ * What happens at a limit: the turn ends with a closing model call, with a composed answer, or as
+ * failed, or the run asks a person to raise the limit.
  */
 export type OnLimit = 'answer' | 'compose' | 'fail' | 'ask';
 /** Which of several calls in one message are executed: all at once (at most 5), all in order, or only the first. */
@@ -76,37 +76,44 @@ export interface ModelSettings {
   readonly [name: string]: Json | undefined;
 }
 
-/** What a turn's answer has to be. `json`: a value that fits this JSON schema. */
+/** The contract for a turn's answer. `json`: a value that fits this JSON schema. */
 export type OutputDefinition =
   | { readonly type: 'json'; readonly name: string; readonly schema: JsonObject }
   | { readonly type: 'tags'; readonly tags: TagSet }
-  /** One of the classes, with a probability for each. `samples`: the number of model calls for them. */
+  /**
+   * One of the classes, with a probability for each. `samples`: the number of model calls for them.
+   */
   | { readonly type: 'classes'; readonly classes: readonly string[]; readonly samples?: number }
   | { readonly type: 'function' };
 
-/** A named prompt of an agent: the text of a message, and what its turn uses in place of the agent's own. */
+/**
+ * A named prompt of an agent: the text of a message, and the settings that its turn uses in place
+ * of the agent's.
+ */
 export interface PromptDefinition {
-  /** With `args`, a template; without, the text as it is. */
+  /** A template if there are `args`, else the literal text. */
   readonly text: string;
-  /** JSON schema of the arguments; absent: it takes none. */
+  /** JSON schema of the arguments; absent: it accepts none. */
   readonly args?: JsonObject;
-  /** What the turn's answer has to be; null: any text; absent: the agent's output. */
+  /** The contract for the turn's answer; null: any text; absent: the agent's output. */
   readonly output?: OutputDefinition | null;
-  /** Number of answers that the turn may give; absent: as the agent. */
+  /** Maximum number of answers in the turn; absent: the agent's. */
   readonly attempts?: number;
-  /** Names of the tools that the model sees; none: it may call none; absent: all. */
+  /** Names of the tools that the model may call; empty: none; absent: all. */
   readonly tools?: readonly string[];
-  /** Replace settings of the agent one by one. */
+  /** Settings that replace the agent's one by one. */
   readonly settings?: ModelSettings;
 }
 
-/** The hash of a template, and the hash of the definition before the run's arguments were filled in. */
+/**
+ * The hash of a template, and the hash of the definition before the run's arguments were filled in.
+ */
 export interface TemplateUsed {
   readonly hash: string;
   readonly unfilled: string;
 }
 
-/** How a turn ends if no answer fits its output: as failed, or with the last answer as it is. */
+/** How a turn ends if no answer fits its output: as failed, or with the last answer unchanged. */
 export type OnInvalid = 'fail' | 'best_effort';
 
 /** The parts of a tagged answer: `<name>…</name>`, fenced blocks, and words that may be present. */
@@ -126,7 +133,7 @@ export interface Tag {
 export interface Compaction {
   /** A prompt above this share is summarized. */
   readonly at: number;
-  /** This share of the window is kept for the newest messages, which stay as they are. */
+  /** This share of the window is reserved for the newest messages, which stay unchanged. */
   readonly keep: number;
 }
 
@@ -144,28 +151,32 @@ export interface AgentDefinition {
   readonly settings: ModelSettings;
   /** Absent: the defaults; null: never. */
   readonly compaction?: Compaction | null;
-  /** What an answer has to be; absent: any text. */
+  /** The contract for an answer; absent: any text. */
   readonly output?: OutputDefinition;
-  /** Number of answers that a turn may give; only with `output`. */
+  /** Maximum number of answers in a turn; only with `output`. */
   readonly attempts?: number;
   readonly onInvalid?: OnInvalid;
   /** How the model decides; absent: by native tool calls. */
   readonly decide?: 'schema' | 'function';
-  /** The model sees three tools to find, read, and call the others; absent: it sees all tools. */
+  /**
+   * The model sees three tools that find, describe, and call the others; absent: it sees all tools.
+   */
   readonly toolExposure?: 'catalog';
-  /** A text without a call fails the turn if the agent has tools; absent: the text is the answer. */
+  /**
+   * A text without a call fails the turn if the agent has tools; absent: the text is the answer.
+   */
   readonly onPlainText?: 'fail';
   /** A function on the worker retrieves documents for each turn, within this timeout in ms. */
   readonly retrieve?: { readonly timeoutMs: number };
-  /** A function on the worker remembers each turn that has ended, within this timeout in ms. */
+  /** A function on the worker stores each ended turn in its memory, within this timeout in ms. */
   readonly remember?: { readonly timeoutMs: number };
   /** Other agents whose messages a forked run of this agent may copy. */
   readonly forkFrom?: readonly string[];
   /** The MCP servers of the agent. */
   readonly mcp?: McpUsed;
-  /** The rules of the agent about its calls. */
+  /** The agent's rules for its calls. */
   readonly rules?: readonly Rule[];
-  /** The author's words for what perdure writes to the model; absent: perdure's. */
+  /** The author's versions of perdure's texts for the model; absent: perdure's own. */
   readonly texts?: AgentTexts;
   /** The prompts that a message may name; absent: none. */
   readonly prompts?: Readonly<Record<string, PromptDefinition>>;

@@ -2,7 +2,10 @@ import { definitionHash } from './hash.js';
 import { DEFAULT_LIMITS } from '../limits.js';
 import type { RunConfig, RunState } from '../state.js';
 
-/** Returns the configuration of a run until its agent is loaded: enough for messages and for the status. */
+/**
+ * Returns the configuration of a run until its agent is loaded; it suffices for messages and the
+ * status.
+ */
 export function unloadedConfig(agent: string): RunConfig {
   return {
     definition: {
@@ -29,8 +32,8 @@ export function isLoaded(state: RunState): boolean {
 }
 
 /**
- * Whether a definition that was passed on has the hash of its content. A run without a loaded agent has
- * to have the definition of `unloadedConfig`.
+ * Whether the hash of a passed-on definition matches its content. A run without a loaded agent must
+ * have the definition from `unloadedConfig`.
  */
 export function hasOwnHash(state: RunState): boolean {
   const { definition } = state.config;

@@ -1,10 +1,12 @@
 import { InputError } from '../errors.js';
 import { isObject, type JsonObject } from '../json.js';
 
-/** Types of Responses API tools that the provider executes; nothing of them runs on a worker. */
+/** Types of Responses API tools that the provider executes; no part of them runs on a worker. */
 const TYPES = /^(web_search(_preview)?(_\d{4}_\d{2}_\d{2})?|file_search|code_interpreter|mcp)$/;
 
-/** Fields of a hosted MCP server that hold keys, which histories would record with the definition. */
+/**
+ * Fields of a hosted MCP server that hold keys, which histories would record with the definition.
+ */
 const SECRETS = ['authorization', 'headers'];
 
 function checkTool(tool: unknown, path: string): JsonObject {
@@ -37,14 +39,17 @@ function checkTool(tool: unknown, path: string): JsonObject {
 const COMPUTERS = ['computer_use_preview', 'computer'];
 const SIZES = ['display_width', 'display_height'];
 
-/** The screen of a model that has to know it beforehand. */
+/** The default screen for models that require its size in advance. */
 const DISPLAY = { display_width: 1280, display_height: 800, environment: 'browser' };
 
 function isComputer(tool: Readonly<Record<string, unknown>>): boolean {
   return typeof tool['type'] === 'string' && COMPUTERS.includes(tool['type']);
 }
 
-/** Checks a computer tool. The provider executes nothing: its actions are calls of the handler. */
+/**
+ * Checks a computer tool. The provider executes nothing: the model's actions become calls of the
+ * handler.
+ */
 function checkComputer(tool: Readonly<Record<string, unknown>>, path: string): JsonObject {
   const { type, handler } = tool;
   if (typeof handler !== 'string' || handler === '') {
@@ -68,7 +73,9 @@ function isSize(value: unknown): boolean {
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 10_000;
 }
 
-/** Returns the tool that executes the model's actions on a screen; null if the settings name none. */
+/**
+ * Returns the tool that executes the model's actions on a screen; null if the settings name none.
+ */
 export function computerHandler(settings: Readonly<Record<string, unknown>>): string | null {
   const { nativeTools: tools } = settings;
   if (!Array.isArray(tools)) return null;

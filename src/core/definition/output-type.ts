@@ -1,13 +1,13 @@
 declare const OUTPUT: unique symbol;
 
-/** Has a type and no value: the type of `output` in a completed turn. */
+/** Type-only: the type of `output` in a completed turn. */
 export interface Typed<Output> {
   readonly [OUTPUT]?: Output;
 }
 
 declare const PROMPTS: unique symbol;
 
-/** Has a type and no value: the arguments and the output of each named prompt. */
+/** Type-only: the arguments and the output of each named prompt. */
 export interface TypedPrompts<Prompts> {
   readonly [PROMPTS]?: Prompts;
 }
@@ -17,7 +17,7 @@ export type TurnOf<Output> = number & { readonly [OUTPUT]: Output };
 
 declare const INPUT: unique symbol;
 
-/** Has a type and no value: the type of the `input` with which a graph begins. */
+/** Type-only: the type of a graph's `input`. */
 export interface TypedInput<Input> {
   readonly [INPUT]?: Input;
 }

@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '../json.js';
 import type { Typed, TypedInput, TypedPrompts } from './output-type.js';
 
-/** The names of an agent's prompts; any text if its type is not known. */
+/** The names of an agent's prompts; any string if its type is unknown. */
 export type PromptName<Prompts> = unknown extends Prompts ? string : keyof Prompts & string;
 
-/** What a prompt takes and gives. */
+/** The argument and output types of a prompt. */
 interface PromptType {
   readonly args: object;
   readonly output: unknown;
@@ -25,14 +25,16 @@ export type ArgsField<Prompts, Name, Field extends string = 'args'> = unknown ex
       ? { readonly [Key in Field]?: TypeOf<Prompts, Name>['args'] }
       : { readonly [Key in Field]: TypeOf<Prompts, Name>['args'] };
 
-/** The type of the output of a turn that answers a prompt; `Default`: of a turn without one. */
+/**
+ * The output type of a turn that answers a prompt; `Default` is that of a turn without a prompt.
+ */
 export type PromptOutput<Prompts, Name, Default = Json> = [Name] extends [never]
   ? Default
   : unknown extends Prompts
     ? Default
     : TypeOf<Prompts, Name>['output'];
 
-/** How `start` names a prompt in place of `message`. */
+/** The fields by which `start` specifies a prompt in place of `message`. */
 export type StartPrompt<Prompts, Name extends PromptName<Prompts>> =
   | { readonly prompt?: never; readonly promptArgs?: never }
   | ({ readonly prompt: Name; readonly message?: never; readonly messages?: never } & ArgsField<
@@ -41,10 +43,10 @@ export type StartPrompt<Prompts, Name extends PromptName<Prompts>> =
       'promptArgs'
     >);
 
-/** The type of an agent's output; any JSON if the agent is not known. */
+/** The type of an agent's output; any JSON if the agent's type is unknown. */
 export type OutputOf<Agent> = Agent extends Typed<infer Output> ? Output : Json;
 
-/** The type of the `input` of a graph; any JSON object if the agent is not known. */
+/** The type of a graph's `input`; any JSON object if the agent's type is unknown. */
 export type InputOf<Agent> =
   Agent extends TypedInput<infer Input> ? (unknown extends Input ? JsonObject : Input) : JsonObject;
 

@@ -1,9 +1,11 @@
 import type { JsonObject } from '../json.js';
 
-/** A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent. */
+/**
+ * A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent.
+ */
 export type Effect = 'read' | 'keyed' | 'once';
 
-/** A tool as data, as a run pins it at its start. */
+/** A tool as data, in the form that a run pins when it starts. */
 export interface ToolDefinition {
   readonly name: string;
   readonly description: string;
@@ -12,13 +14,13 @@ export interface ToolDefinition {
   readonly effect: Effect;
   /** A successful call ends the turn, with the tool's value as its answer. */
   readonly ends?: true;
-  /** What it returns is recorded as a value, too, because a graph saves it. */
+  /** The tool's result is also recorded as a value, because a graph saves it. */
   readonly value?: true;
-  /** A repeated call in a turn is executed again. */
+  /** Repeated calls within a turn are executed again. */
   readonly repeat?: 'allow';
   /**
-   * What executes the call instead of a worker: a durable timer, another agent, the run's state, a person
-   * who answers a question, or whoever uses the run.
+   * What executes the call instead of a worker: a durable timer, another agent, the run's state, a
+   * person who answers a question, or the client.
    */
   readonly kind?: ToolKind;
   /** The agent behind a tool of kind `agent`. */
@@ -30,19 +32,21 @@ export interface ToolDefinition {
   };
   /** The tool has a `verify` function, which can decide an unknown outcome without a person. */
   readonly verify?: true;
-  /** The tool has an `approval` check; a worker that cannot evaluate it asks. */
+  /** The tool has an `approval` check; a worker that cannot evaluate it requires approval. */
   readonly approval?: true;
-  /** The tool has an `undo` function: a success can be undone within so many milliseconds. */
+  /**
+   * The tool has an `undo` function; a successful call can be undone within this many milliseconds.
+   */
   readonly undoMs?: number;
-  /** For kind `question` and `client`: the request expires after so many milliseconds; absent: never. */
+  /** For kind `question` and `client`: milliseconds until the request expires; absent: never. */
   readonly expiresMs?: number;
-  /** For kind `client`: JSON schema of the result that the caller gives; absent: any value. */
+  /** For kind `client`: JSON schema of the client's result; absent: any value. */
   readonly result?: JsonObject;
   /** Maximum duration of one execution in ms. */
   readonly timeoutMs: number;
   /** Heartbeat timeout in ms: how soon the server notices that the worker has died. */
   readonly heartbeatMs: number;
-  /** Executions of a throwing tool before the model gets the error; 1 for `once`. */
+  /** Maximum executions of a failing tool before the model gets the error; 1 for `once`. */
   readonly attempts: number;
   /** Only for the agent's own tools, and only if the agent shows a catalog. */
   readonly catalog?: CatalogEntry;

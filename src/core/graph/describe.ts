@@ -3,13 +3,13 @@ import { visible } from '../text/summaries.js';
 import type { RunGraph } from './draw-run.js';
 import type { GraphPlace, NodeVisits } from './graph-state.js';
 
-/** How many nodes the line of visited nodes names. */
+/** Maximum number of nodes in the line of visited nodes. */
 const MAX_NODES = 8;
 
 /**
- * Returns up to two lines for people about where a run stands in its graph: the node that it is at, and
- * the nodes that it has visited in this turn, or in the last one between turns. `now`: Unix time in ms;
- * null: without times. For example: `node ask, visit 2, for 3.0 s` and `done: load, sort`.
+ * Returns up to two lines for people about a run's position in its graph: the current node, and the
+ * nodes visited in this turn (between turns: in the last one). `now`: Unix time in ms; null:
+ * without times. For example: `node ask, visit 2, for 3.0 s` and `done: load, sort`.
  */
 export function describeGraph(
   { definition, state }: RunGraph,
@@ -43,7 +43,7 @@ function placeText(
   return `node ${named(node)}${again}${time}`;
 }
 
-/** Returns how many visits of a node have ended in the turn. */
+/** Returns the number of a node's ended visits in the turn. */
 function timesLeft({ node, inTurn }: NodeVisits, at: GraphPlace | null): number {
   return Math.max(0, at?.node === node ? inTurn - 1 : inTurn);
 }

@@ -13,8 +13,8 @@ const DECIDE_ID = 'n0';
 const CLOSING_ID = 'closing';
 
 /**
- * Returns the drawing of the loop that perdure runs for an agent without a graph: the model decides, the
- * tools act, and a text is the answer.
+ * Returns the drawing of the loop that perdure runs for an agent without a graph: the model
+ * decides, tools are executed, and a text is the answer.
  */
 export function drawLoop(agent: LoopParts): Drawing {
   const closing = closingNode(agent.onLimit);

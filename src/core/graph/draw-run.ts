@@ -5,7 +5,7 @@ import { drawLoop } from './draw-loop.js';
 import type { Drawing } from './drawing.js';
 import type { GraphState } from './graph-state.js';
 
-/** The graph that a run has pinned, and where the run stands in it. */
+/** A run's pinned graph, and the run's position in it. */
 export interface RunGraph {
   readonly definition: GraphDefinition;
   readonly state: GraphState;
@@ -19,8 +19,8 @@ export function runGraph({ config, graph }: RunState): RunGraph | null {
 }
 
 /**
- * Returns the drawing of a run's graph with what the run has done in it, or that of the agent's loop.
- * `here`: what to write at the node that the run is at.
+ * Returns the drawing of a run's graph, marked with the run's visits, or that of the agent's loop.
+ * `here`: the note for the run's current node.
  */
 export function drawRun(state: RunState, here: string): Drawing {
   const graph = runGraph(state);

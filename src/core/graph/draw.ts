@@ -5,11 +5,11 @@ import type { GraphState, NodeVisits } from './graph-state.js';
 /** A run to be shown in the drawing of its graph. */
 export interface Overlay {
   readonly state: GraphState;
-  /** What to write at the node that the run is at, such as `waits here`. */
+  /** The note for the run's current node, such as `waits here`. */
   readonly here?: string;
 }
 
-/** Returns the drawing of a graph, with what a run has done in it if `overlay` is given. */
+/** Returns the drawing of a graph. With `overlay`, a run's visits are marked. */
 export function drawGraph(definition: GraphDefinition, overlay?: Overlay): Drawing {
   const { start, nodes } = definition;
   const known = new Set(nodes.map(({ name }) => name));

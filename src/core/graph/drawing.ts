@@ -1,6 +1,8 @@
 import type { GraphNode } from './definition.js';
 
-/** A graph as it is drawn: of a `defineGraph`, or the built-in loop of an agent. It is plain JSON. */
+/**
+ * A graph in drawable form: one from `defineGraph`, or an agent's built-in loop. It is plain JSON.
+ */
 export interface Drawing {
   /** The start comes first. */
   readonly nodes: readonly DrawnNode[];
@@ -8,26 +10,29 @@ export interface Drawing {
 }
 
 export interface DrawnNode {
-  /** Unique in the drawing, and made by perdure: `start`, `finish`, `n0`, `n1`, … */
+  /** Unique in the drawing, and assigned by perdure: `start`, `finish`, `n0`, `n1`, … */
   readonly id: string;
-  /** The name in the definition; that of the start and of the end is their kind. */
+  /** The name in the definition; for the start and the end, their kind. */
   readonly name: string;
-  /** One line for people, from the author. It may have any characters. */
+  /** One line for people, from the author. It may contain any characters. */
   readonly label: string;
   readonly kind: DrawnKind;
-  /** What the node does, such as `agent desk`; may have any characters. Empty for start and end. */
+  /**
+   * What the node does, such as `agent desk`. It may contain any characters and is empty for start
+   * and end.
+   */
   readonly about: string;
-  /** What a run has done here; absent in a drawing without a run. */
+  /** Whether a run has visited the node or is at it; absent in a drawing without a run. */
   readonly mark?: 'visited' | 'here' | 'unvisited';
-  /** Number of visits; only if there was one. */
+  /** Number of visits; absent if there were none. */
   readonly visits?: number;
-  /** Time of all visits that have ended, in ms; only if one has ended. */
+  /** Total time of all ended visits in ms; absent if none has ended. */
   readonly ms?: number;
-  /** What the caller says about the run's current node, such as `waits here`. */
+  /** The caller's note for the run's current node, such as `waits here`. */
   readonly note?: string;
 }
 
-/** The kinds of a graph, the two ends, and a target that the definition lacks. */
+/** The node kinds of a graph, the start, the end, and a target missing from the definition. */
 export type DrawnKind = GraphNode['kind'] | 'start' | 'end' | 'missing';
 
 export interface DrawnEdge {
@@ -36,7 +41,9 @@ export interface DrawnEdge {
   readonly to: string;
   /** Null if the node has only this exit. */
   readonly exit: string | null;
-  /** How often a run has taken this edge; absent in a drawing without a run. Of the start: 0 or 1. */
+  /**
+   * How often a run has taken this edge; absent in a drawing without a run. For the start: 0 or 1.
+   */
   readonly taken?: number;
 }
 

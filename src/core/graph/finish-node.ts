@@ -18,10 +18,10 @@ import { sizeFault } from './node-calls.js';
 import { itemsOf } from './values.js';
 import { leave } from './walk.js';
 
-/** Bytes of JSON that a state may have: it is passed to the nodes and from segment to segment. */
+/** Maximum bytes of a state's JSON, which is passed to the nodes and from segment to segment. */
 const MAX_STATE_BYTES = 1_000_000;
 
-/** Characters of an error's message in the state. */
+/** Maximum characters of an error's message in the state. */
 const MAX_ERROR = 4_000;
 
 /** How a node has ended. `error` is for an exit `failed`. */
@@ -29,9 +29,9 @@ interface NodeEnd {
   readonly exit: string;
   readonly patch?: JsonObject;
   readonly error?: { readonly type: string; readonly message: string };
-  /** What a person has confirmed. */
+  /** The plan that a person confirmed. */
   readonly confirmed?: ConfirmedPlan;
-  /** What a person wants instead: the model reads it as a message. */
+  /** A person's request for another plan; the model reads it as a message. */
   readonly wish?: string;
 }
 
@@ -46,7 +46,7 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
   return leaveWith(withAnswer(deciding, end, at), node, { ...end, at });
 }
 
-/** What a person has said about a plan is a part of the run's state. */
+/** Adds a person's answer to a plan to the run's state. */
 function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): RunState {
   const { graph } = state;
   const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
@@ -59,8 +59,7 @@ function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): 
 }
 
 /**
- * Leaves a `tool` node that has executed the call of the `decide` before it. Its result is in the
- * transcript already.
+ * Leaves a `tool` node whose result is already in the transcript: a preceding `decide` called it.
  */
 export function finishDecided(state: RunState, batch: Batch, at: number): RunState {
   const node = currentNode(state);
@@ -70,7 +69,7 @@ export function finishDecided(state: RunState, batch: Batch, at: number): RunSta
   return leaveWith(state, node, { ...toolEnd(node, result ?? undefined), at });
 }
 
-/** The planner goes on with what its reads have brought. */
+/** Lets the planner continue with the results of its reads. */
 function withReads(state: RunState, { save }: { readonly save: string }, batch: Batch): RunState {
   const { graph } = state;
   if (graph === undefined) return state;
@@ -78,7 +77,7 @@ function withReads(state: RunState, { save }: { readonly save: string }, batch: 
   return { ...state, graph: { ...graph, values: { ...graph.values, [save]: planValue(plan) } } };
 }
 
-/** Leaves a node of a graph as it has ended. A failure without an exit ends the turn. */
+/** Leaves a graph's node by the exit for its end. A failure without an exit ends the turn. */
 export function leaveWith(
   state: RunState,
   node: GraphNode,
@@ -103,15 +102,15 @@ export function leaveWith(
   return leave(state, { exit, patch: { ...patch, ...noted }, at });
 }
 
-/** Returns the message with the name of the node that the run is at, if it is at one. */
+/** Returns the message with the name of the run's current node, if it has one. */
 export function namingNode(state: RunState, message: string): string {
   const node = currentNode(state);
   return node === undefined ? message : `node "${node.name}": ${message}`;
 }
 
 /**
- * Leaves the current node by `failed` after its model call has failed. Null if the run is at no node, or at
- * one without that exit: then the turn ends as for an agent.
+ * Leaves the current node by `failed` after its model call has failed. Null if the run has no
+ * current node, or the node lacks that exit; the turn then ends as it does for an agent.
  */
 export function failAtNode(
   state: RunState,
@@ -156,7 +155,7 @@ function endOf(
   }
 }
 
-/** What a worker records for a node: see `NodeResult`. */
+/** Returns the end of a node's function from the worker's record: see `NodeResult`. */
 function functionEnd(node: GraphNode, { output }: CallResult): NodeEnd {
   const { exit, patch } = isObject(output) ? output : {};
   return {
@@ -174,7 +173,7 @@ function failedEnd(result: CallResult | undefined): NodeEnd {
   return { exit: 'failed', error: errorIn(result?.text ?? '') };
 }
 
-/** The end of a called agent or graph. */
+/** Returns the end of a node that called an agent or a graph. */
 function calledEnd(node: GraphNode & { readonly save?: string }, output: Json): NodeEnd {
   const { status, answer, value, error } = isObject(output) ? output : {};
   const patch = saved(node.save, value ?? answer ?? null);
@@ -205,7 +204,7 @@ function confirmEnd(
   return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no') };
 }
 
-/** Each action's result is saved under its id, beside those of earlier visits. */
+/** Returns the end of an `execute` node. It saves all results by action id, across visits. */
 function executeEnd(
   state: RunState,
   node: Extract<GraphNode, { kind: 'execute' }>,
@@ -215,7 +214,7 @@ function executeEnd(
   return { exit: results.every(({ ok }) => ok) ? 'done' : 'some_failed', patch };
 }
 
-/** Every item has a result, also those whose call was the same as an earlier one. */
+/** Returns the end of an `each` node. Items with identical calls each have a result. */
 function eachEnd(
   state: RunState,
   node: Extract<GraphNode, { kind: 'each' }>,
@@ -236,7 +235,7 @@ function eachEnd(
   return { exit: 'done', patch: saved(node.save, values) };
 }
 
-/** What one item has brought: the value of a function, the answer of an agent, or a tool's value. */
+/** Returns one item's value: that of a function or a tool, or an agent's answer. */
 function valueOf(result: CallResult, isOwn: boolean): Json {
   const { output } = result;
   if (!isOwn || !isObject(output)) return toolValue(result);

@@ -12,8 +12,8 @@ import { currentNode, isOfDecide } from './node-tool.js';
 import { leave } from './walk.js';
 
 /**
- * Applies the decision of a `decide` node: a call, or a text. `acting` has the call's batch open. The
- * calls of a message that leads elsewhere are not executed.
+ * Applies the decision of a `decide` node: a call, or a text. In `acting`, the call's batch is
+ * open. If the exit leads to a node that does not execute the calls, they are dropped.
  */
 export function followDecision(
   state: RunState,
@@ -26,12 +26,12 @@ export function followDecision(
     return leaveByText(withTurn(state, { phase: { type: 'deciding' } }), node, { reply, at });
   }
   if (node.kind === 'plan' && node.planning === 'catalog') return notePlan(state, node, batch);
-  // A node that wants an answer tells the model so, and asks again.
+  // A node with an output contract refuses the calls and asks the model again.
   if (node.kind !== 'decide' || node.output !== undefined)
     return closeBatch(state, at, (one) => notExecuted(one, 'no tool can be called here'));
   const [call] = batch.calls;
   const exit = node.exits.find(({ name }) => name === call?.name);
-  // The model reads the reason as the call's result, and decides again.
+  // The model receives the reason as the call's result and decides again.
   if (exit === undefined)
     return closeBatch(state, at, (one) => notExecuted(one, 'the graph has no exit for this tool'));
   const left = leave(state, { exit: exit.name, at });
@@ -46,7 +46,7 @@ interface TextReply {
   readonly at: number;
 }
 
-/** A text without calls ends what the node asked the model for. */
+/** Leaves the node by a text without calls. */
 function leaveByText(state: RunState, node: GraphNode, { reply, at }: TextReply): RunState {
   const { text } = reply;
   switch (node.kind) {
@@ -63,7 +63,7 @@ function leaveByText(state: RunState, node: GraphNode, { reply, at }: TextReply)
   }
 }
 
-/** Leaves a `plan` node: by `planned` if there is something to do, else by `answered`. */
+/** Leaves a `plan` node by `planned` if the plan has actions, else by `answered`. */
 function leavePlan(
   state: RunState,
   node: Extract<GraphNode, { kind: 'plan' }>,
@@ -76,8 +76,8 @@ function leavePlan(
 }
 
 /**
- * Leaves a node with a reply that had to fit its contract. `parsed` is the last of the replies that the
- * node may take.
+ * Leaves a node with a reply that was checked against its contract. `parsed` is the node's last
+ * allowed reply.
  */
 export function followOutput(
   state: RunState,
@@ -99,7 +99,10 @@ export function followOutput(
   return leaveWith(deciding, node, { exit: 'done', patch, at });
 }
 
-/** Notes the actions of a message in the plan. Reads are executed, all else has its result at once. */
+/**
+ * Records the actions of a message in the plan. Reads are executed; every other call gets its
+ * result at once.
+ */
 function notePlan(
   state: RunState,
   node: Extract<GraphNode, { kind: 'plan' }>,

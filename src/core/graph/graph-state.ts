@@ -1,23 +1,23 @@
 import type { CallResult } from '../calls/call-result.js';
 import type { JsonObject } from '../json.js';
 
-/** Where a run stands in its graph. A part of the run's state. */
+/** A run's position in its graph. It is part of the run's state. */
 export interface GraphState {
   /** The fields that have a value. */
   readonly values: JsonObject;
-  /** The node that the run is at; null between turns. */
+  /** The run's current node; null between turns. */
   readonly at: GraphPlace | null;
   /** The nodes that the run has visited, in the order of their first visits. */
   readonly visited: readonly NodeVisits[];
   /** The plan that a person has confirmed in this turn. Only a `confirm` node can write this. */
   readonly confirmed?: ConfirmedPlan;
-  /** What the calls of a visit had brought when the visit was interrupted. */
+  /** The results of a visit's calls at the time of its interruption. */
   readonly interrupted?: Interrupted;
   /** The newest run of each `agent` node that continues its conversation. */
   readonly talks?: readonly Talk[];
 }
 
-/** What a person has said yes to. */
+/** The plan that a person approved. */
 export interface ConfirmedPlan {
   /** SHA-256 (hex) of the actions as canonical JSON. */
   readonly digest: string;
@@ -25,7 +25,7 @@ export interface ConfirmedPlan {
   readonly actions: readonly string[];
 }
 
-/** The results of a visit that was interrupted, and that may go on. */
+/** The results of an interrupted visit that may resume. */
 export interface Interrupted {
   readonly node: string;
   readonly visit: number;
@@ -49,14 +49,14 @@ export interface GraphPlace {
   readonly since: number;
 }
 
-/** What the run has done at one node, in all its turns. */
+/** A run's visits of one node, in all its turns. */
 export interface NodeVisits {
   readonly node: string;
   /** Number of visits in the current turn, or in the last one between turns. */
   readonly inTurn: number;
   readonly total: number;
-  /** Time between the beginnings and the ends of all visits that have ended, in ms. */
+  /** Total duration of all ended visits in ms. */
   readonly ms: number;
-  /** How often each exit was taken. An exit that was never taken is missing. */
+  /** How often each exit was taken. Exits that were never taken are absent. */
   readonly taken: readonly { readonly exit: string; readonly count: number }[];
 }

@@ -9,12 +9,13 @@ import { batchOf } from '../turn.js';
 import { errorIn } from './error-in.js';
 import { currentNode, definedTool } from './node-tool.js';
 
-/** Characters of all results that an interrupted visit keeps. */
+/** Maximum characters of all results kept from an interrupted visit. */
 const MAX_KEPT = 400_000;
 
 /**
- * Keeps the results of the current node's calls when its work is interrupted. The visit may resume later,
- * and must not repeat what it has done. For a plan, the transcript also gets a report of what was done.
+ * Keeps the results of the current node's calls when its work is interrupted. The visit may resume
+ * later and must not repeat completed calls. For a plan, a report of them is added to the
+ * transcript.
  */
 export function keepResults(state: RunState, at: number): RunState {
   const node = currentNode(state);

@@ -8,7 +8,10 @@ import {
   type Drawing,
 } from './drawing.js';
 
-/** The delimiters of a node's text, which make its shape. Mermaid has no person, so an emoji marks one. */
+/**
+ * Returns the delimiters of a node's text, which determine its shape. Mermaid has no shape for a
+ * person, so an emoji marks one.
+ */
 function shapeOf(kind: DrawnKind): readonly [string, string] {
   switch (kind) {
     case 'start':
@@ -22,7 +25,7 @@ function shapeOf(kind: DrawnKind): readonly [string, string] {
     case 'agent':
     case 'graph':
       return ['[["', '"]]'];
-    // A trapezoid is the manual operation of flow charts.
+    // In flow charts, a trapezoid is a manual operation.
     case 'confirm':
       return ['[\\"👤 ', '"/]'];
     default:
@@ -39,8 +42,8 @@ const STYLES = [
 ] as const;
 
 /**
- * Returns a drawing as the text of a Mermaid flow chart. All ids are perdure's own, and names and labels
- * are escaped, so that no text can add a line, a link, a style, Markdown, or HTML.
+ * Returns a drawing as the text of a Mermaid flow chart. All ids are perdure's own, and names and
+ * labels are escaped, so no text can add a line, a link, a style, Markdown, or HTML.
  */
 export function toMermaid({ nodes, edges }: Drawing): string {
   const classes = STYLES.flatMap(([name, style]) => {
@@ -86,13 +89,15 @@ function edgeLine({ from, to, exit, taken }: DrawnEdge): string {
   return `${from} ${arrow}${label} ${to}`;
 }
 
-/** What is not left as it is: all but letters, digits, spaces, commas, and hyphens inside a word. */
+/**
+ * Matches characters to escape: all but letters, digits, spaces, commas, and hyphens inside a word.
+ */
 const UNSAFE = /(?<![\p{L}\p{N}])[-_]|[-_](?![\p{L}\p{N}])|[^\p{L}\p{N} ,_-]|ﬂ/gu;
 
 /**
  * Returns one line of text for a quoted label, with Mermaid's character references such as `#39;`.
- * Mermaid renders labels as Markdown and as HTML, it looks for directives before it parses quotes, and
- * `ﬂ` begins its internal form of a reference.
+ * Mermaid renders labels as Markdown and as HTML, parses directives before quotes, and uses `ﬂ` to
+ * begin its internal form of a reference.
  */
 function mermaidText(text: string): string {
   return visible(text)

@@ -15,7 +15,9 @@ import { showPlan } from '../plan/show-plan.js';
 import { nodeCallName, visitsOf } from './node-tool.js';
 import { evaluate, evaluateText, itemsOf, type Scope } from './values.js';
 
-/** Characters of arguments that the calls of one visit may have: a new segment receives them. */
+/**
+ * Maximum characters of arguments for the calls of one visit, because a new segment receives them.
+ */
 const MAX_BATCH_CHARACTERS = 1_000_000;
 
 /** What a call of a node does: a tool's name or the node's own, and the arguments. */
@@ -24,7 +26,7 @@ interface Planned {
   readonly arguments: JsonObject;
 }
 
-/** Returns what the calls of this very visit had brought before it was interrupted. */
+/** Returns the results that this visit had before it was interrupted. */
 function resultsBefore(
   { at, interrupted }: GraphState,
   { name }: GraphNode,
@@ -33,7 +35,7 @@ function resultsBefore(
   return interrupted.results;
 }
 
-/** Returns why the calls of one visit are too large to be made; null if they are not. */
+/** Returns why the calls of one visit are too large; null if they are not. */
 export function sizeFault(calls: readonly Pick<ToolCall, 'arguments'>[]): string | null {
   const characters = calls.reduce((sum, call) => sum + call.arguments.length, 0);
   if (calls.length < 2 || characters <= MAX_BATCH_CHARACTERS) return null;
@@ -49,7 +51,7 @@ export function nodeBatch(
     at,
   }: { readonly node: GraphNode; readonly graph: GraphState; readonly at: number },
 ): Batch {
-  // Each visit gives its calls another place, and so other idempotency keys.
+  // Each visit places its calls elsewhere, so they get other idempotency keys.
   const step = state.turn.spent.steps + visitsOf(graph);
   const calls = node.kind === 'execute' ? planCalls(node, graph) : visitCalls(node, graph);
   const fault = sizeFault(calls);
@@ -106,7 +108,10 @@ function planned(node: GraphNode, values: JsonObject): readonly Planned[] {
   }
 }
 
-/** Returns what a person is asked. A plan is a part of it, so the decision is bound to every action. */
+/**
+ * Returns the question for a person. It includes the plan, so the decision is bound to every
+ * action.
+ */
 function questionOf(
   { show, plan: field }: Extract<GraphNode, { kind: 'confirm' }>,
   values: JsonObject,
@@ -118,7 +123,10 @@ function questionOf(
   return { question, options: ['yes', 'no', 'nothing'], actions: planValue(plan)['actions'] };
 }
 
-/** Each item's function gets the state without the list, which would be recorded once for each item. */
+/**
+ * Returns the state without the list for an item's function; otherwise, the list would be recorded
+ * once per item.
+ */
 function withoutList(values: JsonObject, over: Json): JsonObject {
   const path = isObject(over) ? textField(over, '$path') : '';
   return path === '' ? values : without(values, path.split('.'));
@@ -157,7 +165,7 @@ function toCall(
   }
 }
 
-/** Arguments that are no object are shown to the tool, which refuses them. */
+/** Returns arguments as an object. Any other value is passed to the tool, which refuses it. */
 function toObject(value: Json): JsonObject {
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only other object is a list

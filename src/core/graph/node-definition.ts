@@ -19,7 +19,10 @@ export function askingNode(state: RunState): string | undefined {
   return node && asksAnew(node) ? node.name : undefined;
 }
 
-/** Returns the definition for model calls at a node. Instructions never differ, so prompt prefixes stay stable. */
+/**
+ * Returns the definition for model calls at a node. Instructions never differ, so prompt prefixes
+ * stay stable.
+ */
 export function definitionAt(
   definition: AgentDefinition,
   name: string | undefined,

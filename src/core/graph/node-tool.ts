@@ -4,15 +4,15 @@ import { HEARTBEAT_MS, type RunState } from '../state.js';
 import { batchOf } from '../turn.js';
 import type { GraphDefinition, GraphNode } from './definition.js';
 
-/** A node's own work is a call with this before the node's name. No tool can be called so. */
+/** The prefix of a node's own work in front of its name. No tool can have such a name. */
 const PREFIX = 'node:';
 
-/** Returns the name of the calls with which a node does its work. */
+/** Returns the name of the calls that perform a node's work. */
 export function nodeCallName(node: string): string {
   return `${PREFIX}${node}`;
 }
 
-/** Returns the name of the node whose work a call is; null for a call of a tool. */
+/** Returns the name of the node whose work a call performs; null for a tool call. */
 export function nodeOfCall({ name }: { readonly name: string }): string | null {
   return name.startsWith(PREFIX) ? name.slice(PREFIX.length) : null;
 }
@@ -22,12 +22,12 @@ export function findNode(graph: GraphDefinition, name: string): GraphNode | unde
   return graph.nodes.find((node) => node.name === name);
 }
 
-/** A called agent has its own limits, and a person takes as long as it takes. */
+/** A called agent has its own limits, and a person's decision has no timeout. */
 const UNTIMED = { timeoutMs: 0, attempts: 1 };
 
 /**
- * Returns how the work of a node is executed, in the form of a tool. So the engine treats a node as it
- * treats a call: it is retried, blocked, canceled, paused, and passed to a new segment in the same way.
+ * Returns how the work of a node is executed, in the form of a tool. The engine therefore retries,
+ * blocks, cancels, pauses, and passes on a node in the same way as a call.
  */
 function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | undefined {
   const node = findNode(graph, nodeOfCall({ name: callName }) ?? '');
@@ -83,8 +83,8 @@ export function definedTool(
 }
 
 /**
- * Returns how a call of a node is executed: the node may give it less time, and fewer or more attempts, than
- * the tool has. A `once` call is never tried again.
+ * Returns how a call of a node is executed: the node may set a shorter timeout, and fewer or more
+ * attempts, than the tool. A `once` call is never retried.
  */
 export function toolAt(
   { graph }: Pick<AgentDefinition, 'graph'>,
@@ -103,19 +103,19 @@ export function toolAt(
   };
 }
 
-/** Returns the most time that a called agent has at a node, in ms; null if the node says nothing. */
+/** Returns the maximum duration of a called agent at a node in ms; null if the node sets none. */
 export function calledMs(state: RunState): number | null {
   const node = currentNode(state);
   const work = node?.kind === 'each' ? node.body : node;
   return work?.kind === 'agent' || work?.kind === 'graph' ? (work.timeoutMs ?? null) : null;
 }
 
-/** Returns the graph that a run has pinned; undefined for a run of an agent. */
+/** Returns the run's pinned graph; undefined for a run of an agent. */
 export function graphOf({ config }: Pick<RunState, 'config'>): GraphDefinition | undefined {
   return config.definition.graph;
 }
 
-/** Returns the node that the run is at; undefined between turns, and for a run of an agent. */
+/** Returns the run's current node; undefined between turns and for a run of an agent. */
 export function currentNode(state: RunState): GraphNode | undefined {
   const graph = graphOf(state);
   return graph && state.graph?.at ? findNode(graph, state.graph.at.node) : undefined;
@@ -126,7 +126,7 @@ export function asksModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
   return kind === 'decide' || kind === 'plan' || kind === 'answer';
 }
 
-/** Whether the next thing to do is the work of the current node. Some need a model call instead. */
+/** Whether the current node's work is due next. Some nodes need a model call instead. */
 export function nodeDue(state: RunState): boolean {
   const node = currentNode(state);
   const { phase, limit } = state.turn;
@@ -140,12 +140,12 @@ export function isNodeBatch(state: RunState): boolean {
   return batchOf(state)?.calls.every((call) => call.node !== undefined) ?? false;
 }
 
-/** Whether a node executes the call of the `decide` before it. */
+/** Whether a node executes the call of the preceding `decide`. */
 export function isOfDecide(node: GraphNode): boolean {
   return node.kind === 'tool' && node.arguments === undefined;
 }
 
-/** Whether the run has a model of its own: a graph without `decide` has none. */
+/** Whether the run has its own model; a graph without `decide` has none. */
 export function hasModel(state: RunState): boolean {
   const graph = graphOf(state);
   return graph === undefined || graph.nodes.some(asksModel);
@@ -156,7 +156,7 @@ export function visitsOf(graph: RunState['graph']): number {
   return (graph?.visited ?? []).reduce((sum, { total }) => sum + total, 0);
 }
 
-/** Calls of a model's message that are executed at the same time. */
+/** The number of calls of a model's message that are executed at the same time. */
 const MODEL_CALLS_AT_ONCE = 5;
 
 /** Returns how many calls of the open batch are executed at the same time. */

@@ -4,13 +4,16 @@ import { currentNode } from './node-tool.js';
 
 type AgentNode = Extract<GraphNode, { kind: 'agent' }>;
 
-/** Returns the workflow id of the run whose conversation the node continues; undefined if there is none. */
+/**
+ * Returns the workflow id of the run whose conversation the node continues; undefined if there is
+ * none.
+ */
 export function talkOf({ graph }: RunState, { name, agent }: AgentNode): string | undefined {
-  // After a refresh, the node may have another agent, which may not read the conversation.
+  // After a refresh, the node may call another agent, which must not read the conversation.
   return graph?.talks?.find((talk) => talk.node === name && talk.agent === agent)?.run;
 }
 
-/** Remembers the run that the current node's next visit continues. */
+/** Records the run that the current node's next visit continues. */
 export function withTalk(state: RunState, run: string): RunState {
   const { graph } = state;
   const node = currentNode(state);

@@ -1,14 +1,14 @@
 import { isObject, type Json, type JsonObject } from '../json.js';
 
-/** What a computed value may refer to. `item` is undefined outside of `each`. */
+/** The data to which a computed value may refer. `item` is undefined outside of `each`. */
 export interface Scope {
   readonly state: JsonObject;
   readonly item?: Json | undefined;
 }
 
 /**
- * Returns the value that a `GraphValue` stands for. A place that does not exist is null, as a part of a
- * text it is empty. Never throws for JSON.
+ * Returns the value that a `GraphValue` stands for. A missing place evaluates to null, or to an
+ * empty string inside a text. Never throws for JSON.
  */
 export function evaluate(value: Json, scope: Scope): Json {
   if (Array.isArray(value)) return value.map((each: Json) => evaluate(each, scope));
@@ -24,7 +24,7 @@ export function evaluateText(value: Json, scope: Scope): string {
   return toText(evaluate(value, scope));
 }
 
-/** Returns what a reference stands for; undefined for an object that is none. */
+/** Returns the value of a reference; undefined for an object that is not a reference. */
 function referenceIn(value: JsonObject, { state, item }: Scope): Json | undefined {
   const keys = Object.keys(value);
   if (keys.length !== 1) return undefined;
@@ -49,10 +49,12 @@ export function valueAt(value: Json | undefined, path: string): Json | undefined
   }, value);
 }
 
-/** Items of one `each`: their calls and results are passed from segment to segment. */
+/** Maximum items of one `each`, whose calls and results are passed from segment to segment. */
 const MAX_ITEMS = 1_000;
 
-/** Returns the list that an `each` goes over; null if the value is not a list or is too long. */
+/**
+ * Returns the list over which an `each` iterates; null if the value is not a list or is too long.
+ */
 export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null {
   const list = evaluate(over, { state: values });
   return Array.isArray(list) && list.length <= MAX_ITEMS ? list : null;

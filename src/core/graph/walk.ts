@@ -12,10 +12,10 @@ import { reportText } from '../plan/report.js';
 import { findNode, graphOf } from './node-tool.js';
 import { valueAt } from './values.js';
 
-/** Characters of an answer. The outcome has the whole state as its output. */
+/** Maximum characters of an answer. The outcome's output is the whole state. */
 const MAX_ANSWER = 64 * 1024;
 
-/** Nodes that take no time, passed in a row. Only a graph without an exit needs more. */
+/** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
 const MAX_PASSED = 1_000;
 
 /** Returns the state of a graph before a run's first turn. */
@@ -23,7 +23,7 @@ export function initialGraph(graph: GraphDefinition): GraphState {
   return { values: graph.initial, at: null, visited: [] };
 }
 
-/** Begins the pass of a turn: its messages and their input become a part of the state. */
+/** Begins a turn's pass through the graph: its messages and their input are added to the state. */
 export function beginPass(
   state: RunState,
   { taken, at }: { readonly taken: readonly Incoming[]; readonly at: number },
@@ -31,7 +31,7 @@ export function beginPass(
   const graph = graphOf(state);
   if (graph === undefined) return state;
   const before = state.graph ?? initialGraph(graph);
-  // The graph may be a newer one, with other fields.
+  // The graph may be a newer one with different fields.
   const stays = (name: string): boolean =>
     graph.fields.includes(name) && !graph.perTurn.includes(name);
   const values = Object.fromEntries([
@@ -54,7 +54,10 @@ export function beginPass(
   return enter(begun, graph.start, at);
 }
 
-/** Returns the problem with a graph's input, or null if there is none. An agent that is no graph has none. */
+/**
+ * Returns the problem with a graph's input, or null if there is none. The input of an agent without
+ * a graph has none.
+ */
 export function inputProblem(
   { name, graph }: Pick<AgentDefinition, 'name' | 'graph'>,
   input: JsonObject,
@@ -65,7 +68,7 @@ export function inputProblem(
   if (unknown !== undefined) {
     return `input.${unknown}: the state of graph "${name}" has no such field; its fields are ${graph.fields.join(', ')}`;
   }
-  // A plan or a result from outside would pass for one of the run's own.
+  // An external plan or result would be mistaken for the run's own.
   const own = graph.nodes.find(
     (node): node is Extract<GraphNode, { kind: 'plan' | 'execute' }> =>
       (node.kind === 'plan' || node.kind === 'execute') && fields.includes(node.save),
@@ -88,8 +91,8 @@ function historyEntry(
 }
 
 /**
- * Leaves the current node by an exit, with a patch of the state, and enters the next node. Nodes that
- * take no time are passed at once. `at`: Unix time in ms.
+ * Leaves the current node by an exit, with a patch of the state, and enters the next node. Instant
+ * nodes are passed immediately. `at`: Unix time in ms.
  */
 export function leave(
   state: RunState,
@@ -113,7 +116,7 @@ export function leave(
   return target === undefined ? withoutExit(left, node, exit) : enter(left, target, at);
 }
 
-/** A node that fails and has no exit for it ends the turn. */
+/** Ends the turn, because the node has no such exit. */
 function withoutExit(state: RunState, node: GraphNode, exit: string): RunState {
   const message = `node "${node.name}" has no exit "${exit}"`;
   return endTurn(state, failed(state, { reason: 'error', message }));
@@ -152,7 +155,7 @@ function enter(state: RunState, target: string, at: number, passed = 0): RunStat
   return prepared(entered, node, at);
 }
 
-/** What a node that asks the model changes before it does. */
+/** Returns the graph's state, prepared for a node that asks the model. */
 function prepared(
   state: RunState & { readonly graph: GraphState },
   node: GraphNode,
@@ -160,9 +163,9 @@ function prepared(
 ): RunState {
   const { graph } = state;
   if (node.kind === 'plan') {
-    // Each visit makes another plan.
+    // Each visit makes a new plan.
     const { confirmed: _, ...rest } = graph;
-    // The ids of another plan's actions may be the same, so its results are forgotten, too.
+    // The actions of another plan may have the same ids, so its results are also dropped.
     const fresh = (graphOf(state)?.nodes ?? []).flatMap((other): [string, JsonObject][] =>
       other.kind === 'execute' && other.plan === node.save ? [[other.save, {}]] : [],
     );
@@ -177,7 +180,7 @@ function prepared(
     : appendMessage(state, at, { role: 'user', text, origin: 'perdure' });
 }
 
-/** A node that is left as it is entered. */
+/** Passes through a node that takes no time. */
 function passThrough(
   state: RunState,
   { node, exit, at, passed }: { node: GraphNode; exit: string; at: number; passed: number },
@@ -192,12 +195,12 @@ function passThrough(
   return enter(left, target, at, passed + 1);
 }
 
-/** Returns the exit of a node that is left as it is entered; null for any other. */
+/** Returns the exit of a node that takes no time; null for any other node. */
 function exitAtOnce(node: GraphNode, { values }: GraphState): string | null {
   switch (node.kind) {
     case 'choose':
       return node.cases.find(({ when }) => holds(when, values))?.exit ?? 'else';
-    // What an earlier node has answered is kept.
+    // An earlier node's answer is kept.
     case 'answer':
       return valueAt(values, node.save) ? 'done' : null;
     default:
@@ -205,7 +208,7 @@ function exitAtOnce(node: GraphNode, { values }: GraphState): string | null {
   }
 }
 
-/** The pass has reached the end: the turn is completed, with the state as its output. */
+/** Completes the turn at the end of the pass, with the state as its output. */
 function endPass(state: RunState): RunState {
   const graph = graphOf(state);
   const values = state.graph?.values ?? {};

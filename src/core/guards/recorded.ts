@@ -36,11 +36,13 @@ import { show } from '../text/format-value.js';
 import { chunkShape, configShape } from './state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
-// An activity can be completed by hand with any value, so each recorded result is checked before its use.
+// An operator can complete an activity with any value, so each recorded result is checked before
+// use.
 
 /**
- * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect. The others mean
- * that nothing has happened: `not_started` may be scheduled again, `undecided` waits for a decision.
+ * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect. For the
+ * others, nothing was executed: `not_started` may be scheduled again, and `undecided` waits for a
+ * decision.
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
@@ -49,16 +51,16 @@ export type RunToolResult =
   | { readonly ok: 'undecided'; readonly verdict: Verdict };
 
 /**
- * The result of `checkDecision`. `call`: for `edit`, the call with the new arguments, checked, and with what
- * the rules say about it. `result`: for `answer`, the call's result.
+ * The result of `checkDecision`. `call`: for `edit`, the call with the checked new arguments and
+ * the rules' verdict on it. `result`: for `answer`, the call's result.
  */
 export type CheckDecisionResult =
   | { readonly ok: true; readonly call?: AskedCall; readonly result?: ToolSuccess }
   | { readonly ok: false; readonly message: string };
 
 /**
- * The result of `verify`: whether the call took effect. Of `undo`: whether the call was undone; `verdict`:
- * the rules do not let it be undone, or ask a person first.
+ * The result of `verify`: whether the call took effect. The result of `undo`: whether the call was
+ * undone. `verdict`: the rules deny the undo or require approval.
  */
 export type RunFunctionResult =
   | { readonly happened: true; readonly result: RunToolResult }
@@ -68,7 +70,7 @@ export type RunFunctionResult =
 
 /** The result of `retrieveDocuments`. */
 export interface RetrieveResult {
-  /** The documents in the order of the agent's function, without those that the prompt has already. */
+  /** The documents in the function's order, without those already in the prompt. */
   readonly documents: readonly RetrievedDocument[];
 }
 
@@ -79,8 +81,8 @@ export interface ArchiveMessagesResult {
 }
 
 /**
- * The result of `followRun`. `lost`: the run ended without an outcome, or the server no longer has it.
- * `other`: the run does not answer this call.
+ * The result of `followRun`. `lost`: the run ended without an outcome, or the server no longer has
+ * it. `other`: the run belongs to another call.
  */
 export type FollowRunResult =
   | { readonly type: 'ended'; readonly outcome: Outcome }
@@ -99,9 +101,9 @@ export interface ForkMessagesResult {
   readonly next: number;
   /** The first segment of the other run. */
   readonly from: { readonly runId: string };
-  /** The messages that stay word for word. */
+  /** The messages that stay verbatim. */
   readonly pinned?: readonly Message[];
-  /** The artifacts that the calls of these messages have made. */
+  /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly Artifact[];
 }
 
@@ -220,7 +222,7 @@ export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: opti
 export const isReport = guard(reportShape);
 export const isOutcome = guard(outcomeShape);
 
-/** Activity name to the guard of its result. */
+/** The guard of each activity's result, by activity name. */
 const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
   string,
   (value: unknown) => boolean
@@ -242,7 +244,7 @@ export function fitsActivity(activity: string, value: unknown): boolean {
   return GUARDS.get(activity)?.(value) ?? true;
 }
 
-/** Returns the error text for a recorded result without that form. */
+/** Returns the error text for a recorded result of another form. */
 export function misfitMessage(activity: string, value: unknown): string {
   return `${activity}: expected a result of this activity, got ${show(value)}; it was completed by hand`;
 }

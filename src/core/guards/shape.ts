@@ -1,16 +1,18 @@
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { show } from '../text/format-value.js';
 
-/** Returns what is wrong with the value at the path `at`, or null. Never throws for a JSON value. */
+/**
+ * Returns what is wrong with the value at the path `at`, or null. Never throws for a JSON value.
+ */
 type Check = (value: unknown, at: string) => string | null;
 
-/** A hand-written check: a schema library would cost half a megabyte of memory per cached run. */
+/** A handwritten check. A schema library would need half a megabyte of memory per cached run. */
 export interface Shape<T> extends Check {
-  /** Never set. It ties the shape to exactly this type, so that the compiler finds a missing field. */
+  /** Never set. It ties the shape to exactly this type, so the compiler detects a missing field. */
   readonly of?: (value: T) => T;
 }
 
-/** Returns a shape that tests a value. `expected` describes in words what fits. */
+/** Returns a shape that tests a value. `expected` describes valid values in words. */
 export function shape<T>(expected: string, fits: (value: unknown) => boolean): Shape<T> {
   return (value, at) => (fits(value) ? null : `${at}: expected ${expected}, got ${show(value)}`);
 }
@@ -54,7 +56,10 @@ export function optional<T>(inner: Shape<T>): Shape<T | undefined> {
   return (value, at) => (value === undefined ? null : inner(value, at));
 }
 
-/** A value that fits one of these shapes, for objects that no single field distinguishes, unlike `tagged`. */
+/**
+ * A value that fits one of these shapes. Unlike `tagged`, it works for objects without a
+ * distinguishing field.
+ */
 export function either<T extends readonly unknown[]>(
   ...shapes: { readonly [K in keyof T]: Shape<T[K]> }
 ): Shape<T[number]> {
@@ -93,7 +98,9 @@ export type Fields<T> = {
   readonly [K in keyof T]-?: Shape<object extends Pick<T, K> ? T[K] | undefined : T[K]>;
 };
 
-/** An object with these fields. Other fields are ignored, because a newer version may write them. */
+/**
+ * An object with these fields. Other fields are ignored, because a newer version may write them.
+ */
 export function fields<T extends object>(shapes: Fields<T>): Shape<T> {
   const entries = Object.entries<Check>(shapes);
   return (value, at) => {

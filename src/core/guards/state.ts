@@ -49,7 +49,7 @@ const batchFields = fields<Batch>({
   calls: list(callShape),
   results: list(nullable(resultShape)),
 });
-/** A batch has one place for a result per call. */
+/** A batch has one result slot per call. */
 const batch: Shape<Batch> = (value, at) => {
   const problem = batchFields(value, at);
   if (problem !== null || !isObject(value)) return problem;
@@ -74,7 +74,7 @@ const phase = tagged<TurnPhase, 'type'>('type', {
   over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
 });
 
-/** A first place in the prompt, and the one after the last. */
+/** A range in the prompt: the first place, and the place after the last. */
 const place = shape<readonly [number, number]>(
   'two places',
   (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isSafeInteger),

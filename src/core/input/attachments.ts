@@ -2,7 +2,7 @@ import { isObject } from '../json.js';
 import type { Attachment } from '../transcript/messages.js';
 import { show } from '../text/format-value.js';
 
-/** Attachments of one message, because each is part of every later request. */
+/** Maximum attachments per message, because each is part of every later request. */
 const MAX_ATTACHMENTS = 20;
 const MAX_WORD_CHARACTERS = 2_000;
 const EXAMPLES =

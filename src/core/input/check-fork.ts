@@ -6,11 +6,14 @@ export interface ForkInput {
   /** Workflow id of the other run. */
   readonly run: string;
   /**
-   * Number of the first message that is not copied; default: all are. A step whose calls would lose
-   * their results is not copied either.
+   * Number of the first message that is not copied; default: all are copied. A step whose calls
+   * would lose their results is not copied either.
    */
   readonly at?: number;
-  /** Run id of the first segment of the other run: its id may have been taken again. Default: the newest run. */
+  /**
+   * Run id of the first segment of the other run, because its workflow id may have been reused.
+   * Default: the newest run.
+   */
   readonly runId?: string;
 }
 

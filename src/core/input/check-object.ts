@@ -1,7 +1,9 @@
 import { isObject } from '../json.js';
 import { jsonText, show } from '../text/format-value.js';
 
-/** Maximum UTF-16 code units of a message, a context, or arguments. Larger data belongs in a file. */
+/**
+ * Maximum UTF-16 code units of a message, a context, or arguments. Larger data belongs in a file.
+ */
 export const MAX_TEXT_CHARACTERS = 256 * 1024;
 
 /** Returns what is wrong with the arguments of a template, or null. */

@@ -1,6 +1,6 @@
 import { show } from '../text/format-value.js';
 
-/** The memo holds the tags, and the server limits its size. */
+/** Maximum number of tags. The memo holds them, and the server limits its size. */
 const MAX_TAGS = 50;
 const MAX_TAG_CHARACTERS = 200;
 

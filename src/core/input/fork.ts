@@ -27,11 +27,11 @@ export interface Forked {
   readonly tokens: number;
   /** The messages that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
-  /** The artifacts that the calls of these messages have made. */
+  /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly Artifact[];
 }
 
-/** Puts the copied messages into a run without messages. Its own are numbered from `from.at` on. */
+/** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
 export function beginWithFork(state: RunState, given: Forked): RunState {
   const { from, chunk, head, tokens, pinned, artifacts } = given;
   const { transcript, compaction } = state;
@@ -56,19 +56,22 @@ export function beginWithFork(state: RunState, given: Forked): RunState {
 
 /** The part of a prompt that a fork copies. */
 export interface PromptPart {
-  /** Number of the first message that is not copied; lower than asked for if a call would lose its results. */
+  /**
+   * Number of the first message that is not copied; lower than requested if a call would otherwise
+   * lose its results.
+   */
   readonly at: number;
   /** The messages, in the order in which the model saw them. */
   readonly messages: readonly Message[];
-  /** Number of the first message that has to be known for this. */
+  /** Number of the first message needed to build this part. */
   readonly needs: number;
 }
 
 /**
- * Returns what the model of a run saw of the messages before number `at`: if there was a summary by
- * then, the summary and the messages that it does not replace. `all` has the messages by number. `own`
- * is the number of the run's first own message; those before it come from the run that it was forked
- * from, and have that run's turns.
+ * Returns the prompt of a run for the messages before number `at`: if a summary existed by then,
+ * the summary and the messages that it does not replace. `all` has the messages by number. `own` is
+ * the number of the run's first own message; earlier ones come from the run that it was forked
+ * from, with that run's turn numbers.
  */
 export function promptBefore(
   all: readonly Message[],
@@ -92,7 +95,7 @@ export function promptBefore(
   return { at, messages, needs: last + 1 };
 }
 
-/** Returns the artifacts that were made before message number `at`. */
+/** Returns the artifacts created before message number `at`. */
 export function artifactsBefore(
   artifacts: readonly Artifact[],
   messages: readonly Message[],
@@ -110,7 +113,10 @@ function summarizedRange(message: Message): { readonly to: number } | null {
   return message.role === 'user' ? (message.compacts ?? null) : null;
 }
 
-/** Number of the message with open calls, which a provider would refuse; null if there is none. */
+/**
+ * Returns the number of the message with open calls, which a provider would refuse; null if there
+ * is none.
+ */
 function openStep(messages: readonly Message[]): number | null {
   const results = new Set(messages.map((one) => (one.role === 'tool' ? one.callId : '')));
   const asking = messages.find(

@@ -3,7 +3,10 @@ import { isObject } from '../json.js';
 import { show } from '../text/format-value.js';
 import type { BlobRef } from '../transcript/messages.js';
 
-/** A value that comes with a message, as an artifact of the run. The client has stored it for this run. */
+/**
+ * A value sent with a message, which becomes an artifact of the run. The client has stored it for
+ * this run.
+ */
 export interface GivenArtifact {
   /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
   readonly name: string;
@@ -12,12 +15,12 @@ export interface GivenArtifact {
   readonly kind: string;
   /** The value is text. */
   readonly text?: true;
-  /** For the model: how the value begins. */
+  /** For the model: the beginning of the value. */
   readonly head: string;
 }
 
 export const ARTIFACT_NAME = /^[a-z0-9_-]{1,64}$/;
-/** Values with a message. Each one is announced to the model. */
+/** Maximum values per message. Each one is announced to the model. */
 export const MAX_ARTIFACTS = 20;
 const MAX_KIND_CHARACTERS = 200;
 const MAX_HEAD_CHARACTERS = 500;

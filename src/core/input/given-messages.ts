@@ -2,7 +2,9 @@ import { isObject } from '../json.js';
 import { show } from '../text/format-value.js';
 import { tooLong } from './check-object.js';
 
-/** One of several messages that are sent as one: a text of a person, or what an assistant said before. */
+/**
+ * One of several messages that are sent as one: a person's text, or an assistant's earlier reply.
+ */
 export interface GivenMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
@@ -42,7 +44,7 @@ function messageProblem(one: unknown, at: string): string | null {
   return `${at}.text: expected a text, got ${show(text)}`;
 }
 
-/** Returns what is wrong with `messages` beside other ways to give a text, or null. */
+/** Returns why `messages` conflicts with other fields that supply a text, or null. */
 export function givenProblem(value: Record<string, unknown>): string | null {
   const { messages, message, prompt, input } = value;
   if (messages === undefined) return null;

@@ -32,41 +32,49 @@ export interface RunInput {
   readonly limits?: Limits;
   /** JSON that every user function receives; the model never sees it. */
   readonly context?: Json;
-  /** The context by reference. Only an agent that calls another sets it. */
+  /** The context by reference. Only a calling agent sets it. */
   readonly contextBlob?: BlobRef;
-  /** The context of the caller's turn. Only an agent that calls another sets it. */
+  /** The context of the caller's turn. Only a calling agent sets it. */
   readonly turnContext?: TurnContext;
-  /** Words for people and for filters: at most 50, of 1 to 200 characters. */
+  /** Labels for people and filters: at most 50, each of 1 to 200 characters. */
   readonly tags?: readonly string[];
   /** Stores every message in the archive. Default: the value of `open`. */
   readonly archive?: boolean;
-  /** Number of agents above this run, for the limit `depth`. Only an agent that calls another sets it. */
+  /** Number of agents above this run, for the limit `depth`. Only a calling agent sets it. */
   readonly depth?: number;
   /** For a graph: a patch of the state with which the first turn begins. */
   readonly input?: JsonObject;
   /** Arguments of an agent whose instructions are a template. */
   readonly args?: JsonObject;
-  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  /**
+   * Several messages, as a conversation, in place of `message`. The first and the last have role
+   * `user`.
+   */
   readonly messages?: readonly GivenMessage[];
   /** In place of `message`: a prompt of the agent. */
   readonly prompt?: string;
   /** Arguments of the prompt. */
   readonly promptArgs?: JsonObject;
-  /** What a calling agent has left. Each value lowers the agent's limit if that is higher. */
+  /**
+   * The calling agent's remaining budget. Each value lowers the agent's limit if that is higher.
+   */
   readonly budget?: LimitSet;
   /** The run begins with the messages of another run. */
   readonly fork?: ForkInput;
   /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
   readonly called?: CallOrigin;
-  /** Who starts the run: a claim of 1 to 200 characters, recorded and not verified. */
+  /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
-  /** Rules about the run's tool calls, beside those of its agent and of its workers. They only tighten. */
+  /**
+   * Rules about the run's tool calls, in addition to those of its agent and its workers. They can
+   * only be stricter.
+   */
   readonly rules?: readonly Rule[];
-  /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
+  /** `deny`: no person is available, so every approval is denied and no question is asked. */
   readonly unattended?: 'deny';
   /**
-   * How many failed attempts a model call may have, 1 to 10; then its turn fails, as it does where the run
-   * would be blocked. Default: the run waits until the model answers.
+   * Number of failed attempts, 1 to 10, after which a model call fails its turn. The turn also
+   * fails where the run would otherwise be blocked. Default: the run waits until the model answers.
    */
   readonly modelAttempts?: number;
 }
@@ -76,13 +84,13 @@ export interface InputProblem {
   readonly problem: string;
 }
 
-/** A model call remembers the reports of so many failed attempts. */
+/** The number of failed attempts whose reports a model call retains. */
 const MAX_MODEL_ATTEMPTS = 10;
 const MAX_NAME_CHARACTERS = 1_000;
 const EXAMPLE = 'give for example {"agent": "name", "message": "text"}';
 const UNREADABLE = Symbol.for('perdure.unreadable');
 
-/** Returns the value that replaces a payload which cannot be decoded. */
+/** Returns the value that replaces a payload that cannot be decoded. */
 export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
@@ -115,8 +123,8 @@ const FIELDS = [
 ];
 
 /**
- * Validates the input of a run. Returns the input or the problem, and never throws. `continued`: the
- * input is that of a later segment, so its message has been taken already.
+ * Validates the input of a run. Returns the input or the problem, and never throws. `continued`:
+ * the input is that of a later segment, so its message was already received.
  */
 export function parseRunInput(
   value: unknown,

@@ -1,12 +1,12 @@
 /**
- * The header with the trace that a run is a part of, in the form of Temporal's interceptors for
- * OpenTelemetry: a map of texts, as propagators write it.
+ * The header with a run's trace, in the form of Temporal's OpenTelemetry interceptors: a map of
+ * strings, as propagators write it.
  */
 export const TRACE_HEADER = '_tracer-data';
 
-/** Work below a span of the same run: its place in the tree of spans. */
+/** The place in the tree of spans of work below a span of the same run. */
 export interface SpanPlace {
-  /** The span above, as W3C writes it (`traceparent`); absent if nothing is traced. */
+  /** The parent span as a W3C `traceparent`; absent if nothing is traced. */
   readonly span?: string;
 }
 

@@ -15,7 +15,7 @@ export interface ContextFields {
   readonly turnContext?: TurnContext;
 }
 
-/** It travels with each call of its turn, unlike the context of a run. */
+/** Maximum characters. Unlike the context of a run, it is sent with each call of its turn. */
 const MAX_CHARACTERS = 16_000;
 
 /** Returns what is wrong with the context of a message, or null. */
@@ -40,8 +40,8 @@ export function messageContextProblem({
 }
 
 /**
- * Returns the context of a turn whose messages have these, oldest first: each extends or replaces those before it.
- * Undefined if none has one.
+ * Returns a turn's context from those of its messages, oldest first: each extends or replaces the
+ * earlier ones. Undefined if no message has one.
  */
 export function joinContexts(all: readonly (TurnContext | undefined)[]): TurnContext | undefined {
   return all.reduce((before, next) => {
@@ -50,7 +50,7 @@ export function joinContexts(all: readonly (TurnContext | undefined)[]): TurnCon
   }, undefined);
 }
 
-/** Returns what is wrong with a message's context beside those that its turn has, or null. */
+/** Returns why a message's context does not fit with the existing contexts of its turn, or null. */
 export function joinedContextProblem(all: readonly (TurnContext | undefined)[]): string | null {
   const length = jsonText(joinContexts(all)?.value)?.length ?? 0;
   if (length <= MAX_CHARACTERS) return null;
@@ -60,7 +60,7 @@ export function joinedContextProblem(all: readonly (TurnContext | undefined)[]):
   );
 }
 
-/** Returns what is wrong with the context that a calling agent has for its turn, or null. */
+/** Returns what is wrong with the context of a calling agent's turn, or null. */
 export function turnContextProblem(value: unknown): string | null {
   if (value === undefined) return null;
   const { value: context, replace, ...rest } = isObject(value) ? value : { value: undefined };
@@ -85,7 +85,9 @@ export function turnContextOf({
   return { context: { value: context, ...replace } };
 }
 
-/** Returns the context that the functions of a turn receive: two objects are merged field by field. */
+/**
+ * Returns the context that the functions of a turn receive: two objects are merged field by field.
+ */
 export function withTurnContext(context: Json, turn: TurnContext | undefined): Json {
   if (turn === undefined) return context;
   const { value, replace } = turn;

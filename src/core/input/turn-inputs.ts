@@ -9,7 +9,7 @@ export interface RetrieveInput extends ContextFields {
   readonly head: string;
   readonly definition: string;
   readonly turn: number;
-  /** Places in the prompt of what was said in the turn. */
+  /** Prompt places of the turn's messages. */
   readonly own: Places;
   /** Why the run is blocked, if this is a probe. */
   readonly blocked?: ToolBlock;
@@ -18,6 +18,9 @@ export interface RetrieveInput extends ContextFields {
 /** Input of `remember`. It names the prompt as a model call does. */
 export interface RememberInput extends Omit<RetrieveInput, 'blocked'> {
   readonly outcome: Outcome;
-  /** The same for each attempt, also after a reset: the newest call replaces what a store has under it. */
+  /**
+   * The same for each attempt, even after a reset: the newest call replaces the entry that a store
+   * has for the key.
+   */
   readonly key: string;
 }

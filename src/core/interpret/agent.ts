@@ -12,7 +12,10 @@ import { blockWork } from './block.js';
 
 const OVER: RunEvent = { type: 'work-ended', name: WORK.agent };
 
-/** The agent was loaded, at the start of the run or before a turn that requested it. */
+/**
+ * Returns the events of a loaded agent, at the start of the run or before a turn that requested a
+ * refresh.
+ */
 export function agentLoaded(
   state: RunState,
   { result: config }: FactOf<'completed'>,
@@ -39,12 +42,13 @@ export function limitsCost(limits: unknown): boolean {
 }
 
 /**
- * The agent could not be loaded. The run waits for a worker that has it, and for a store that accepts
- * the run's context. A run that only requested a newer form of its agent keeps the one it has.
+ * Returns the events of an agent that could not be loaded. The run waits for a worker that has the
+ * agent, or for a store that accepts the run's context. A run that only requested a refresh keeps
+ * its current definition.
  */
 export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { failure, task } = fact;
-  // The worker needs more time than a first attempt has: another one with more time follows.
+  // The worker needs more time than the first attempt allows, so a longer attempt follows.
   if (failure.type === 'AgentNeedsTime') return [waiting(state, { slow: true })];
   const problem = parseProblem(failure.details);
   const isLocal = isObject(task.input) && task.input['local'] === true;
@@ -57,7 +61,7 @@ export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   const lost = {
     type: 'blocked',
     reason: 'agent_missing',
-    // If no other worker has answered in time, the answer of the first one holds.
+    // If no other worker answered in time, the first worker's answer applies.
     message: missing ?? `agent: no worker has loaded "${name}" in time; start one that has it`,
   } as const;
   const found = problem ?? (failure.timedOut ? lost : null);
@@ -72,7 +76,7 @@ export function agentCanceled(state: RunState): readonly RunEvent[] {
   return [waiting(state, {})];
 }
 
-/** The run ends, or keeps the definition it has. */
+/** Returns the events that end the run, or that keep its current definition. */
 function given(state: RunState): readonly RunEvent[] {
   return isLoaded(state) ? [OVER, { type: 'agent-refreshed', config: null }] : [OVER];
 }

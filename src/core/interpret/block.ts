@@ -8,15 +8,18 @@ import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { findWork, type Block, type Work } from '../work/work.js';
 
-/** Delay of the first probe of blocked work; each further one waits twice as long. */
+/** Delay in ms of the first probe of blocked work; it doubles for each further probe. */
 const FIRST_PROBE_MS = 30_000;
-/** Delay of the first search for a worker: searching costs nothing, and another worker may be ready. */
+/**
+ * Delay in ms of the first search for a worker. It is short because a search is cheap and another
+ * worker may be ready.
+ */
 const FIRST_SEARCH_MS = 1_000;
 const MAX_PROBE_MS = 60 * 60_000;
 
 type Blocking = Extract<ActivityProblem, { type: 'blocked' }>;
 
-/** Returns the problem in a failure if it blocks the work, for one of these reasons; else null. */
+/** Returns the problem in a failure if it blocks the work for one of these reasons; else null. */
 export function blockingProblem(
   { failure }: Pick<FactOf<'failed'>, 'failure'>,
   reasons: readonly BlockedReason[],
@@ -25,7 +28,7 @@ export function blockingProblem(
   return problem?.type === 'blocked' && reasons.includes(problem.reason) ? problem : null;
 }
 
-/** Returns the events of work that is blocked. It is tried again later, and earlier by `resume`. */
+/** Returns the events of blocked work. It is retried later, or immediately on `resume`. */
 export function blockWork(
   state: RunState,
   fact: Pick<FactOf<'failed'>, 'at' | 'task'>,
@@ -42,7 +45,7 @@ export function blockWork(
     probeMs,
     ...(checked.length > 0 && { checked }),
     ...(paid !== undefined && { paid }),
-    // `resume` came while the attempt was in flight: the next one follows at once.
+    // If `resume` arrived while the attempt was in flight, the next attempt follows at once.
     ...(!resumed && { block }),
     phase: 'waiting',
   };
@@ -50,7 +53,7 @@ export function blockWork(
   // A person can decide only about a call.
   if (definition === undefined || openCallById(state, name) === undefined)
     return [{ type: 'work-changed', work: changed }];
-  // A person may accept the tool's current form. They are asked about each form once.
+  // A person may accept the tool's current form. The run asks about each form once.
   if (request?.definition === definition) {
     const asked = { ...changed, request, ...(proposal && { proposal }) };
     return [{ type: 'work-changed', work: asked }];
@@ -75,8 +78,8 @@ function blockUntil(
   const { reason, message, reports, definition, blob, waitMs = 0 } = problem;
   const probeMs = nextProbeMs(work.probeMs, reason);
   const before = work.checked ?? [];
-  // Each blob is checked at once the first time, because that is cheap. If a worker can read it and the
-  // work still fails, the workers do not share one store, and the ordinary delays apply.
+  // The first check of each blob is immediate, because it is cheap. If a worker can read the blob
+  // but the work still fails, the workers do not share one store, so the usual delays apply.
   const isImmediate = reason === 'storage' && !before.includes(blob ?? '');
   const block: Block = {
     reason,
@@ -96,9 +99,9 @@ function nextProbeMs(before: number | undefined, reason: BlockedReason): number 
 }
 
 /**
- * Returns the events of a task that was canceled although nothing interrupts the run. After `resume`,
- * the work is attempted at once. At the end of a segment it stays blocked, and the next one continues.
- * `paid`: the replies that the task has paid for, if there are any.
+ * Returns the events of a task that was canceled although nothing interrupts the run. After
+ * `resume`, the work is attempted at once. At the end of a segment, it stays blocked and the next
+ * segment continues it. `paid`: the task's paid replies, if any.
  */
 export function probeCanceled(
   state: RunState,
@@ -122,7 +125,7 @@ export function unblocked(work: Work): Work {
   return { ...rest, phase: 'waiting' };
 }
 
-/** Returns the work after `resume`: what is blocked is attempted at once. */
+/** Returns the work after `resume`: blocked work is attempted at once. */
 export function resumedWork(work: Work): Work {
   if (work.phase === 'in-flight') return { ...work, resumed: true };
   return work.phase === 'waiting' && work.block !== undefined ? unblocked(work) : work;

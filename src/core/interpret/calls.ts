@@ -27,13 +27,13 @@ import { findWork, type Work } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
 /**
- * A `once` tool has a single activity attempt. An execution that fails before the tool is entered is
- * scheduled again, up to this many times in all.
+ * A `once` tool has a single activity attempt. An execution that fails before the tool starts is
+ * scheduled again, up to this total.
  */
 const MAX_STARTS = 8;
 const FIRST_PAUSE_MS = 1_000;
 
-/** A call of the open batch, with its tool and the work that is being done about it. */
+/** A call of the open batch, with its tool and the work on it. */
 export interface OpenCall {
   readonly call: ToolCall;
   readonly tool: ToolDefinition;
@@ -41,7 +41,7 @@ export interface OpenCall {
   readonly key: string;
 }
 
-/** Returns the call that a task works for; null if it is not open. */
+/** Returns the call to which a task belongs; null if it is not open. */
 export function openCallOf(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
@@ -55,7 +55,7 @@ export function openCallOf(
   return { call, tool, work, key };
 }
 
-/** A call that has its result already is over, whatever becomes of work that was done about it. */
+/** Returns the events of remaining work on a call that already has its result: the work ends. */
 function overAlready(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
@@ -64,7 +64,7 @@ function overAlready(
   return findWork(state, name) === undefined ? [] : [{ type: 'work-ended', name }];
 }
 
-/** Returns the events of a call that has its result. */
+/** Returns the events of a call's result. */
 export function finishCall(result: CallResult, at: number): readonly RunEvent[] {
   return [
     { type: 'work-ended', name: result.id },
@@ -72,7 +72,7 @@ export function finishCall(result: CallResult, at: number): readonly RunEvent[] 
   ];
 }
 
-/** A tool's activity completed, with any result. */
+/** Returns the events of a tool's completed activity, with any result. */
 export function callReturned(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);
@@ -84,7 +84,7 @@ export function callReturned(state: RunState, fact: FactOf<'completed'>): readon
   return toolResult(state, open, { result: fact.result, at: fact.at });
 }
 
-/** Returns the events of what a tool returned. */
+/** Returns the events of a tool's result. */
 export function toolResult(
   state: RunState,
   open: OpenCall,
@@ -105,7 +105,10 @@ export function toolResult(
   }
 }
 
-/** A call of a graph's node asks like one of a model, as soon as its worker has judged it. */
+/**
+ * Returns the events of a graph node's call after a worker applied the rules to it. It requests
+ * approval like a model's call.
+ */
 function undecided(
   state: RunState,
   { call }: OpenCall,
@@ -128,7 +131,10 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
   return [{ type: 'work-changed', work: { ...rest, starts, startAt, phase: 'waiting' } }];
 }
 
-/** It is unknown whether a call took effect: its `verify` decides if it has one, else a person. */
+/**
+ * Returns the events of a call whose outcome is unknown: its `verify` decides if it has one, else a
+ * person.
+ */
 export function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
   const { tool, work } = open;
   if (!tool.verify) return askPerson(open, message, at);
@@ -143,7 +149,7 @@ export function unknownOutcome(open: OpenCall, message: string, at: number): rea
   return [{ type: 'work-changed', work: { ...changed, phase: 'waiting' } }];
 }
 
-/** Returns the events by which the run asks a person what became of a call. */
+/** Returns the events by which the run asks a person for the outcome of a call. */
 export function askPerson(
   { key, work }: OpenCall,
   message: string,
@@ -179,7 +185,7 @@ export function succeeded(
   ];
 }
 
-/** A tool's activity failed permanently, or its worker was lost. */
+/** Returns the events of a tool's activity that failed permanently or lost its worker. */
 export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);
@@ -188,7 +194,7 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
   const lost = lostMessage(tool.name, message);
-  // The worker reports all that it knows as a result, so after a failure the outcome is unknown.
+  // The worker reports known outcomes as results, so the outcome is unknown after a failure.
   if (tool.effect === 'once') return unknownOutcome(open, lost, fact.at);
   const result = timedOut
     ? lostCall(call, lost)
@@ -196,12 +202,15 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   return finishCall(underGrant(open, result), fact.at);
 }
 
-/** Every call that was made under a grant names it, however it ended. */
+/** Adds the grant to the result of a call that was made under one, regardless of the outcome. */
 function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallResult {
   return work.grant === undefined ? result : { ...result, grant: work.grant };
 }
 
-/** A tool's activity was canceled: by an interruption, by `resume`, or by the end of the segment. */
+/**
+ * Returns the events of a tool's activity that was canceled by an interruption, by `resume`, or by
+ * the end of the segment.
+ */
 export function callCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);

@@ -10,7 +10,7 @@ import { openCallById } from '../turn.js';
 import { findWork, type Work } from '../work/work.js';
 import { finishCall } from './calls.js';
 
-/** The run of a called agent has ended. */
+/** Returns the events of a called agent's ended run. */
 export function childEnded(
   state: RunState,
   { call, outcome, message, at }: FactOf<'child-ended'>,
@@ -18,7 +18,7 @@ export function childEnded(
   return agentCallEnded(state, { id: call, end: { outcome, message }, at });
 }
 
-/** A run with the agent's id exists already, so it is followed next. */
+/** Returns the events when a run with the agent's id already exists: it is followed next. */
 export function childExisted(
   state: RunState,
   { call }: FactOf<'child-existed'>,
@@ -27,7 +27,10 @@ export function childExisted(
   return work === undefined ? [] : [{ type: 'work-changed', work: { ...work, phase: 'waiting' } }];
 }
 
-/** An activity followed a run that existed before. Without an outcome, the agent runs again. */
+/**
+ * Returns the events after an activity followed an existing run. Without an outcome, the agent runs
+ * again.
+ */
 export function followed(
   state: RunState,
   { task, result, at }: FactOf<'completed'>,
@@ -50,7 +53,7 @@ export function followed(
   }
 }
 
-/** The run of a called agent cannot be followed, so its call fails. */
+/** Returns the events when a called agent's run cannot be followed: its call fails. */
 export function followFailed(
   state: RunState,
   {
@@ -80,7 +83,10 @@ function agentCallEnded(
   return finishCall(canceled, at);
 }
 
-/** The conversation that the node's next visit continues. A failed one is not worth continuing. */
+/**
+ * Returns the event that records the conversation for the node's next visit. A failed one is not
+ * continued.
+ */
 function talked({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
   const isGood = outcome?.status === 'completed' || outcome?.status === 'stopped';
   return child === undefined || !isGood ? [] : [{ type: 'talked', run: child }];

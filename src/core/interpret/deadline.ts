@@ -9,7 +9,7 @@ import { interruptionOf } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
 import { inTurn } from '../turn.js';
 
-/** Returns the events of a deadline that has passed by now (Unix time in ms). */
+/** Returns the events of a deadline that has passed at `now` (Unix time in ms). */
 export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {
   return [...expired(state, now), ...passedLimit(state, now)];
 }
@@ -26,14 +26,16 @@ function passedLimit(state: RunState, now: number): readonly RunEvent[] {
   ];
 }
 
-/** Returns the events of the requests whose time is over at `at` (Unix time in ms). */
+/** Returns the events of the requests that have expired at `at` (Unix time in ms). */
 function expired(state: RunState, at: number): readonly RunEvent[] {
-  // A decision that came in time, and is being checked, still counts.
+  // A decision that arrived in time and is still being checked counts.
   const waiting = askingWork(state).filter(({ proposal }) => proposal === undefined);
   return waiting.flatMap((work) => expireIfDue(state, work, at));
 }
 
-/** Returns the events of a request whose time is over at `at` (Unix time in ms); none if it is not. */
+/**
+ * Returns the events of a request that has expired at `at` (Unix time in ms); none if it has not.
+ */
 export function expireIfDue(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
   const { request, name } = work;
   if (request.expiresAt === undefined || request.expiresAt > at) return [];

@@ -17,7 +17,7 @@ import { unblocked } from './block.js';
 import { finishCall } from './calls.js';
 import { expireIfDue } from './deadline.js';
 
-/** What a worker found out about a decision that it checked. */
+/** The result of a worker's check of a decision. */
 type Checked = Extract<CheckDecisionResult, { ok: true }>;
 
 interface Made {
@@ -28,7 +28,7 @@ interface Made {
   readonly at: number;
 }
 
-/** Returns the events of decisions, which the run's validator has accepted. */
+/** Returns the events of decisions that the run's validator has accepted. */
 export function decisionsMade(
   state: RunState,
   decisions: readonly Decision[],
@@ -37,7 +37,7 @@ export function decisionsMade(
   return decisions.flatMap((decision) => {
     const work = askingWork(state).find(({ request }) => request.id === decision.request);
     if (work === undefined || work.proposal !== undefined) return [];
-    // What is in flight may still end the work, so the decision waits for it.
+    // Work in flight may still finish, so the decision waits for it.
     if (work.phase === 'in-flight' || needsCheck(state, decision)) {
       return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision, at } }];
     }
@@ -45,12 +45,12 @@ export function decisionsMade(
   });
 }
 
-/** What a person writes, and who may decide, is checked on a worker if only a worker can. */
+/** Whether a decision must be checked on a worker, because of its content or its decider. */
 function needsCheck({ config }: RunState, { as }: Decision): boolean {
   return as === 'edit' || as === 'answer' || config.decisions?.mayDecide === true;
 }
 
-/** Returns the events of a decision that counts. `checked`: what a worker found out about it. */
+/** Returns the events of a decision that takes effect. `checked`: a worker's findings. */
 export function decided(
   state: RunState,
   work: AskingWork,
@@ -121,7 +121,7 @@ function deniedText(note: string | undefined): string {
   return note === undefined || note === '' ? 'a person denied it' : `a person denied it: ${note}`;
 }
 
-/** The work may begin now. What an earlier execution has left, such as its key, stays. */
+/** Returns work that may begin now. Data from an earlier execution, such as its key, stays. */
 function resumed({ name, key, starts, approved: before }: Work): Work {
   return {
     name,
@@ -137,8 +137,8 @@ function approved(work: Work): RunEvent {
 }
 
 /**
- * A person changed the arguments. The same word approves the call if the rules ask no more about it than
- * before; else it asks again, of those whom the rules now name.
+ * Returns the events of edited arguments. The edit also approves the call if the rules require no
+ * more than before; otherwise, the run asks the deciders whom the rules now name.
  */
 function edited(
   work: AskingWork,
@@ -181,7 +181,7 @@ function undoDecided(
   }: {
     readonly call: ToolCall;
     readonly decision: Decision;
-    /** Why no worker can undo it. */
+    /** Why no worker can undo the call. */
     readonly fault: string | null;
   },
 ): readonly RunEvent[] {
@@ -216,17 +216,17 @@ interface CheckedWork {
   readonly at: number;
 }
 
-/** A worker has checked a decision: it counts now, or the request stays open. */
+/** Returns the events of a checked decision: it takes effect, or the request stays open. */
 export function decisionChecked(
   state: RunState,
   { name, request, result, at }: CheckedWork,
 ): readonly RunEvent[] {
   const work = askingWork(state).find((one) => one.name === name);
-  // A check that took longer than its request was open says nothing about the next one.
+  // A check that outlasted its request does not apply to the next one.
   if (work?.proposal === undefined || work.request.id !== request) return [];
   const { proposal, ...open } = work;
   const { id, decision, at: madeAt } = proposal;
-  // What is blocked goes on trying.
+  // Blocked work keeps being retried.
   const phase = open.block === undefined ? 'asking' : 'waiting';
   const asking: AskingWork = { ...open, phase };
   if (result.ok && isComplete(decision, result)) {
@@ -237,12 +237,12 @@ export function decisionChecked(
   return [
     { type: 'work-changed', work: asking },
     { type: 'decided', decision: { ...record, refused: message.slice(0, 500) } },
-    // Its time may have ended meanwhile.
+    // The request may have expired in the meantime.
     ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
   ];
 }
 
-/** Whether a check, which may have been completed by hand, brought what the decision needs. */
+/** Whether a check's result has the data that the decision needs. */
 function isComplete({ as }: Decision, { call, result }: Checked): boolean {
   if (as === 'edit') return call !== undefined;
   return as !== 'answer' || result !== undefined;

@@ -40,9 +40,9 @@ import { isLoaded } from '../definition/initial-config.js';
 import type { RunState } from '../state.js';
 
 /**
- * Returns what a fact means for a run, as events for `reduce`. Every rule about what was recorded is
- * here, once: the workflow interprets what it observes, and a reader what the history says. Pure, and
- * it never throws for a fact of a history: a fact that means nothing gives no events.
+ * Returns the events for `reduce` that a fact causes in a run. Workflows and readers of histories
+ * share these rules. The function is pure and never throws for a fact from a history: a fact
+ * without meaning produces no events.
  */
 export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
   switch (fact.type) {
@@ -74,7 +74,10 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
   }
 }
 
-/** Anybody may complete an activity by hand: a result that does not fit counts as a failure. */
+/**
+ * Interprets a completed activity. An operator may complete one with any value, so a malformed
+ * result counts as a failure.
+ */
 function completed(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const { activity } = fact.task;
   if (!fitsActivity(activity, fact.result)) {
@@ -177,7 +180,7 @@ function isUndoTask({ task }: Pick<FactOf<'completed'>, 'task'>): boolean {
   return isUndo({ name: workOf(task)?.name ?? '' });
 }
 
-/** Returns the id of the request in a task about it. */
+/** Returns the id of the request that a task is about. */
 function requestIn({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): string {
   const request = isObject(input) ? input['request'] : undefined;
   return isObject(request) ? textField(request, 'id') : '';
@@ -190,7 +193,10 @@ function checkedDecision(state: RunState, fact: FactOf<'completed'>): readonly R
   return decisionChecked(state, { name, request: requestIn(fact), result, at });
 }
 
-/** A decision that cannot be checked does not count, and the request stays open. */
+/**
+ * Returns the events of a decision that cannot be checked: it has no effect, and the request stays
+ * open.
+ */
 function uncheckedDecision(
   state: RunState,
   { task, at }: Pick<FactOf<'failed'>, 'task' | 'at'>,

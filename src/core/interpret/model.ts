@@ -11,7 +11,10 @@ import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
 const OVER: RunEvent = { type: 'work-ended', name: WORK.model };
 
-/** The model replied. A reply that came in spite of an interruption counts, because it is paid for. */
+/**
+ * Returns the events of a model's reply. A reply despite an interruption counts, because it is paid
+ * for.
+ */
 export function modelReplied(
   _state: RunState,
   { task, result: reply, at }: FactOf<'completed'>,
@@ -22,7 +25,10 @@ export function modelReplied(
   return [OVER, { type: 'model-replied', reply, at }];
 }
 
-/** A model call failed permanently. A failed closing call is not retried: code composes the answer. */
+/**
+ * Returns the events of a permanently failed model call. A failed closing call is not retried: the
+ * engine composes the answer.
+ */
 export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { failure, task, at } = fact;
   const used = usedIn(failure.details);
@@ -42,7 +48,10 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   return [OVER, ...used, { type: 'model-failed', reason, message, at }];
 }
 
-/** A model call was canceled. What a decision function has paid for until then counts, and is kept for a later attempt. */
+/**
+ * Returns the events of a canceled model call. The paid replies of a decision function count and
+ * are kept for a later attempt.
+ */
 export function modelCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
   const used = usedIn(fact.details);
   if (interruptionOf(state) !== null) return [OVER, ...used];

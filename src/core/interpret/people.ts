@@ -28,14 +28,14 @@ const DECISIONS: readonly string[] = [
 ] satisfies readonly DecisionName[];
 
 /**
- * Returns the events of an update, which the run's validators have accepted. An update that is sent
- * again has no second effect.
+ * Returns the events of an update that the run's validators have accepted. Sending an update again
+ * has no second effect.
  */
 export function decided(state: RunState, update: Update): readonly RunEvent[] {
   if (update.name === 'ask') return asked(state, update);
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
-  // Each decision is recorded on its own, when it counts.
+  // Each decision is recorded separately when it takes effect.
   if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update.input), update);
   const decision = decisionOf(state, update, update.name);
   const record: RunEvent = { type: 'decided', decision };
@@ -102,7 +102,7 @@ function decisionOf(
   };
 }
 
-/** Returns the decisions in the argument of an update, which has passed the run's validator. */
+/** Returns the decisions in the argument of a validated update. */
 function decisionsIn(input: unknown): readonly Decision[] {
   const given: readonly unknown[] = Array.isArray(input) ? input : [input];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
@@ -132,7 +132,7 @@ function asked(state: RunState, { input, id, at }: Update): readonly RunEvent[] 
   return event === null ? [] : [event, ...answeredByMessage(state, event, at)];
 }
 
-/** Returns what a message decides: it may be the answer to a question of the graph. */
+/** Returns the events of a message's decision, because it may answer a question of the graph. */
 export function answeredByMessage(
   state: RunState,
   event: RunEvent,
@@ -152,7 +152,10 @@ export function answeredByMessage(
   return answered(state, work, { decision, id, at, checked: { ok: true, result: { text } } });
 }
 
-/** Somebody pauses the run by signal, which has no answer: a malformed one pauses it, too. */
+/**
+ * Returns the events of a pause by signal. A signal has no answer, so a malformed one also pauses
+ * the run.
+ */
 export function paused(
   state: RunState,
   { input, at }: Pick<Update, 'input' | 'at'>,

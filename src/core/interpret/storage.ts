@@ -12,7 +12,7 @@ import { callCanceled } from './calls.js';
 const ARCHIVED: RunEvent = { type: 'work-ended', name: WORK.archive };
 const FORKED: RunEvent = { type: 'work-ended', name: WORK.fork };
 
-/** Messages were written to the archive, to the blob store, or to both. */
+/** Returns the events of messages written to the archive, to the blob store, or to both. */
 export function archived(
   _state: RunState,
   { task, result }: FactOf<'completed'>,
@@ -26,8 +26,8 @@ export function archived(
 }
 
 /**
- * The store is down. A run that has room left in its segment stays in it; a compaction that needs the
- * archive is given up. Otherwise the run is blocked.
+ * Returns the events when the store is down. A run with room in its segment stays there, and a
+ * compaction that needs the archive is abandoned. Otherwise, the run is blocked.
  */
 export function archiveFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { input } = fact.task;
@@ -51,7 +51,7 @@ function archiveGivenUp(
   return [ARCHIVED, ...(isWanted ? [{ type: 'compacted', cut, reply: null, at } as const] : [])];
 }
 
-/** The messages of another run were copied, before the first turn. */
+/** Returns the events of messages copied from another run before the first turn. */
 export function copied(
   _state: RunState,
   { task, result }: FactOf<'completed'>,
@@ -73,7 +73,10 @@ export function copyCanceled(state: RunState, fact: FactOf<'canceled'>): readonl
   return interruptionOf(state) === null ? probeCanceled(state, fact) : [FORKED];
 }
 
-/** A blob can be read again, or the check failed. Both ways, the work is attempted, which reads it. */
+/**
+ * Returns the events after a blob check. Whether it succeeded or failed, the work that reads the
+ * blob is attempted.
+ */
 export function blobChecked(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
@@ -82,7 +85,10 @@ export function blobChecked(
   return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
 }
 
-/** After an interruption, the work is over, and a call has its result. */
+/**
+ * Returns the events of a canceled check. After an interruption, the work ends and a call gets its
+ * result.
+ */
 export function checkCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
   return interruptionOf(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
 }

@@ -5,7 +5,7 @@ import type { Verdict } from '../requests/rules.js';
 import type { RunState } from '../state.js';
 import { findWork, UNDO, type Work } from '../work/work.js';
 
-/** A tool's `undo` ended, or the rules about the tool do not let it begin. */
+/** Returns the events when a tool's `undo` ended, or when the rules did not allow it to begin. */
 export function undone(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const work = undoOf(state, fact);
   const { result } = fact;

@@ -20,10 +20,13 @@ const CHECKED = new Set([
   'required',
   'additionalProperties',
 ]);
-/** Keywords that only describe. */
+/** Keywords that only annotate. */
 const DESCRIBING = new Set(['description', 'title', 'default', 'examples', 'deprecated']);
 
-/** Returns a keyword in a schema that `argumentProblem` does not check; null if it checks them all. */
+/**
+ * Returns a keyword of the schema that `argumentProblem` does not check; null if it checks all of
+ * them.
+ */
 export function uncheckedKeyword(schema: unknown): string | null {
   if (!isObject(schema)) return null;
   for (const [keyword, value] of Object.entries(schema)) {
@@ -68,7 +71,7 @@ function shortForm(schema: unknown): string {
   return typesOf(type).map(typeName).join(', or ') || 'a value';
 }
 
-/** The keyword has one type or a list of them. */
+/** Returns the types of the keyword, which has one type or a list. */
 function typesOf(type: unknown): readonly string[] {
   return [type].flat().filter((one) => typeof one === 'string');
 }

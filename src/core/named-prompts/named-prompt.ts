@@ -12,14 +12,14 @@ export interface PromptCall {
   readonly args?: JsonObject;
 }
 
-/** The longest name of a prompt. */
+/** Maximum characters of a prompt's name. */
 const MAX_PROMPT_NAME = 64;
-/** The history records the text like that of any message. */
+/** Maximum bytes of a prompt's text, which the history records like any message. */
 const MAX_TEXT_BYTES = 256 * 1024;
 
 type Prompts = Pick<AgentDefinition, 'name' | 'prompts'>;
 
-/** Returns the prompt of this name; undefined if the agent has none. */
+/** Returns the prompt with this name; undefined if the agent has none. */
 export function findPrompt(
   { prompts = {} }: Pick<AgentDefinition, 'prompts'>,
   name: string | undefined,
@@ -47,14 +47,14 @@ export function promptMessageProblem(
   return input === undefined ? null : 'input: expected none beside "prompt"; send one of them';
 }
 
-/** Returns what is wrong with the prompt that a run starts with, or null. */
+/** Returns what is wrong with a run's initial prompt, or null. */
 export function startPromptProblem(value: Record<string, unknown>): string | null {
   const { prompt, promptArgs } = value;
   if (prompt !== undefined) return promptMessageProblem(value, promptArgs);
   return promptArgs === undefined ? null : 'promptArgs: expected a prompt; give "prompt" too';
 }
 
-/** Returns why this agent cannot take the prompt or the messages of a message, or null. */
+/** Returns why this agent cannot accept a message's prompt or conversation, or null. */
 export function textProblem(
   definition: Prompts & Pick<AgentDefinition, 'graph'>,
   { prompt, args, messages }: Pick<Ask, 'prompt' | 'args' | 'messages'>,
@@ -121,7 +121,7 @@ function unknownPrompt({ name, prompts = {} }: Prompts, prompt: string): string 
   return `prompt: expected a prompt of ${agent}, got ${show(prompt)} (nearest: ${nearest(prompt, names)}); correct the name`;
 }
 
-/** The names by the letters that they share with this one, best first. */
+/** Returns the names most similar to this one, best match first. */
 function nearest(name: string, names: readonly string[]): string {
   return names
     .map((one) => ({ one, edits: editDistance(name.toLowerCase(), one.toLowerCase()) }))
@@ -131,7 +131,7 @@ function nearest(name: string, names: readonly string[]): string {
     .join(', ');
 }
 
-/** Returns how many letters have to be added, removed, or replaced; both names are short. */
+/** Returns the number of letters to add, remove, or replace. Both names must be short. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   from.split('').forEach((letter, line) => {

@@ -3,17 +3,17 @@ import { askingNode, definitionAt } from '../graph/node-definition.js';
 import type { RunState } from '../state.js';
 import { findPrompt } from './named-prompt.js';
 
-/** What makes a model call differ from one by the agent's own definition. */
+/** The reasons for which a model call differs from the agent's own definition. */
 export interface Asking {
-  /** The node of the graph that asks the model in its own way. */
+  /** The graph's node whose model calls differ from the graph's definition. */
   readonly node?: string;
   /** The prompt of the agent that the turn's message names. */
   readonly prompt?: string;
 }
 
 /**
- * Returns the definition by which a model call asks and its reply is checked. This is the one rule about
- * what a turn uses: the workflow, the worker, and each reader of a history apply it to the pinned definition.
+ * Returns the definition for a model call and for the check of its reply. The workflow, the worker,
+ * and each reader of a history apply this rule to the pinned definition.
  */
 export function definitionFor(
   definition: AgentDefinition,
@@ -29,14 +29,15 @@ export function definitionFor(
     ...rest,
     ...(output && { output }),
     ...(output && attempts !== undefined && { attempts }),
-    // Without calls, the prefix of the prompt stays the same; some models also want to see the tools of earlier calls.
+    // The tools stay in the request to keep the prompt's prefix, and because some models require
+    // the tools of earlier calls.
     ...(own?.size === 0 && { toolChoice: 'none' as const }),
     ...(own && own.size > 0 && { tools: rest.tools.filter(({ name }) => own.has(name)) }),
     ...(settings && { settings: { ...rest.settings, ...settings } }),
   };
 }
 
-/** Returns what makes the run's next model call differ. */
+/** Returns the reasons for which the run's next model call differs. */
 export function currentAsking(state: RunState): Asking {
   const node = askingNode(state);
   const { prompt } = state.turn;

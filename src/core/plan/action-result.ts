@@ -6,7 +6,7 @@ import type { Referred } from './references.js';
 
 const MAX_ERROR = 1_000;
 
-/** Returns how an action has ended, with its value cut to this many characters; default: not cut. */
+/** Returns an action's result, with its value cut to this many characters; default: not cut. */
 export function actionResult(result: CallResult, characters = Infinity): ActionResult {
   const { ok, output, text, artifactName } = result;
   if (!ok) {
@@ -14,12 +14,12 @@ export function actionResult(result: CallResult, characters = Infinity): ActionR
     return { ok, error: { type, message: message.slice(0, MAX_ERROR) } };
   }
   const value = cutValue(output ?? text, characters);
-  // The value of a tool that ends a turn stands for itself, though it has an artifact, too.
+  // The value of a tool that ends a turn is used directly, even if it also has an artifact.
   const isArtifact = output === undefined && artifactName !== undefined;
   return { ok, value, ...(isArtifact && { artifact: artifactName }) };
 }
 
-/** Returns what a reference to the action leads to; null for an action that has failed. */
+/** Returns the target of a reference to the action; null for a failed action. */
 export function referred(result: ActionResult): Referred {
   if (!result.ok) return { value: null };
   const { value, artifact } = result;

@@ -7,9 +7,9 @@ export type PlanAnswer =
   | { readonly as: 'no' }
   /** Only these actions. */
   | { readonly as: 'some'; readonly ids: readonly string[] }
-  /** No action at all. */
+  /** No actions. */
   | { readonly as: 'nothing' }
-  /** No action yet: the planner makes a new plan from this wish. */
+  /** No actions yet: the planner makes a new plan from this request. */
   | { readonly as: 'edit'; readonly wish: string };
 
 const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve'];
@@ -20,7 +20,10 @@ const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
 export const PLAN_WORDS =
   'expected "yes", "no", "some a1 a3" with all that they need, "nothing", or "edit …" with a wish';
 
-/** Reads yes or no; null for any other text. Surrounding blanks, case, and a final period do not matter. */
+/**
+ * Reads yes or no; null for any other text. Surrounding whitespace, case, and a final period are
+ * ignored.
+ */
 export function readYesOrNo(text: string): 'yes' | 'no' | null {
   const word = wordOf(text);
   if (YES.includes(word)) return 'yes';
@@ -28,9 +31,9 @@ export function readYesOrNo(text: string): 'yes' | 'no' | null {
 }
 
 /**
- * Reads the answer to a plan; null if it is unclear, so that the person is asked again. `some a1 a3`,
- * `only a1, a3`, `all but a2`, or ids alone select actions; a selection must include what its actions
- * depend on. `actions`: those of the plan.
+ * Reads the answer to a plan; null if it is unclear, so that the person is asked again. `some a1
+ * a3`, `only a1, a3`, `all but a2`, or ids alone select actions; a selection must include what its
+ * actions depend on. `actions`: those of the plan.
  */
 export function readPlanAnswer(
   text: string,
@@ -61,7 +64,9 @@ function wordOf(text: string): string {
   return text.trim().toLowerCase().replace(/[.!]$/, '');
 }
 
-/** Returns the plan with the actions that an answer leaves; null for a wish, which needs a new plan. */
+/**
+ * Returns the plan with the actions that an answer keeps; null for an edit, which needs a new plan.
+ */
 export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
   const ids = plan.actions.map(({ id }) => id);
   switch (answer.as) {

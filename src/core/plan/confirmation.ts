@@ -12,8 +12,8 @@ interface PlanEnd {
 }
 
 /**
- * Returns how a `confirm` node ends with a person's answer to its plan. The remaining actions are saved and
- * count as confirmed in the form that was shown. An unclear answer counts as a no.
+ * Returns how a `confirm` node ends with a person's answer to its plan. The remaining actions are
+ * saved and count as confirmed in the form that was shown. An unclear answer counts as a no.
  */
 export function planEnd(
   values: JsonObject,
@@ -29,7 +29,7 @@ export function planEnd(
   const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
   if (answer.as === 'edit') return { exit: 'edit', wish: answer.wish };
   const left = planAfter(plan, answer) ?? plan;
-  // If the rules name deciders for a call, those people approve it in a request of its own.
+  // If the rules name deciders for a call, those people approve it in a separate request.
   const complete = left.actions.filter(({ late, asks }) => !late && asks?.deciders === undefined);
   return {
     exit: answer.as === 'nothing' ? 'no' : answer.as,

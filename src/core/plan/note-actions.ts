@@ -10,8 +10,8 @@ import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } fro
 import { refsIn, resolve, type Referred } from './references.js';
 
 /**
- * Records the calls of a planner's message as actions instead of executing them. Reads that the rules allow
- * are executed at once, because the planner needs their results.
+ * Records the calls of a planner's message as actions instead of executing them. Reads that the
+ * rules allow are executed at once, because the planner needs their results.
  */
 export function noteActions(
   state: RunState,
@@ -25,7 +25,7 @@ export function noteActions(
     const written = argumentsOf(call);
     if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
     if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
-    // Results of reads are filled in now, so that the person who decides sees them.
+    // Results of reads are filled in now, so the person who decides sees them.
     const filled = resolve(written, valuesOf(plan));
     if (!filled.ok) return notExecuted(call, filled.problem);
     const given = filled.value;
@@ -63,7 +63,7 @@ export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
   return { ...plan, done };
 }
 
-/** How many reads a plan keeps, and how many characters of each result. The planner saw all of them. */
+/** Maximum reads in a plan, and characters of each result. The planner saw all of them. */
 const MAX_READS = 50;
 const MAX_READ = 8_000;
 
@@ -71,7 +71,7 @@ function valuesOf({ done }: Plan): ReadonlyMap<string, Referred> {
   return new Map(done.map(({ id, result }) => [id, referred(result)]));
 }
 
-/** Whether a call only gathers information. A question to a person does, too. */
+/** Whether a call only gathers information. This includes a question to a person. */
 function isRead(state: RunState, call: ToolCall): boolean {
   const tool = findTool(state, call.name);
   const asks = call.verdict !== undefined;

@@ -10,7 +10,7 @@ import { actionResult, referred } from './action-result.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
 import { resolve, type Referred } from './references.js';
 
-/** Separates the visit from the action in the id of a call. No action's id has it. */
+/** Separates the visit from the action in a call's id. No action id contains it. */
 const SEPARATOR = '.';
 
 /** Returns the id of the action that a call executes. */
@@ -19,8 +19,8 @@ export function actionOf({ id }: Pick<ToolCall, 'id'>): string {
 }
 
 /**
- * Returns a call for each action that has no result yet. A call that depends on others lists them in
- * `after` and keeps its references until they finish.
+ * Returns a call for each action that has no result yet. A call that depends on others lists them
+ * in `after` and keeps its references until they finish.
  */
 export function planCalls(
   node: ExecuteNode & { readonly name: string },
@@ -56,8 +56,9 @@ function failedBefore(id: string | undefined): string | null {
 }
 
 /**
- * Returns what is known about a call's approval. A confirmed call needs no further one. If its arguments
- * were incomplete when the plan was shown, a worker judges the call once they are complete.
+ * Returns the approval fields of a call. A confirmed call needs no further approval. If its
+ * arguments were incomplete when the plan was shown, a worker judges the call once they are
+ * complete.
  */
 function consentOf(
   { id, asks, late }: PlannedAction,
@@ -68,13 +69,14 @@ function consentOf(
   return late ? { asks: true } : { verdict: asks };
 }
 
-/** Characters of all results of a plan in the state, and the least that each result may have. */
+/** Maximum characters of all results of a plan in the state, and the minimum for each result. */
 const MAX_RESULTS = 400_000;
 const LEAST_RESULT = 1_000;
 
 /**
- * Returns what an `execute` node saves: each result under its action's id, along with those of earlier
- * visits. Long results are cut so that all fit; dependent actions have received them in full.
+ * Returns the value that an `execute` node saves: each result under its action's id, along with
+ * those of earlier visits. Long results are cut so that all fit; dependent actions have received
+ * them in full.
  */
 export function resultsOf(
   values: JsonObject,
@@ -110,18 +112,18 @@ function withArguments<Call extends object>(
   return { ...call, arguments: json, digest: sha256Hex(json) };
 }
 
-/** What happens to actions after a failure, and whether a call can still be stopped. */
+/** How actions are handled after a failure, and whether a call can still be stopped. */
 interface Policy {
   readonly onFailed: FailedDependency;
   readonly hasBegun: (call: ToolCall) => boolean;
 }
 
-/** Characters of one call's arguments after its references have been filled in. */
+/** Maximum characters of one call's arguments after its references have been filled in. */
 const MAX_ARGUMENTS = 256 * 1024;
 
 /**
- * Releases the calls whose dependencies have finished, with references replaced by results, and gives a
- * result to calls that can no longer run. References lead only backward, so one pass is enough.
+ * Releases the calls whose dependencies have finished, with references replaced by results. Calls
+ * that can no longer run get a result. References lead only backward, so one pass is enough.
  */
 export function advancePlan(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
   const calls = [...batch.calls];

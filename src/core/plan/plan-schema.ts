@@ -3,8 +3,9 @@ import type { JsonObject } from '../json.js';
 const ids = { type: 'array', items: { type: 'string' } };
 
 /**
- * Returns the JSON schema of a whole plan of calls of these tools. What a schema cannot say, `planProblem`
- * checks. Naming the tools keeps a small model from inventing some, where its server enforces the schema.
+ * Returns the JSON schema of a whole plan of calls of these tools. `planProblem` checks the
+ * constraints that a schema cannot express. If the server enforces the schema, naming the tools
+ * keeps small models from inventing some.
  */
 export const planSchema = (tools: readonly string[]): JsonObject => ({
   type: 'object',

@@ -16,7 +16,9 @@ export interface PlannedAction {
   readonly shown?: string;
   /** The approval that the rules require; absent if they allow the call. */
   readonly asks?: Verdict;
-  /** The arguments were completed after the rules had judged them, so a worker judges them again. */
+  /**
+   * The arguments were completed after the rules had judged them, so a worker judges them again.
+   */
   readonly late?: true;
 }
 
@@ -48,17 +50,19 @@ export interface Plan {
   readonly answer?: string;
   /** Actions that a person left out, and those that depend on them. */
   readonly dropped?: readonly string[];
-  /** Actions that nobody decided on before the question expired. */
+  /** Actions left undecided when the question expired. */
   readonly unanswered?: readonly string[];
 }
 
 /** A plan without actions. */
 export const EMPTY_PLAN: Plan = { actions: [], done: [], asks: false };
 
-/** Ids are numbered, so that no word in a person's answer can be mistaken for one. */
+/** Ids have numbers, so no word in a person's answer can be mistaken for one. */
 const ID = /^a\d{1,4}$/;
 
-/** How many actions of a plan may need approval: the person who decides sees each of them. */
+/**
+ * Maximum actions of a plan that need approval, because the person who decides sees each of them.
+ */
 export const MAX_ASKING = 50;
 
 /** The limits of a plan. */
@@ -69,19 +73,19 @@ interface PlanBounds {
   readonly reads?: readonly string[];
 }
 
-/** Returns the problem with a plan that needs too many approvals to show them all, or null. */
+/** Returns the problem with a plan that needs too many approvals to show, or null. */
 export function askingProblem(actions: readonly PlannedAction[]): string | null {
   const asking = actions.filter(({ asks }) => asks !== undefined).length;
   if (asking <= MAX_ASKING) return null;
   return `actions: expected at most ${MAX_ASKING} that need a yes of the user, got ${asking}; plan less at once`;
 }
 
-/** Characters of all arguments of a plan together. */
+/** Maximum characters of all arguments of a plan together. */
 const MAX_CHARACTERS = 96 * 1024;
 
 /**
- * Returns the problem with a model's plan, in words for the model, or null if its structure is sound. An
- * action may depend only on earlier ones, so a plan has no cycles.
+ * Returns the problem with a model's plan, in words for the model, or null if its structure is
+ * sound. An action may depend only on earlier ones, so a plan has no cycles.
  */
 export function planProblem(
   value: unknown,

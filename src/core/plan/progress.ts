@@ -30,7 +30,9 @@ export interface GraphView extends RunGraph {
   readonly plan: PlanProgress | null;
 }
 
-/** Returns the graph of a run with its plan; null if its agent has none, or if it is not loaded yet. */
+/**
+ * Returns the graph of a run with its plan; null if its agent has none, or if it is not loaded yet.
+ */
 export function graphView(state: RunState): GraphView | null {
   const graph = runGraph(state);
   return graph && { ...graph, plan: planProgress(state) };
@@ -61,7 +63,7 @@ export function planProgress(state: RunState): PlanProgress | null {
   return { actions, done: count('done'), failed: count('failed') };
 }
 
-/** Returns the state of an action by the open batch. */
+/** Returns the state of an action according to the open batch. */
 function inBatch(state: RunState, id: string): ActionProgress['state'] {
   const batch = batchOf(state);
   const index = batch?.calls.findIndex((call) => call.node && actionOf(call) === id) ?? -1;
@@ -74,7 +76,7 @@ function inBatch(state: RunState, id: string): ActionProgress['state'] {
   return work.request === undefined ? 'running' : 'asking';
 }
 
-/** How many ids a line lists for each state. */
+/** Maximum ids that a line lists for each state. */
 const MAX_NAMED = 5;
 
 /** Returns a line such as `4 of 7 done, 1 failed; running a5, a6`; null without a plan. */

@@ -8,7 +8,7 @@ export interface Reference {
   readonly path: string;
 }
 
-/** Returns the value as a reference; null if it is none. */
+/** Returns the value as a reference; null if it is not one. */
 function referenceOf(value: unknown): Reference | null {
   if (!isObject(value)) return null;
   const { $ref, path = '', ...rest } = value;
@@ -30,7 +30,7 @@ export function refsIn(
   return Object.entries(value).flatMap(([key, inner]) => refsIn(inner, [...at, key]));
 }
 
-/** What a reference can lead to: the value of a result, or the name of the artifact that it is. */
+/** The target of a reference: the value of a result, or the name of its artifact. */
 export type Referred = { readonly value: Json } | { readonly artifact: string };
 
 /** The outcome of `resolve`. */
@@ -38,8 +38,8 @@ export type Resolved<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly problem: string };
 
 /**
- * Replaces references by the results of finished actions, and those to artifacts by their names, because
- * tools read artifacts by name. Results are inserted unchanged, so anything in them that looks like a
+ * Replaces references with the results of finished actions, or with artifact names, because tools
+ * read artifacts by name. Results are inserted unchanged, so anything in them that looks like a
  * reference is never followed. A reference to an unfinished action stays. `results`: by action id.
  */
 export function resolve(

@@ -1,11 +1,11 @@
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { planIn, type Plan } from './plan.js';
 
-/** Characters of one result, and of all results together. */
+/** Maximum characters of one result, and of all results together. */
 const MAX_RESULT = 4_000;
 const MAX_RESULTS = 24_000;
 
-/** What a report is made from. */
+/** The data for a report. */
 export interface ReportSource {
   readonly values: JsonObject;
   readonly plan?: string | undefined;
@@ -14,8 +14,9 @@ export interface ReportSource {
 }
 
 /**
- * Returns the report that the model reads before it answers: actions that were left out, failures, and the
- * result of each action. Null if nothing was planned or done; the conversation is enough then.
+ * Returns the report that the model reads before it answers: actions that were left out, failures,
+ * and the result of each action. Null if nothing was planned or done; the conversation is enough
+ * then.
  */
 export function reportText(source: ReportSource): string | null {
   const done = doneText(source);
@@ -62,7 +63,10 @@ function resultLines(plan: Plan | null, results: Json | undefined): readonly str
   });
 }
 
-/** Actions that never ran although nobody left them out, such as those of an unconfirmed plan. */
+/**
+ * Returns the lines for actions that never ran although no person left them out, such as those of
+ * an unconfirmed plan.
+ */
 function openLines(plan: Plan | null, results: Json | undefined): readonly string[] {
   const ended = isObject(results) ? results : {};
   const open = (plan?.actions ?? []).filter(({ id }) => !Object.hasOwn(ended, id));

@@ -6,11 +6,14 @@ import { batchOf } from '../turn.js';
 import { findWork, hasBegun, withoutWork, type Work } from '../work/work.js';
 import { advancePlan } from './plan-batch.js';
 
-/** Releases the actions of a plan whose dependencies have finished, and ends those that can no longer run. */
+/**
+ * Releases the actions of a plan whose dependencies have finished, and ends those that can no
+ * longer run.
+ */
 export function settlePlan(state: RunState): RunState {
   const node = currentNode(state);
   if (node?.kind !== 'execute') return state;
-  // Actions get the names of artifacts, so these do not wait for the actions before them.
+  // Actions refer to artifacts by name, so names are assigned without waiting for earlier actions.
   const named = nameArtifacts(state, batchOf(state)?.calls.length);
   const batch = batchOf(named);
   if (batch === null) return state;
@@ -19,7 +22,7 @@ export function settlePlan(state: RunState): RunState {
     onFailed,
     hasBegun: ({ id }) => isUnderWay(findWork(named, id)),
   });
-  // A call that has its result needs no decision.
+  // A call with a result needs no decision.
   const over = settled.calls.filter(
     (_, index) => settled.results[index] !== null && batch.results[index] === null,
   );
@@ -27,7 +30,7 @@ export function settlePlan(state: RunState): RunState {
   return withTurn(asked, { phase: { type: 'acting', batch: settled } });
 }
 
-/** A call that only asks has not begun. */
+/** Whether a call has begun. One that only waits for a decision has not. */
 function isUnderWay(work: Work | undefined): boolean {
   return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
 }

@@ -2,15 +2,18 @@ import { canonicalJson } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
 import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
 
-/** How many characters of one action's arguments are shown. The request's `arguments` have the rest. */
+/**
+ * Maximum characters of one action's arguments that are shown. The request's `arguments` has all of
+ * them.
+ */
 const MAX_ARGUMENTS = 600;
 /** Characters of all actions together. */
 const MAX_CHARACTERS = 24_000;
 
 /**
- * Returns a plan as text for the person who decides: each action with its description and arguments, a mark
- * on those that need approval, and the effect of each possible answer. It is generated from the recorded
- * actions and contains no prose of the model.
+ * Returns a plan as text for the person who decides: each action with its description and
+ * arguments, a mark on those that need approval, and the effect of each possible answer. It is
+ * generated from the recorded actions and contains no model text.
  */
 export function showPlan(plan: Plan): string {
   const { actions } = plan;

@@ -6,8 +6,8 @@ import { askingWork } from './open-requests.js';
 import type { AskingWork } from '../work/work.js';
 
 /**
- * Returns the open question of a `confirm` node, if a message may answer it. A message does not prove who
- * sent it, so it never answers a question that is reserved for certain people.
+ * Returns the open question of a `confirm` node, if a message may answer it. A message does not
+ * prove its sender, so it never answers a question reserved for certain people.
  */
 function questionOf(state: RunState): AskingWork | undefined {
   const node = currentNode(state);

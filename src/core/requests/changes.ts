@@ -10,7 +10,7 @@ import { withUndoState } from './undo.js';
 
 type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>;
 
-/** Opens a request about work, in place of the one before, and gives it the next id. */
+/** Opens a request about work, replaces its previous one, and assigns the next id. */
 export function raiseRequest(
   state: RunState,
   { work: name, request }: EventOf<'request-raised'>,
@@ -18,20 +18,20 @@ export function raiseRequest(
   const number = (state.requests ?? 0) + 1;
   const { proposal: _, ...before }: Partial<Work> = findWork(state, name) ?? {};
   const raised = { ...request, id: `r${number}` };
-  // Work that is blocked goes on trying: what it waits for may come back by itself.
+  // Blocked work keeps being retried, because its cause may disappear by itself.
   const isBlocked = before.block !== undefined || request.kind === 'tool_changed';
   const phase = isBlocked ? 'waiting' : 'asking';
   return { ...withWork(state, { ...before, name, request: raised, phase }), requests: number };
 }
 
-/** Remembers that somebody was told about a request. */
+/** Records that a notification was sent for a request. */
 export function notified(state: RunState, id: string): RunState {
   const work = state.work.find(({ request }) => request?.id === id);
   if (work?.request === undefined) return state;
   return withWork(state, { ...work, request: { ...work.request, notified: true } });
 }
 
-/** Remembers what became of an undo. The model learns of it with the next message. */
+/** Records the result of an undo. The model learns of it with the next message. */
 export function undoChanged(
   state: RunState,
   { call: id, state: undo, message }: EventOf<'undo-changed'>,
@@ -44,8 +44,8 @@ export function undoChanged(
   return { ...state, kept, notes: [...(state.notes ?? []), note] };
 }
 
-/** Adds what the rules say about an open call of a graph's node. */
-export function judgeCall(
+/** Stores the rules' verdict on an open call of a graph's node. */
+export function recordVerdict(
   state: RunState,
   { id, verdict }: { id: string; verdict: Verdict },
 ): RunState {
@@ -55,7 +55,7 @@ export function judgeCall(
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
 }
 
-/** Replaces the arguments of an open call by those that a person has given. */
+/** Replaces the arguments of an open call with those from a person. */
 export function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
   const batch = batchOf(state);
   if (batch === null) return state;

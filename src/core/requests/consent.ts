@@ -2,7 +2,7 @@ import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { grantFor } from './grants.js';
 
-/** Whether a call may not begin before somebody approves it. */
+/** Whether a call needs a person's approval before it begins. */
 export function needsConsent(state: RunState, call: ToolCall): boolean {
   if (call.confirmed) return false;
   return call.verdict?.then === 'ask' && grantFor(state, call) === undefined;

@@ -6,7 +6,10 @@ export type Deciders = 'requester' | 'not_requester' | readonly string[];
 const MAX_NAMES = 50;
 const MAX_NAME_CHARACTERS = 200;
 
-/** Returns why this person may not decide, or null. `requesters`: all who have sent messages for the turn. */
+/**
+ * Returns why this person may not decide, or null. `requesters`: all who have sent messages for the
+ * turn.
+ */
 export function deciderProblem(
   deciders: readonly Deciders[],
   { by, requesters }: { readonly by: string | undefined; readonly requesters: readonly string[] },

@@ -2,9 +2,12 @@ import type { Json, JsonObject } from '../json.js';
 import type { Predicate } from './predicate.js';
 import type { DecisionWord } from './request.js';
 
-/** How far an approval reaches beyond the call that it is about. */
+/** The scope of an approval beyond its own call. */
 export interface GrantAsked {
-  /** `same_call`: the same tool with the same arguments. `tool`: the tool with arguments that fit `where`. */
+  /**
+   * `same_call`: the same tool with the same arguments. `tool`: the tool with arguments that fit
+   * `where`.
+   */
   readonly scope: 'same_call' | 'tool';
   /** Only with scope `tool`; absent: any arguments. */
   readonly where?: Predicate;
@@ -12,12 +15,12 @@ export interface GrantAsked {
 
 /**
  * A decision about a request: the argument of the update `resolve`. The first decision wins, and it
- * counts only for exactly what the digest covers.
+ * applies only to exactly what the digest covers.
  */
 export interface Decision {
   /** The request's id. */
   readonly request: string;
-  /** The request's digest, as it was shown. */
+  /** The request's digest, as shown. */
   readonly digest: string;
   readonly as: DecisionWord;
   /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
@@ -28,24 +31,24 @@ export interface Decision {
   readonly note?: string;
   /** For `approve`: the approval also holds for later calls of this run. */
   readonly grant?: GrantAsked;
-  /** Who decides: a claim of 1 to 200 characters, which is recorded and not verified. */
+  /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
 }
 
-/** Why a decision is refused. Nothing is recorded about it. */
+/** Why a decision is refused. A refused decision is not recorded. */
 export type RefusalReason =
-  /** The decision has not the form of one. */
+  /** The value does not have the form of a decision. */
   | 'malformed'
   /** The run has no such request. */
   | 'unknown_request'
-  /** Somebody else has decided already. */
+  /** Another decision was made first. */
   | 'decided'
   | 'expired'
-  /** The digest is not that of the request: the call or its arguments are others than were shown. */
+  /** The digest is not the request's: the call or its arguments differ from those shown. */
   | 'wrong_digest'
   /** The request does not offer this decision. */
   | 'not_offered'
-  /** The rules do not let this person decide. */
+  /** The rules do not allow this person to decide. */
   | 'not_a_decider'
   /** Another decision is being checked on a worker. */
   | 'checking'
@@ -55,7 +58,9 @@ export type RefusalReason =
 export interface DecisionReceipt {
   readonly request: string;
   readonly as: DecisionWord;
-  /** The decision is checked on a worker before it counts; the run's status shows what came of it. */
+  /**
+   * The decision is checked on a worker before it takes effect; the run's status shows the result.
+   */
   readonly checking?: true;
 }
 
@@ -69,9 +74,9 @@ export interface Grant {
   readonly digest?: string;
   /** For `tool`. */
   readonly where?: Predicate;
-  /** For people: what is granted. */
+  /** For people: a description of the grant. */
   readonly shown: string;
-  /** The request with which it was given. */
+  /** The request whose approval created the grant. */
   readonly request: string;
   /** Unix time in ms. */
   readonly at: number;

@@ -5,10 +5,13 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from './decision.js';
 import { deciderProblem } from './deciders.js';
 
-/** Grants that a run remembers; the oldest are dropped, so that their calls ask again. */
+/**
+ * Number of grants that a run remembers. The oldest are dropped, and their calls need approval
+ * again.
+ */
 const REMEMBERED_GRANTS = 100;
 
-/** Returns the grant under which a call needs no further yes; undefined if there is none. */
+/** Returns the grant under which a call needs no further approval; undefined if there is none. */
 export function grantFor(
   { grants, turn }: Pick<RunState, 'grants' | 'turn'>,
   call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'verdict'>,
@@ -18,7 +21,7 @@ export function grantFor(
   const requesters = turn.by ?? [];
   return grants.find((grant) => {
     if (!covers(grant, call)) return false;
-    // Whoever gave the grant must be allowed to decide about this call, too.
+    // The person who created the grant must also be allowed to decide about this call.
     return deciderProblem(verdict.deciders ?? [], { by: grant.by, requesters }) === null;
   });
 }
@@ -30,11 +33,11 @@ function covers(
   if (tool !== call.name) return false;
   if (scope === 'same_call') return digest === call.digest;
   if (where === undefined) return true;
-  // Arguments in the blob store cannot be read here, so nobody knows whether they fit.
+  // Arguments in the blob store cannot be read here, so they never match.
   return call.blob === undefined && holds(where, parseJson(call.arguments));
 }
 
-/** Returns the grants with the one of an approval, if it gives any. */
+/** Returns the grants, with that of an approval added if it has one. */
 export function withGrant(
   grants: readonly Grant[] | undefined,
   given: Omit<Grant, 'id'>,
@@ -43,7 +46,7 @@ export function withGrant(
   return [...(grants ?? []), { id: `g${last + 1}`, ...given }].slice(-REMEMBERED_GRANTS);
 }
 
-/** Returns what an approval grants for later calls; null if it is for this call alone. */
+/** Returns the grant of an approval for later calls; null if it covers this call alone. */
 export function grantOf(
   { grant, request, by }: Decision,
   { call, at }: { readonly call: ToolCall; readonly at: number },

@@ -11,8 +11,8 @@ import type { Spent } from '../turn.js';
 import type { LimitReached, NewRequest } from './request.js';
 
 /**
- * Returns the request to raise a limit; null if the run ends its turn there. `at`: Unix time in ms.
- * No progress and denied calls are no limits that a person could raise.
+ * Returns the request to raise a limit; null if the turn ends instead. `at`: Unix time in ms. A
+ * person cannot raise the stops for no progress or denied calls.
  */
 export function limitRequest(state: RunState, reason: StopReason, at: number): NewRequest | null {
   if (state.config.definition.onLimit !== 'ask' || state.unattended === 'deny') return null;
@@ -27,7 +27,7 @@ function reached(state: RunState, name: LimitName, at: number): LimitReached {
   return { name, used, limit: turn[name] ?? run[name] ?? null };
 }
 
-/** Returns what the turn, or the whole run, has used of a limit. */
+/** Returns the amount of a limit that the turn, or the whole run, has used. */
 function usedIn(state: RunState, scope: 'turn' | 'run', name: LimitName, at: number): number {
   const isTurn = scope === 'turn';
   const spent: Spent = isTurn ? state.turn.spent : state.total;
@@ -48,8 +48,8 @@ function usedIn(state: RunState, scope: 'turn' | 'run', name: LimitName, at: num
 }
 
 /**
- * Returns the limits after a person has raised some, by these amounts beyond what is used or allowed,
- * whichever is more. The limits of the run as a whole are raised where they would stop the turn.
+ * Returns the limits after a person raised some by these amounts, on top of the used or the allowed
+ * amount, whichever is higher. Limits of the whole run are raised where they would stop the turn.
  */
 export function raisedLimits(state: RunState, by: JsonObject, at: number): Limits {
   const { turn, run } = state.config.limits;
@@ -68,7 +68,7 @@ function raised(
     const more = by[name];
     if (limit === undefined || limit === null || typeof more !== 'number') return [];
     const used = usedIn(state, scope, name, at);
-    // A limit of the run that leaves enough room stays as it is.
+    // A sufficient limit of the run stays unchanged.
     if (scope === 'run' && used + more <= limit) return [];
     return [[name, Math.max(limit, used) + more] as const];
   });

@@ -1,6 +1,6 @@
 import type { Request } from './request.js';
 
-/** What the memo of a waiting run has of each request, so that an inbox is one query. */
+/** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
 export interface RequestNote {
   readonly id: string;
   readonly kind: Request['kind'];
@@ -19,14 +19,14 @@ export interface RequestNote {
 /** The field of the memo. */
 export interface RequestMemo {
   readonly requests: readonly RequestNote[];
-  /** The number of all open requests, if the memo does not have all of them. */
+  /** The total number of open requests, if the memo does not have all of them. */
   readonly requestsTotal?: number;
 }
 
 const MAX_NOTES = 20;
 const MAX_SHOWN_CHARACTERS = 300;
 
-/** Returns what the memo has of the open requests: the oldest ones. */
+/** Returns the memo's entries for the open requests, oldest first, as far as they fit. */
 export function requestMemo(requests: readonly Request[]): RequestMemo {
   const notes = requests.slice(0, MAX_NOTES).map(requestNote);
   const total = requests.length;

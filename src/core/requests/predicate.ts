@@ -1,16 +1,16 @@
 import { isObject, type Json } from '../json.js';
 import { show } from '../text/format-value.js';
 
-/** What a comparison tests; see `Predicate`. */
+/** The operator of a comparison; see `Predicate`. */
 export type PredicateOperator = 'eq' | 'ne' | 'over' | 'under' | 'in' | 'exists' | 'matches';
 
 /**
- * A condition about a JSON value, as data. Rules about tool calls use it, and so does a grant.
+ * A condition on a JSON value, as data. Rules for tool calls and grants use it.
  *
- * `path` names a place in the value: keys and list indexes, separated by dots, such as `items.0.price`.
- * `over` and `under` compare numbers, `in` looks in a list, `exists` takes no `value`, and `matches`
- * takes a glob for a text: `*` stands for any characters and `?` for one. A comparison of a place that
- * does not exist is false, except `ne`.
+ * `path` names a place in the value: keys and list indexes, separated by dots, such as
+ * `items.0.price`. `over` and `under` compare numbers, `in` searches a list, `exists` has no
+ * `value`, and `matches` tests a text against a glob: `*` stands for any characters and `?` for
+ * one. A comparison of a place that does not exist is false, except `ne`.
  *
  * @example
  * ```ts
@@ -40,12 +40,15 @@ const OPERATORS: readonly string[] = [
   'matches',
 ] satisfies readonly PredicateOperator[];
 
-/** Conditions in a predicate, however they are nested: each call of a tool is tested against all of them. */
+/**
+ * Maximum conditions in a predicate at all levels together, because each call is tested against all
+ * of them.
+ */
 const MAX_CONDITIONS = 100;
 const MAX_DEPTH = 20;
 const MAX_GLOB_CHARACTERS = 200;
 
-/** Returns whether the value fulfills the predicate. Never throws for a predicate that has no problem. */
+/** Returns whether the value satisfies the predicate. Never throws for a valid predicate. */
 export function holds(predicate: Predicate, value: unknown): boolean {
   if ('all' in predicate) return predicate.all.every((each) => holds(each, value));
   if ('any' in predicate) return predicate.any.some((each) => holds(each, value));
@@ -75,7 +78,7 @@ function valueAt(value: unknown, path: string): unknown {
   if (path === '') return value;
   return path.split('.').reduce<unknown>((inner, key) => {
     if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, key)) return undefined;
-    // `length` of a list is its own, and no field of the JSON.
+    // The own property `length` of a list is not a field of the JSON.
     if (Array.isArray(inner) && !/^\d+$/.test(key)) return undefined;
     return Reflect.get(inner, key) as unknown;
   }, value);
@@ -94,8 +97,8 @@ function same(one: unknown, other: unknown): boolean {
 }
 
 /**
- * Whether a text matches a glob: `*` is any characters, `?` one. Takes time in proportion to both
- * lengths multiplied, whatever they are, which a regular expression would not promise.
+ * Whether a text matches a glob: `*` is any characters, `?` one. The time is bounded by the product
+ * of both lengths, which a regular expression cannot guarantee.
  */
 export function matchesGlob(text: string, glob: string): boolean {
   let at = 0;
@@ -120,7 +123,7 @@ export function matchesGlob(text: string, glob: string): boolean {
   return place === glob.length;
 }
 
-/** Returns what is wrong with a predicate, or null. `path`: where it stands. */
+/** Returns what is wrong with a predicate, or null. `path`: the field that holds it. */
 export function predicateProblem(value: unknown, path: string): string | null {
   let conditions = 0;
   const check = (given: unknown, at: string, depth: number): string | null => {

@@ -10,11 +10,14 @@ import type { Decision, RefusalReason } from './decision.js';
 import { askingWork, openRequests } from './open-requests.js';
 import type { Request } from './request.js';
 
-/** What a person gives goes into history and prompt as it is, so its JSON is bounded. */
+/**
+ * Maximum characters of a person's result as JSON, because it goes unchanged into the history and
+ * the prompt.
+ */
 const MAX_RESULT_CHARACTERS = 32_000;
 const MAX_ARGUMENT_CHARACTERS = 256_000;
 const MAX_NOTE_CHARACTERS = 2_000;
-/** Decisions in one update. */
+/** Maximum decisions in one update. */
 const MAX_DECISIONS = 200;
 
 /** A decision that the run refuses. */
@@ -24,7 +27,7 @@ export interface Refused {
   readonly message: string;
 }
 
-/** What a refusal depends on beside the state. */
+/** The inputs of a refusal, in addition to the state. */
 interface Arrival {
   /** The id of the update. */
   readonly update: string;
@@ -33,8 +36,8 @@ interface Arrival {
 }
 
 /**
- * Returns why a run refuses a decision, or a list of them as a whole; null if it takes them. Only what the
- * state and the pinned data show is looked at: the rest is checked on a worker, as a proposal.
+ * Returns why a run refuses a decision, or a list of them as a whole; null if it accepts them. This
+ * checks only the state and the pinned data; the rest is checked on a worker as a proposal.
  */
 export function decisionProblem(state: RunState, given: unknown, arrival: Arrival): Refused | null {
   if (decidedBefore(state.decisions, arrival.update) !== undefined) return null;
@@ -100,7 +103,7 @@ function unknownProblem(state: RunState, id: string): Refused {
   const number = /^r(\d+)$/.exec(id)?.[1];
   if (number !== undefined && Number(number) >= 1 && Number(number) <= (state.requests ?? 0)) {
     const made = state.decisions?.findLast(({ request }) => request === id);
-    // The run has forgotten the decision, or what the request was about went away by itself.
+    // The run no longer has the decision, or the reason for the request disappeared by itself.
     if (made?.as === undefined) {
       return { reason: 'decided', message: `request: ${id} is no longer open` };
     }
@@ -113,7 +116,7 @@ function unknownProblem(state: RunState, id: string): Refused {
   return { reason: 'unknown_request', message: `request: there is no ${show(id)}; ${known}` };
 }
 
-/** Fields that a decision needs, or that only some decisions take. */
+/** Checks the fields that a decision requires, or that only some decisions allow. */
 function contentProblem(decision: Decision, { id, kind, decisions }: Request): Refused | null {
   const { as, arguments: given, result, note = '', grant } = decision;
   if (note.length > MAX_NOTE_CHARACTERS) {
@@ -128,7 +131,7 @@ function contentProblem(decision: Decision, { id, kind, decisions }: Request): R
   if (grant !== undefined && as !== 'approve') {
     return malformed(`grant: expected only with "approve", got it with "${as}"`);
   }
-  // An undo cannot be edited either: it is about a call that has been made.
+  // An undo cannot be edited either, because its call has already been made.
   if (grant !== undefined && !decisions.includes('edit')) {
     return malformed(`grant: expected only for the approval of a call, got it for ${id} (${kind})`);
   }

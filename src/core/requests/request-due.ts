@@ -8,17 +8,17 @@ import { needsConsent } from './consent.js';
 import type { NewRequest } from './request.js';
 
 /**
- * Returns the request that a call raises before anything is executed; null if it may begin. `at`: Unix
- * time in ms.
+ * Returns the request that a call raises before anything is executed; null if it may begin. `at`:
+ * Unix time in ms.
  */
 export function requestDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
   const work = findWork(state, call.id);
   if (work === undefined) return consentDue(state, call, at) ?? answerDue(state, call, at);
-  // What a person has let pass may need an answer next.
+  // An approved call may need an answer next.
   return work.approved && work.phase === 'waiting' ? answerDue(state, call, at) : null;
 }
 
-/** Returns the request for an answer that only somebody outside can give. */
+/** Returns the request for an answer that must come from outside the run. */
 function answerDue(state: RunState, { name }: ToolCall, at: number): NewRequest | null {
   const tool = findTool(state, name);
   const base = { raisedAt: at, ...expiry(at, tool?.expiresMs) };
@@ -54,7 +54,7 @@ function expiry(at: number, expiresMs: number | undefined): { readonly expiresAt
   return expiresMs === undefined ? {} : { expiresAt: at + expiresMs };
 }
 
-/** Whether a call waits for a decision, and nothing can be done about it meanwhile. */
+/** Whether a call waits for a decision and cannot proceed in the meantime. */
 export function awaitsDecision(state: RunState, call: Pick<ToolCall, 'id'>): boolean {
   const work = findWork(state, call.id);
   return work?.phase === 'asking' && work.proposal === undefined;

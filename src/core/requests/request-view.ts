@@ -15,10 +15,10 @@ import { findTool } from '../calls/batch.js';
 import type { RunState } from '../state.js';
 import { callOfWork, isUndo, type AskingWork, type Work } from '../work/work.js';
 
-/** Hex digits of a digest in a command; the command compares them with the whole one. */
+/** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;
 
-/** Returns a request as everybody sees it. `run`: the run's workflow id, for the commands. */
+/** Returns the public form of a request. `run`: the run's workflow id, for the commands. */
 export function toRequest(state: RunState, work: AskingWork, run: string): Request {
   const { request } = work;
   const call = callOfWork(state, work.name);
@@ -53,7 +53,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
 }
 
 function offered(kind: Request['kind'], { name }: Work): readonly DecisionWord[] {
-  // What is undone is a call that has been made: its arguments stay as they are.
+  // An undo is about a call that has been made, so its arguments cannot change.
   return isUndo({ name }) ? ['approve', 'deny'] : OFFERED[kind];
 }
 
@@ -68,7 +68,7 @@ function shownRequest(
     return `limit ${limit.name}: ${limit.used}${most} used`;
   }
   if (call === undefined) return '';
-  // Code has made the text from the plan's actions.
+  // The engine generated the text from the plan's actions.
   if (request.kind === 'plan') return questionOf(call).question ?? '';
   return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
 }
@@ -83,7 +83,7 @@ function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
   };
 }
 
-/** Returns the command that decides. A choice is left to the person, between `|`. */
+/** Returns the command that decides. Alternatives for the person are separated by `|`. */
 function fixFor({
   run,
   id,
@@ -108,13 +108,13 @@ function fixFor({
   }
 }
 
-/** Characters of all arguments together. What is beyond has to be looked up. */
+/** Maximum characters of all arguments together. The rest is only in the request. */
 const MAX_CHARACTERS = 8_000;
 
 /**
- * Returns a call as people see it before they decide: the tool, its effect, its target, the author's
- * description, and every argument exactly as it will be executed. Made by code from the recorded call;
- * nothing of it is the model's prose. Hidden characters are escapes.
+ * Returns a call as people see it before they decide: the tool, its effect, its target, the
+ * author's description, and every argument exactly as it will be executed. It is generated from the
+ * recorded call and contains no model text. Hidden characters are escaped.
  */
 function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
   return [titleOf(call, tool), ...describeLine(call), ...argumentLines(call)].join('\n');
@@ -156,25 +156,25 @@ function argumentLines({ arguments: json, blob }: ToolCall): readonly string[] {
   return lines.length === 0 ? ['(no arguments)'] : lines;
 }
 
-/** What a decision is about, and nothing else. */
+/** The subject of a decision, which its digest covers. */
 interface Subject {
   /** The run's first execution run id. */
   readonly run: string;
   readonly kind: RequestKind;
   readonly call?: ToolCall | undefined;
-  /** The tool as the run has pinned it. */
+  /** The run's pinned definition of the tool. */
   readonly tool?: ToolDefinition | undefined;
   readonly limit?: LimitReached | undefined;
   /** For `tool_changed`: hash of the tool's current form. */
   readonly definition?: string | undefined;
-  /** The call has been made, and is to be undone. */
+  /** The call has been made and would be undone. */
   readonly undo?: boolean;
 }
 
 /**
- * Returns the digest that a decision has to name: SHA-256 (hex) over canonical JSON. It covers the run,
- * the call, the tool's whole pinned definition, and the arguments, so that a decision can be used neither
- * for another call nor for other arguments.
+ * Returns the digest that a decision must specify: SHA-256 (hex) of canonical JSON. It covers the
+ * run, the call, the tool's whole pinned definition, and the arguments. A decision therefore
+ * applies to no other call and no other arguments.
  */
 function requestDigest(about: Subject): string {
   const { run, kind, call, tool, limit, definition, undo } = about;
@@ -190,7 +190,7 @@ function requestDigest(about: Subject): string {
   return sha256Hex(canonicalJson(subject));
 }
 
-/** Through JSON, because the history records the definition as JSON. */
+/** Converts through JSON, because the history records the definition as JSON. */
 function toJson(value: object): Json {
   const json: Json = JSON.parse(JSON.stringify(value));
   return json;

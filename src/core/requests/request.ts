@@ -4,7 +4,7 @@ import type { BlobRef, SafetyCheck } from '../transcript/messages.js';
 import type { Deciders } from './deciders.js';
 
 /**
- * What a run asks for from outside.
+ * The kinds of requests that a run makes to the outside.
  *
  * | kind              | asked when                                                    | decisions                          |
  * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
@@ -55,16 +55,16 @@ export const OFFERED: { readonly [K in RequestKind]: readonly DecisionWord[] } =
 /** A limit that a run has reached, and asks to raise. */
 export interface LimitReached {
   readonly name: LimitName;
-  /** What was used: a count, tokens, US dollars, or milliseconds. */
+  /** The amount used: a count, tokens, US dollars, or milliseconds. */
   readonly used: number;
   /** The limit in force; null if only the run as a whole, or a caller's budget, has one. */
   readonly limit: number | null;
 }
 
 /**
- * Something that a run needs from outside, and waits for without occupying a worker. Exactly one
- * decision answers it. All texts are made by code from what the run will do; nothing in them is the
- * model's prose, except the arguments and the `question`.
+ * A request to the outside, for which a run waits without occupying a worker. Exactly one decision
+ * answers it. The engine generates all texts from recorded data; only the arguments and the
+ * `question` are model text.
  */
 export interface Request {
   /** Names the request in its run: `r1`, `r2`, … */
@@ -76,40 +76,46 @@ export interface Request {
   readonly effect?: Effect;
   /** The call's arguments as JSON, exactly as they will be executed. */
   readonly arguments?: string;
-  /** The blob that has the arguments, if they are too large for the history. */
+  /** The blob with the arguments, if they are too large for the history. */
   readonly argumentsBlob?: BlobRef;
   /**
-   * SHA-256 (hex) that a decision has to name. It covers the run, the call, the tool, the tool's pinned
-   * definition, and the arguments.
+   * SHA-256 (hex) that a decision must specify. It covers the run, the call, the tool, the tool's
+   * pinned definition, and the arguments.
    */
   readonly digest: string;
-  /** For people: the tool, its effect, its target, and every argument. Control characters are visible. */
+  /**
+   * For people: the tool, its effect, its target, and every argument. Control characters are
+   * visible.
+   */
   readonly shown: string;
   /** Why the run asks: the rule, the check, or the fault. */
   readonly why: string;
-  /** Who began the turn, as claimed; null if nobody gave a name. */
+  /** The claimed name of the person who began the turn; null if no name was specified. */
   readonly requester: string | null;
   /** Unix time in ms. */
   readonly raisedAt: number;
-  /** Unix time in ms at which the request answers itself; null: it waits for any length of time. */
+  /** Unix time in ms at which the request expires; null: it waits indefinitely. */
   readonly expiresAt: number | null;
   /** What happens when it expires. */
   readonly onExpiry: 'deny' | 'stop';
   /** The decisions that are possible. */
   readonly decisions: readonly DecisionWord[];
-  /** Who may decide; each entry has to allow it. Empty: anyone who may send updates to the run. */
+  /**
+   * Who may decide; every entry must allow the person. Empty: anyone who may send updates to the
+   * run.
+   */
   readonly deciders: readonly Deciders[];
   /** The command that decides. */
   readonly fix: string;
   /** For `question`: what the model asks, in its own words. */
   readonly question?: string;
-  /** For `question`: answers to choose from; another text is possible, too. */
+  /** For `question`: suggested answers; any other text is also allowed. */
   readonly options?: readonly string[];
   /** For `safety_check`: the checks in the provider's words. */
   readonly checks?: readonly SafetyCheck[];
   /** For `limit`. */
   readonly limit?: LimitReached;
-  /** For `outcome_unknown`: the key under which the destination may know the call. */
+  /** For `outcome_unknown`: the idempotency key by which the destination may recognize the call. */
   readonly idempotencyKey?: string;
   /** For `tool_changed`: hash of the tool's current form. */
   readonly definition?: string;
@@ -117,7 +123,7 @@ export interface Request {
   readonly checking?: true;
 }
 
-/** What a run remembers of an open request; `Request` is made from it and the state. */
+/** The stored part of an open request; `Request` is built from it and the state. */
 export interface RaisedRequest {
   readonly id: string;
   readonly kind: RequestKind;
@@ -130,9 +136,9 @@ export interface RaisedRequest {
   readonly limit?: LimitReached;
   /** For `tool_changed`: hash of the tool's current form. */
   readonly definition?: string;
-  /** The worker's `notify` was told. */
+  /** The worker's `notify` was called. */
   readonly notified?: true;
 }
 
-/** A request before the run has given it an id. */
+/** A request before the run has assigned its id. */
 export type NewRequest = Omit<RaisedRequest, 'id'>;

@@ -12,9 +12,9 @@ import { show } from '../text/format-value.js';
 import { decidersProblem, type Deciders } from './deciders.js';
 
 /**
- * A rule about tool calls, as data. Rules may stand in the configuration of a worker, in an agent, and in
- * the input of a run. All of them apply: `deny` beats `ask`, and `ask` beats `allow`, in any order and at
- * any level, so a lower level can only tighten what a higher one says.
+ * A rule about tool calls, as data. Rules can be part of a worker's configuration, an agent, and a
+ * run's input. All of them apply: `deny` beats `ask`, and `ask` beats `allow`, in any order and at
+ * any level. A lower level can therefore only be stricter than a higher one.
  *
  * @example
  * ```ts
@@ -31,7 +31,7 @@ export interface Rule {
   readonly tool: string;
   /** Only calls of tools with this effect. */
   readonly effect?: Effect;
-  /** Only calls with such arguments. */
+  /** Only calls whose arguments satisfy this predicate. */
   readonly where?: Predicate;
   readonly then: 'allow' | 'ask' | 'deny';
   /** For `ask`: who may decide; default: anyone who may send updates to the run. */
@@ -43,7 +43,7 @@ export interface Rule {
   readonly expires?: Duration;
 }
 
-/** What the rules say about one call. A call that they allow has none. */
+/** The rules' verdict on one call. An allowed call has none. */
 export interface Verdict {
   readonly then: 'ask' | 'deny';
   /** For people, and for the model: the rule in words. */
@@ -55,11 +55,11 @@ export interface Verdict {
 
 const MAX_RULES = 200;
 const MAX_TOOL_CHARACTERS = 200;
-/** A hundred years, which is the longest timer of a server. */
+/** A hundred years, the maximum duration of a server's timer. */
 const MAX_EXPIRY_MS = 100 * 365 * 24 * 60 * 60_000;
 const MAX_WHY_CHARACTERS = 300;
 
-/** Returns the strictest of the rules that apply to a call; null if they allow it. */
+/** Returns the verdict of the strictest rules that apply to a call; null if they allow it. */
 export function ruleVerdict(
   rules: readonly Rule[],
   call: { readonly tool: string; readonly effect: Effect; readonly value: unknown },
@@ -107,7 +107,7 @@ export function strictest(verdicts: readonly (Verdict | null)[]): Verdict | null
   };
 }
 
-/** Whether a verdict asks for nothing that another one did not ask for already. */
+/** Whether a verdict requires nothing beyond an earlier request's deciders. */
 export function asksNoMore(verdict: Verdict | null, than: readonly Deciders[]): boolean {
   if (verdict === null) return true;
   if (verdict.then === 'deny') return false;

@@ -3,7 +3,7 @@ import type { ToolDefinition } from '../definition/tool-definition.js';
 import { callSummary } from '../text/summaries.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 
-/** A call that can be undone, or of which the undo was tried. */
+/** A call that can be undone, or whose undo was attempted. */
 export interface Undoable {
   /** The call's id. */
   readonly call: string;
@@ -12,7 +12,7 @@ export interface Undoable {
   readonly shown: string;
   /** Unix time in ms after which it can no longer be undone. */
   readonly until: number;
-  /** Absent before anybody asked for it. */
+  /** Absent until an undo is requested. */
   readonly state?: UndoState;
   /** For `failed` and `denied`: why. */
   readonly message?: string;
@@ -21,14 +21,14 @@ export interface Undoable {
 /** How far the undoing of a call is; `denied`: a person or a rule refused it. */
 export type UndoState = 'undoing' | 'undone' | 'failed' | 'denied';
 
-/** What a run keeps of a call so that it can be undone. */
+/** The data that a run keeps of a call that can be undone. */
 export interface KeptCall {
   readonly call: ToolCall;
   readonly turn: number;
   readonly step: number;
   /** The call's idempotency key. */
   readonly key: string;
-  /** What the call returned. */
+  /** The call's result. */
   readonly text: string;
   readonly blob?: BlobRef;
   /** Unix time in ms. */
@@ -37,12 +37,12 @@ export interface KeptCall {
   readonly message?: string;
 }
 
-/** The part of a run's state that has them. */
+/** The part of a run's state that holds these calls. */
 interface Keeper {
   readonly kept?: readonly KeptCall[];
 }
 
-/** The newest calls that can be undone are passed from segment to segment. */
+/** Number of newest calls that can be undone and are passed from segment to segment. */
 const KEPT_CALLS = 20;
 const KEPT_CHARACTERS = 128 * 1024;
 
@@ -60,7 +60,7 @@ export function withKept(
   return all.slice(from + 1);
 }
 
-/** Returns what is kept of a call that succeeded; null if its tool cannot undo it. */
+/** Returns the data to keep of a successful call; null if its tool cannot undo it. */
 export function keptOf(
   tool: Pick<ToolDefinition, 'undoMs'>,
   made: Omit<KeptCall, 'until'> & { readonly at: number },
@@ -71,7 +71,7 @@ export function keptOf(
   return { ...kept, until: at + undoMs };
 }
 
-/** Returns the list with what became of an undo. */
+/** Returns the list with the result of an undo. */
 export function withUndoState(
   kept: readonly KeptCall[] | undefined,
   id: string,
@@ -92,7 +92,10 @@ export function undoableCalls({ kept = [] }: Keeper): readonly Undoable[] {
   }));
 }
 
-/** Returns the call that an update asks to undo: the one it names, or the last one that can be undone. */
+/**
+ * Returns the call that an update asks to undo: the one it names, or the last one that can be
+ * undone.
+ */
 export function callToUndo(
   { kept = [] }: Keeper,
   id: string | undefined,
@@ -107,7 +110,10 @@ interface HasTools {
   readonly config: { readonly definition: Pick<AgentDefinition, 'tools'> };
 }
 
-/** Returns why no worker can undo a call, or null: a newer form of the agent may lack the call's tool. */
+/**
+ * Returns why no worker can undo a call, or null: a newer form of the agent may lack the call's
+ * tool.
+ */
 export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>): string | null {
   const tool = config.definition.tools.find((one) => one.name === name);
   if (tool === undefined) return `the agent has no tool "${name}" any more`;

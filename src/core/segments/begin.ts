@@ -3,7 +3,7 @@ import type { RunInput } from '../input/input.js';
 import { reduce } from '../reduce.js';
 import { initialState, type RunState } from '../state.js';
 
-/** What a run begins with, as the server records it. */
+/** The initial data of a run, as the server records it. */
 export interface Beginning {
   readonly input: RunInput;
   /** Unix time in ms, by the workflow's clock. */
@@ -14,7 +14,10 @@ export interface Beginning {
   readonly firstRunId: string;
 }
 
-/** Returns the state of a new run: its agent is not loaded; its first message, if any, is received. */
+/**
+ * Returns the state of a new run. Its agent is not loaded yet; its first message, if any, is in the
+ * inbox.
+ */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
   const { open = false, attachments, contextBlob, turnContext, fork, archive = open } = input;
   const isEmpty =

@@ -8,14 +8,23 @@ import { visitsOf } from '../graph/node-tool.js';
 import { SEGMENT, type RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 
-/** Bytes of JSON of the newest messages that are passed by value. Older ones go to the blob store. */
+/**
+ * Bytes of JSON of the newest messages, which are passed by value. Older ones are offloaded to the
+ * blob store.
+ */
 const INLINE_BYTES = 32 * 1024;
-/** A larger step goes to the store as a whole, because the input of a segment is limited. */
+/**
+ * Maximum bytes of a step passed by value. A larger one is offloaded as a whole, because a
+ * segment's input is limited.
+ */
 const MAX_INLINE_BYTES = 512 * 1024;
-/** Bytes of offloaded messages that are also passed by value, because a compaction keeps them verbatim. */
+/**
+ * Bytes of offloaded messages that are also passed by value, because a compaction keeps them
+ * verbatim.
+ */
 const VERBATIM_BYTES = 256 * 1024;
 
-/** What the decision on a new segment depends on. */
+/** The inputs of the decision on a new segment. */
 export interface SegmentFacts {
   readonly historyBytes: number;
   readonly historyEvents: number;
@@ -25,12 +34,12 @@ export interface SegmentFacts {
   readonly postponed?: true;
 }
 
-/** Events of history at which a segment is full, also in a run that only answers updates. */
+/** Number of history events at which a segment is full, even in a run that only answers updates. */
 const MAX_EVENTS = 4_000;
 
 /**
- * Whether the run has to continue in a new segment. A segment without a message of its own may be full
- * of what it received from the one before; then only the number of events counts. `now`: Unix time in ms.
+ * Whether the run has to continue in a new segment. A segment without its own messages may be full
+ * of data from the previous one; only the number of events counts then. `now`: Unix time in ms.
  */
 export function segmentFull(state: RunState, facts: SegmentFacts, now: number): boolean {
   const { segmentFrom, total, transcript, stayUntil } = state;
@@ -45,8 +54,8 @@ export function segmentFull(state: RunState, facts: SegmentFacts, now: number): 
 }
 
 /**
- * Returns how many of the oldest messages in memory go to the blob store before a new segment. A call
- * and its results stay together, so that a later compaction can cut between the two parts.
+ * Returns the number of oldest messages in memory to offload before a new segment. A call and its
+ * results stay together, so a later compaction can cut between the two parts.
  */
 export function countOverflow(state: RunState, inlineBytes: number = INLINE_BYTES): number {
   const { transcript } = state;
@@ -60,7 +69,10 @@ export function countOverflow(state: RunState, inlineBytes: number = INLINE_BYTE
   return inline > MAX_INLINE_BYTES ? messages.length : count;
 }
 
-/** Returns the state after the oldest messages went to a chunk, and those before `archived` to the archive. */
+/**
+ * Returns the state after the oldest messages went to a chunk, and those before `archived` to the
+ * archive.
+ */
 export function applyStoredMessages(
   state: RunState,
   stored: { archived: number; chunk: { blob: BlobRef; count: number } | null },
@@ -111,9 +123,9 @@ export function beginSegment(state: RunState): RunState {
   };
 }
 
-/** A segment that could not end is tried again after this many steps … */
+/** Steps after which a run retries to end its segment. */
 const RETRY_AFTER_STEPS = 10;
-/** … or after this time in ms, for a run that makes no steps because it is blocked. */
+/** Milliseconds after which a blocked run, which makes no steps, retries to end its segment. */
 const RETRY_AFTER_MS = 10 * 60_000;
 
 /** Postpones the end of a segment that cannot end now. `at`: Unix time in ms. */
@@ -122,15 +134,18 @@ export function keepSegment(state: RunState, at: number): RunState {
   return { ...state, stayUntil: { step, at: at + RETRY_AFTER_MS } };
 }
 
-/** Returns the bytes of a message in JSON. */
+/** Returns the size in bytes of a message as JSON. */
 export function messageBytes(message: Message): number {
   return utf8ToBytes(JSON.stringify(message)).length;
 }
 
-/** Characters of JSON that the results of an open batch may have to be passed to a new segment. */
+/** Maximum characters of JSON of an open batch's results that a new segment can receive. */
 const MAX_CARRIED_RESULTS = 512 * 1024;
 
-/** Results are passed by value until their batch is complete, so they have to be small. */
+/**
+ * Whether a batch's results fit a segment's input. They are passed by value until the batch is
+ * complete.
+ */
 export function fitsInput({ results }: Batch): boolean {
   return JSON.stringify(results).length <= MAX_CARRIED_RESULTS;
 }

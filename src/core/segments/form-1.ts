@@ -20,7 +20,7 @@ import type { Work } from '../work/work.js';
 
 type Form = Record<string, unknown>;
 
-/** The reasons of blocked work that are requests today. */
+/** Reasons for blocked work that are requests in the current form. */
 const ASKED = ['outcome_unknown', 'safety_check'] as const;
 type AskedReason = (typeof ASKED)[number];
 
@@ -52,7 +52,7 @@ interface Resolution {
   readonly definition?: string;
 }
 
-/** Blocked work as the first form of the state had it, beside the state. */
+/** Blocked work in the first form, which stored it separately from the state. */
 interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
@@ -61,13 +61,13 @@ interface BlockedWork {
   readonly reports?: readonly AttemptReport[];
   /** For `tool_changed`: the tool's current form, which a person may accept. */
   readonly definition?: string;
-  /** For `storage`: SHA-256 of the blob that has to be readable first. */
+  /** For `storage`: SHA-256 of the blob that must become readable first. */
   readonly blob?: string;
   /** Milliseconds before the next probe. */
   readonly probeMs: number;
   /** `resume` was called after the work was deferred: it is attempted at once. */
   readonly asked?: true;
-  /** The decision that a person has to make. */
+  /** The pending decision of a person. */
   readonly pending?: Pending;
   /** A person's decision that came after the work was deferred. */
   readonly resolution?: Resolution;
@@ -120,7 +120,7 @@ const blockedWorkShape = fields<BlockedWork>({
 function toWork(blocked: BlockedWork, number: number): Work {
   const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
   const { reports, definition, blob } = rest;
-  // Ask again for a decision that came at the last moment: executing a call twice is worse.
+  // Request a last-moment decision again, because executing a call twice would be worse.
   if (reason === 'outcome_unknown' || reason === 'safety_check') {
     const key = pending?.idempotencyKey;
     const request = { id: `r${number}`, kind: reason, why: message, raisedAt: 0 };
@@ -140,8 +140,8 @@ function toWork(blocked: BlockedWork, number: number): Work {
 const blockedShape = list(blockedWorkShape);
 
 /**
- * Migrates the first form: its blocked work was beside the state, and its turn had a field for each
- * phase. What does not fit stays as it is, and fails the check of the new form.
+ * Migrates the first form: its blocked work was separate from the state, and its turn had a field
+ * for each phase. Malformed parts stay unchanged and fail the check of the new form.
  */
 export function fromForm1({ blocked = [], state, ...rest }: Form): Form {
   if (!isObject(state) || blockedShape(blocked, 'blocked') !== null) return { ...rest, schema: 2 };

@@ -8,33 +8,36 @@ import { fromForm1 } from './form-1.js';
 /** The version of the form in which a run's state is passed from segment to segment. */
 export const SCHEMA = 2;
 
-/** What a segment receives, in the form of this version. The field names are recorded: never rename them. */
+/**
+ * What a segment receives, in the form of this version. The field names are recorded: never rename
+ * them.
+ */
 export interface Carried {
   readonly schema: number;
   readonly state: RunState;
-  /** The status that the search attributes show already. */
+  /** The status currently in the search attributes. */
   readonly shown: string;
 }
 
-/** The shape of this version's form. A new step below needs a change here too. */
+/** The shape of this version's form. Change it whenever you add a step below. */
 const carriedShape = fields<Carried>({ schema: count, state: stateShape, shown: text });
 
 type Form = Record<string, unknown>;
 
-/** The steps from each older form to the next one. A released form stays readable. */
+/** The migration from each older form to the next. Released forms must stay readable. */
 const STEPS: Readonly<Record<number, (older: Form) => Form>> = {
   1: fromForm1,
 };
 
-/** Thrown for a state that a newer version has written. A worker of that version can continue the run. */
+/** Thrown for a state written by a newer version. A worker of that version can continue the run. */
 export class NewerStateError extends Error {
   override readonly name = 'NewerStateError';
 }
 
 /**
- * Checks what a segment has received, and migrates an older form to this version. Returns the problem
- * as text if there is one. Throws a `NewerStateError` for a form that is newer than this version: the
- * workflow task is then retried until a worker can read it, and nothing is lost.
+ * Checks the state that a segment received, and migrates an older form to this version. Returns the
+ * problem as text if there is one. Throws a `NewerStateError` for a form that is newer than this
+ * version: the workflow task is then retried until a worker can read it, and nothing is lost.
  */
 export function readForm(
   value: unknown,
@@ -55,7 +58,7 @@ export function readForm(
 }
 
 /**
- * Migrates a state to the form `to`, step by step, without a check of its content. Throws a
+ * Migrates a state to the form `to`, step by step, without checking its content. Throws a
  * `NewerStateError` if there is no step for its form.
  */
 export function migrate(value: Form, steps = STEPS, to = SCHEMA): Carried {

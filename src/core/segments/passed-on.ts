@@ -2,9 +2,9 @@ import { hasOwnHash } from '../definition/initial-config.js';
 import { readForm, type Carried } from './migrations.js';
 
 /**
- * Reads what one segment has passed on to the next. Returns the problem as text if the state is malformed,
- * or if its definition does not have the hash of its content: such a run fails before it has a state.
- * Throws a `NewerStateError` for a form that is newer than this version.
+ * Reads the state passed from one segment to the next. Returns the problem as text if the state is
+ * malformed, or if its definition does not have the hash of its content: such a run fails before it
+ * has a state. Throws a `NewerStateError` for a form that is newer than this version.
  */
 export function readPassedOn(
   value: unknown,

@@ -7,21 +7,21 @@ export interface SegmentStart {
   /** Empty if there is none. */
   readonly cronSchedule: string;
   readonly hasRetryPolicy: boolean;
-  /** A workflow has started the run. */
+  /** A workflow started the run. */
   readonly hasParent: boolean;
   /** The segment continues another one of the same run. */
   readonly isContinued: boolean;
 }
 
-/** What a segment begins with. `before` is null in the first one. */
+/** The initial data of a segment. `before` is null in the first one. */
 export interface Begun {
   readonly input: RunInput;
   readonly before: Carried | null;
 }
 
 /**
- * Reads the arguments of a segment. Returns a problem if the run refuses them; such a run never has a state.
- * Throws a `NewerStateError` for a state that a newer version wrote.
+ * Reads the arguments of a segment. Returns a problem if the run refuses them; such a run never has
+ * a state. Throws a `NewerStateError` for a state that a newer version wrote.
  */
 export function readStart(
   start: SegmentStart,
@@ -38,9 +38,9 @@ export function readStart(
 }
 
 /**
- * Returns why a run may not begin as it was started, or null. With a cron schedule or a retry policy, the
- * server starts the workflow again with its starter's arguments, and the run could not tell them from its
- * own state.
+ * Returns why a run may not begin as it was started, or null. With a cron schedule or a retry
+ * policy, the server starts the workflow again with its starter's arguments, and the run could not
+ * tell them from its own state.
  */
 function startProblem({ cronSchedule, hasRetryPolicy }: SegmentStart): string | null {
   if (cronSchedule !== '') {
@@ -64,7 +64,10 @@ function readBefore(
   return 'form' in read ? read.form : read;
 }
 
-/** Returns why a first segment refuses its input, or null. Only a calling workflow may set these fields. */
+/**
+ * Returns why a first segment refuses its input, or null. Only a calling workflow may set these
+ * fields.
+ */
 function inputProblem(
   { hasParent }: SegmentStart,
   { called, contextBlob, turnContext }: RunInput,

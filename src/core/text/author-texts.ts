@@ -1,16 +1,17 @@
 import { parsePlaceholders } from './placeholders.js';
 
 /**
- * Texts that perdure writes to the model of an agent, in the author's words. They are pinned with the
- * agent. Placeholders are written as in templates: `{{problem}}`.
+ * The author's versions of the texts that perdure writes to an agent's model. They are pinned with
+ * the agent. Placeholders are written as in templates: `{{problem}}`.
  */
 export interface AgentTexts {
   /**
-   * Asks for a corrected answer; only for agents with `output`. It has to contain `{{problem}}`, and to
-   * begin with at least 12 characters before it; `{{attempt}}` and `{{attempts}}` are numbers.
+   * Asks for a corrected answer; only for agents with `output`. It must contain `{{problem}}`, with
+   * at least 12 characters before the first placeholder; `{{attempt}}` and `{{attempts}}` are
+   * numbers.
    */
   readonly repair?: string;
-  /** Asks for the last answer when a limit is reached; `{{reason}}` says which. */
+  /** Asks for the last answer when a limit is reached; `{{reason}}` is that limit. */
   readonly closing?: string;
   /** Demands a call from a model whose server does not accept `toolChoice: 'required'`. */
   readonly demandCall?: string;
@@ -23,10 +24,13 @@ const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
   demandCall: [],
 };
 
-/** A message of a person must hardly ever begin like a repair request. */
+/**
+ * Minimum characters before the first placeholder, so people's messages rarely begin like a repair
+ * request.
+ */
 const LEAST_BEGIN = 12;
 
-/** Returns what is wrong with a text of an author, with the fix; null if it can be used. */
+/** Returns the problem with an author's text, and the fix; null if there is none. */
 export function textProblem(name: keyof AgentTexts, text: string): string | null {
   if (text.trim() === '')
     return 'expected a text, got only blanks; leave it out to use the default';
@@ -52,14 +56,14 @@ export function textProblem(name: keyof AgentTexts, text: string): string | null
   }
 }
 
-/** Returns a text with its placeholders filled in, each once, whatever its value contains. */
+/** Returns a text with its placeholders filled in. Placeholders within values are not expanded. */
 export function fillText(text: string, values: Readonly<Record<string, string | number>>): string {
   return parsePlaceholders(text)
     .map((part) => (part.type === 'text' ? part.text : String(values[part.name] ?? '')))
     .join('');
 }
 
-/** Returns the words with which a text begins, before its first placeholder. */
+/** Returns the beginning of a text, up to its first placeholder. */
 export function beginOf(text: string): string {
   const [first] = parsePlaceholders(text);
   return first?.type === 'text' ? first.text : '';

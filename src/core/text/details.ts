@@ -6,12 +6,15 @@ import type { RunState } from '../state.js';
 import type { RunStatus } from '../status.js';
 import { callSummary, formatBytes, visible } from './summaries.js';
 
-/** Calls in the table. */
+/** Maximum calls in the table. */
 const MAX_CALLS = 8;
 /** Space after a column: Temporal's UI sets the columns of a table close together. */
 const GAP = '\u2003';
 
-/** Returns Markdown for Temporal's Current Details: status, usage, last calls. Always under 20,000 bytes. */
+/**
+ * Returns Markdown for Temporal's Current Details: status, usage, last calls. Always under 20,000
+ * bytes.
+ */
 export function currentDetails(state: RunState, status: RunStatus): string {
   const { usage } = state.turn.spent;
   const cost = usage.costUsd === null ? 'unknown' : `$${usage.costUsd.toFixed(4)}`;
@@ -34,7 +37,10 @@ export function currentDetails(state: RunState, status: RunStatus): string {
   return [...head, '', ...lastCalls(state)].join('\n');
 }
 
-/** Where the run stands in its graph, without times: the text may be read much later. */
+/**
+ * Returns the rows about the run's position in its graph, without times, because the text may be
+ * read much later.
+ */
 function graphRows(state: RunState): readonly (readonly [string, string])[] {
   const graph = runGraph(state);
   if (graph === null) return [];
@@ -69,7 +75,10 @@ function resultSummary(text: string): string {
   return errorType ?? formatBytes(text.length);
 }
 
-/** The text as a table cell, which can neither leave the table nor have a link or an image. */
+/**
+ * Returns the text as a table cell, which can neither break out of the table nor contain a link or
+ * an image.
+ */
 function cell(text: string | undefined): string {
   return escapeMarkdown(visible(text ?? ''));
 }

@@ -15,7 +15,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Returns the milliseconds of a duration such as `30s`, `5m`, `2h`, `3d`, or `1w`; null for any other text. */
+/**
+ * Returns the milliseconds of a duration such as `30s`, `5m`, `2h`, `3d`, or `1w`; null for any
+ * other text.
+ */
 export function parseDuration(text: string): number | null {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   return count === undefined ? null : Number(count) * (UNIT_MS[unit] ?? 0);

@@ -19,8 +19,8 @@ export function jsonText(value: unknown): string | undefined {
 }
 
 /**
- * Returns a problem for a failure of the workflow, cut to 2,000 characters. It may quote input of any
- * length, and a lone surrogate in a failure would end the worker's process.
+ * Returns a problem for a failure of the workflow, cut to 2,000 characters. It may quote input of
+ * any length, and a lone surrogate in a failure would end the worker's process.
  */
 export function problemText(problem: string): string {
   return cut(problem, PROBLEM_CHARACTERS);

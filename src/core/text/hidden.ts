@@ -1,8 +1,8 @@
 /**
- * Characters that are invisible or that control a terminal: control characters, formats (zero width,
- * direction, tags), line separators, private use, lone surrogates, and all that Unicode calls ignorable
- * (variation selectors, fillers). Line breaks and tabs do not belong to them, and neither do the Arabic
- * and Syriac signs that Unicode counts among the formats.
+ * Characters that are invisible or that control a terminal: control characters, formats (zero
+ * width, direction, tags), line separators, private use, lone surrogates, and everything that
+ * Unicode calls ignorable (variation selectors, fillers). Line breaks and tabs are not included,
+ * and neither are the Arabic and Syriac signs that Unicode classifies as formats.
  */
 const HIDDEN =
   /(?![\n\t\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
@@ -11,9 +11,10 @@ const HIDDEN =
 const PICTURE = /\p{Extended_Pictographic}(?:\p{Emoji_Modifier}\ufe0f?|[\ufe0e\ufe0f])?/u;
 
 /**
- * Places where such a character is part of ordinary writing, once and never in a row, so that it cannot
- * hide a message: emoji sequences, keycaps, the flags of England, Scotland, and Wales, joiners in the
- * scripts that need them, and variants of ideographs, mathematical signs, and Mongolian letters.
+ * Places where such a character is part of ordinary writing. It occurs there only singly, so it
+ * cannot hide a message: emoji sequences, keycaps, the flags of England, Scotland, and Wales,
+ * joiners in the scripts that need them, and variants of ideographs, mathematical signs, and
+ * Mongolian letters.
  */
 const WRITING = [
   /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/u,
@@ -25,12 +26,12 @@ const WRITING = [
   /(?<=\p{Script=Mongolian})(?<!\p{Default_Ignorable_Code_Point})[\u180b-\u180f]/u,
 ];
 
-/** Ordinary writing first, so that only other characters match the second group, the hidden ones. */
+/** Matches ordinary writing first, so the second group matches only hidden characters. */
 const PARTS = new RegExp(
   `(${WRITING.map(({ source }) => source).join('|')})|(${HIDDEN.source})`,
   'gu',
 );
-/** Nearly every text is plain, and this test is fast. */
+/** A fast test, because nearly every text is plain. */
 const PLAIN = /^[\n\t\u0020-\u007e]*$/;
 
 /** Replaces each hidden character. */
@@ -58,7 +59,7 @@ export function withoutHidden(text: string): string {
 
 /**
  * Returns a text of any number of lines for a terminal or a page: hidden characters become escapes
- * (`\u202e`, `\u{e0041}`), all others stay as they are.
+ * (`\u202e`, `\u{e0041}`), and all others stay unchanged.
  */
 export function printable(text: string): string {
   return replaceHidden(text.replaceAll('\r\n', '\n'), (character) => {
@@ -68,8 +69,8 @@ export function printable(text: string): string {
 }
 
 /**
- * Returns JSON in which hidden characters are JSON escapes, so that people see them and a program reads
- * the same value.
+ * Returns JSON in which hidden characters are JSON escapes. People see them, and programs still
+ * read the same value.
  */
 export function escapeJson(json: string): string {
   return replaceHidden(json, (character) =>

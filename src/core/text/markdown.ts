@@ -1,9 +1,9 @@
-/** Bytes of a summary in JSON. Temporal accepts 400. */
+/** Maximum bytes of a summary as JSON. Temporal accepts 400. */
 const SUMMARY_BYTES = 380;
 
 /**
- * Returns Markdown that shows exactly this text: nothing in it is a link, an image, HTML, code, emphasis,
- * or the end of a table cell. For places that always render Markdown.
+ * Returns Markdown that shows exactly this text: nothing in it is a link, an image, HTML, code,
+ * emphasis, or the end of a table cell. For places that always render Markdown.
  */
 export function escapeMarkdown(text: string): string {
   return text
@@ -13,9 +13,9 @@ export function escapeMarkdown(text: string): string {
 }
 
 /**
- * Returns a line that reads almost the same as plain text and as Markdown: only links, images, HTML, code,
- * headings, lists, and quotations are escaped. For places that some pages render as Markdown and others
- * as plain text.
+ * Returns a line that reads almost the same as plain text and as Markdown: only links, images,
+ * HTML, code, headings, lists, and quotations are escaped. For places that some pages render as
+ * Markdown and others as plain text.
  */
 export function inertMarkdown(line: string): string {
   return (
@@ -27,12 +27,18 @@ export function inertMarkdown(line: string): string {
   );
 }
 
-/** Returns the summary of a workflow, which Temporal's UI renders as Markdown, cut to its maximum size. */
+/**
+ * Returns the summary of a workflow, which Temporal's UI renders as Markdown, cut to its maximum
+ * size.
+ */
 export function workflowSummary(text: string): string {
   return cutSummary(escapeMarkdown(text));
 }
 
-/** Returns the summary of an activity or a timer, which Temporal's UI shows as text, cut to its maximum size. */
+/**
+ * Returns the summary of an activity or a timer, which Temporal's UI shows as text, cut to its
+ * maximum size.
+ */
 export function eventSummary(text: string): string {
   return cutSummary(inertMarkdown(text));
 }

@@ -20,7 +20,7 @@ const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])
 /** Number of bytes that `detectMediaType` reads. */
 export const MAGIC_BYTES = 12;
 
-/** Returns the media type of bytes, whatever a name or a header says; null if it is not a known one. */
+/** Returns the media type of bytes, regardless of a name or a header; null if it is unknown. */
 export function detectMediaType(bytes: Uint8Array): MediaType | null {
   const head = String.fromCharCode(...bytes.subarray(0, MAGIC_BYTES));
   const found = MAGIC.find(([, marks]) => marks.every(([at, mark]) => head.startsWith(mark, at)));

@@ -9,9 +9,9 @@ const SAMPLE = 30;
 /**
  * Splits a template at its placeholders, `{{name}}`, with optional blanks inside the braces.
  *
- * `{{{{` stands for two opening braces. Single braces, and closing ones anywhere else, are plain text,
- * so `{"a": {{a}}}` needs no escape. A run of opening braces is read from the left: first every four as
- * `{{`, then a single one as text, then two as the beginning of a placeholder.
+ * `{{{{` stands for two opening braces. Single braces, and closing ones anywhere else, are plain
+ * text, so `{"a": {{a}}}` needs no escape. A run of opening braces is read from the left: first
+ * every four as `{{`, then a single one as text, then two as the beginning of a placeholder.
  *
  * Throws an `Error` if two braces do not begin a placeholder.
  */

@@ -8,12 +8,12 @@ const REPAIR =
   'Your answer was not accepted (attempt {{attempt}} of {{attempts}}).\n\n{{problem}}\n\n' +
   '{{last}}Send the whole answer again, corrected, and nothing else.';
 
-/** The place of an answer among those that a turn may give. */
+/** The number of an answer among the allowed answers of a turn. */
 interface Attempt {
   /** The number of the failed answer, from 1. */
   readonly attempt: number;
   readonly attempts: number;
-  /** The author's words; default: ours. */
+  /** The author's text; default: perdure's. */
   readonly text?: string | undefined;
 }
 
@@ -26,12 +26,12 @@ export function repairText(problem: string, { attempt, attempts, text = REPAIR }
   return fillText(text, { attempt, attempts, problem: shown.trim(), last });
 }
 
-/** Returns the words with which the repair requests of an agent begin: by them, a prompt is searched. */
+/** Returns the beginning of an agent's repair requests, by which they are found in a prompt. */
 export function repairBegin({ texts }: Pick<AgentDefinition, 'texts'>): string {
   return beginOf(texts?.repair ?? REPAIR);
 }
 
-/** The beginning of a text in whole characters, with room for the note after it. */
+/** Returns the beginning of a text in whole characters, with room for the note after it. */
 function head(text: string): string {
   let shown = text.slice(0, PROBLEM_BYTES - 64);
   while (byteLength(shown) > PROBLEM_BYTES - 64) {

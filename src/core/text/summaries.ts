@@ -7,7 +7,10 @@ import { printable } from './hidden.js';
 const ARGUMENT_CHARACTERS = 60;
 const SUMMARY_CHARACTERS = 160;
 
-/** Returns one line for people, such as `read_file src/a.ts`. It is made of the arguments, not of model text. */
+/**
+ * Returns one line for people, such as `read_file src/a.ts`. It is built from the arguments, not
+ * from model text.
+ */
 export function callSummary(call: ToolCall): string {
   return visible(call.summary ?? `${call.name} ${shortArguments(call.arguments)}`.trim());
 }
@@ -19,7 +22,9 @@ interface StepState {
   readonly turn: { readonly spent: Pick<Spent, 'steps'> };
 }
 
-/** Returns the step, and what the model reads in it: `step 4 · after read_file src/a.ts · 3.1 kB`. */
+/**
+ * Returns the step and the model's new input in it: `step 4 · after read_file src/a.ts · 3.1 kB`.
+ */
 export function stepSummary(state: StepState, closing: boolean): string {
   const name = closing ? 'closing call' : `step ${state.turn.spent.steps + 1}`;
   const { messages } = state.transcript;

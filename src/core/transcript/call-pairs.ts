@@ -7,7 +7,9 @@ export interface CallPair {
   /** Number of the message that requests the call. */
   readonly n: number;
   readonly call: ToolCall;
-  /** What the model read; null if the call has no result yet, or if it is not among the messages. */
+  /**
+   * The result for the model; null if the call has none yet, or if it is not among the messages.
+   */
   readonly result: ToolMessage | null;
 }
 

@@ -10,7 +10,7 @@ import type { RunState } from '../state.js';
 import { fitsPinned } from './pinned.js';
 import { freshTurn } from '../turn.js';
 
-/** Begins the turn of the oldest message that waits. `at`: Unix time in ms. */
+/** Begins the turn of the oldest waiting message. `at`: Unix time in ms. */
 export function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   const { taken } = takeMessages(state.inbox, number);
@@ -20,7 +20,10 @@ export function beginTurn(state: RunState, at: number): RunState {
   return beginPass(begun, { taken, at });
 }
 
-/** A message may come before the agent is loaded, or name a prompt that a newer definition no longer has. */
+/**
+ * Returns why a text does not fit, or null. A message may arrive before the agent is loaded, or
+ * name a prompt that a newer definition lacks.
+ */
 function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
   const problems = taken.map((message) => textProblem(config.definition, message));
   return problems.find((problem) => problem !== null) ?? null;
@@ -43,7 +46,7 @@ export function joinMessages(state: RunState, at: number): RunState {
         .slice(0, -1)
         .reduce<RunState>((so, one) => appendGiven(so, at, one), next);
       const text = messages.at(-1)?.text ?? textOf(state, message);
-      // What a graph gets as data has no text for a model.
+      // A graph's input without text adds no message for the model.
       if (text === '' && input !== undefined) return next;
       return appendMessage(before, at, {
         role: 'user',
@@ -58,12 +61,17 @@ export function joinMessages(state: RunState, at: number): RunState {
   );
 }
 
-/** Of several messages that are sent as one, the last one has the id and the attachments. */
+/**
+ * Appends one of several messages sent as one. Only the last one has the id and the attachments.
+ */
 function appendGiven(state: RunState, at: number, { role, text }: GivenMessage): RunState {
   return appendMessage(state, at, role === 'user' ? { role, text } : { role, text, given: true });
 }
 
-/** A prompt that cannot be filled in leaves a line: the turn fails, and the conversation goes on. */
+/**
+ * Returns the text of a message. If its prompt cannot be filled in, a placeholder line takes its
+ * place: the turn fails, and the conversation continues.
+ */
 function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
   if (prompt === undefined) return text;
   const call = { prompt, ...(args && { args }) };
@@ -71,7 +79,7 @@ function textOf({ config }: RunState, { text, prompt, args }: Incoming): string 
   return promptText(config.definition, call);
 }
 
-/** The turn uses the newest prompt, and the contexts of all its messages; a message without one changes nothing. */
+/** Sets the turn's prompt to the newest one, and joins the contexts of all its messages. */
 function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
   const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
   const context = joinContexts([state.turn.context, ...taken.map((message) => message.context)]);
@@ -81,7 +89,7 @@ function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
   });
 }
 
-/** Remembers who asks in this turn: rules may say that others have to decide. */
+/** Records the requesters of this turn, because rules may require other people to decide. */
 function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
   const names = taken.flatMap(({ by }) => (by === undefined ? [] : [by]));
   if (names.length === 0) return state;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.js';
 import type { Verdict } from '../requests/rules.js';
 
-/** Names a text in the blob store. A blob is named by its content, so it never changes. */
+/** Identifies a text in the blob store. A blob is addressed by its content, so it never changes. */
 export interface BlobRef {
   /** SHA-256 of the UTF-8 bytes, hex. */
   readonly sha256: string;
@@ -9,9 +9,9 @@ export interface BlobRef {
   readonly bytes: number;
 }
 
-/** Names the context of a run in the blob store. */
+/** Identifies the context of a run in the blob store. */
 export interface ContextRef extends BlobRef {
-  /** Workflow id of the run that owns it: this one, or the one above all its callers. */
+  /** Workflow id of the run that owns it: this one, or the root of all its callers. */
   readonly root?: string;
 }
 
@@ -31,9 +31,12 @@ export interface ArtifactMade {
 
 /** An artifact of a run. */
 export interface Artifact extends ArtifactMade {
-  /** The name that its tool gave it, if `name` has a number because another value has that name. */
+  /** The name from its tool, if `name` has a number because another value has that name. */
   readonly base?: string;
-  /** It came with a message: number of the message that announced it. `tool` and `call` are then empty. */
+  /**
+   * For an artifact from a message: number of the message that announced it. `tool` and `call` are
+   * then empty.
+   */
   readonly given?: number;
   /** The tool and the call that made it. */
   readonly tool: string;
@@ -41,8 +44,8 @@ export interface Artifact extends ArtifactMade {
 }
 
 /**
- * An image or a file that belongs to a message. It was attached on purpose; paths and URLs in a text are
- * never attached. A blob holds the bytes as base64 text.
+ * An image or a file that belongs to a message. Attachments are explicit; paths and URLs in a text
+ * are never attached. A blob holds the bytes as base64 text.
  */
 export type Attachment =
   | {
@@ -55,7 +58,9 @@ export type Attachment =
   /** Fetched by the model's provider, not by perdure. */
   | { readonly type: 'image'; readonly url: string };
 
-/** Why a call cannot be executed. The worker finds it with the model's reply, before anything runs. */
+/**
+ * Why a call cannot be executed. The worker detects it in the model's reply, before anything runs.
+ */
 export interface CallProblem {
   readonly type: 'unknown_tool' | 'invalid_json' | 'invalid_arguments' | 'truncated';
   /** For the model: what is wrong, with the path, and the fix. */
@@ -73,8 +78,8 @@ export interface SafetyCheck {
 export interface AskedCall {
   readonly name: string;
   /**
-   * The arguments, always valid JSON. If the real arguments are in `blob`, this is a short placeholder
-   * that the model sees in later requests.
+   * The arguments, always valid JSON. If the real arguments are in `blob`, this is a short
+   * placeholder that the model sees in later requests.
    */
   readonly arguments: string;
   /** SHA-256 (hex) of the canonical form of the real arguments. */
@@ -85,15 +90,15 @@ export interface AskedCall {
   readonly summary?: string;
   /** Safety checks of the provider. Only a person may acknowledge them. */
   readonly safety?: readonly SafetyCheck[];
-  /** What the rules and the tool say about the call; absent if they allow it. */
+  /** The verdict of the rules and the tool on the call; absent if they allow it. */
   readonly verdict?: Verdict;
-  /** The model made the call by `invoke_tool`, and reads it in that form in later requests. */
+  /** The model made the call by `invoke_tool`; later requests show it in that form. */
   readonly via?: 'catalog';
 }
 
 /**
- * Parts of a reply beside texts and calls that its provider needs back in later requests, such as
- * reasoning and the provider's own searches. Only the provider's adapter can read them.
+ * Parts of a reply, other than texts and calls, that its provider needs back in later requests,
+ * such as reasoning and the provider's own searches. Only the provider's adapter can read them.
  */
 export interface ProviderItems {
   /** The provider and the model; only they get the items. */
@@ -108,15 +113,18 @@ export interface ToolCall extends AskedCall {
   /** A person has changed the arguments before the call was executed. */
   readonly edited?: true;
   /**
-   * Unique in the run: `call_<turn>_<step>_<index>`, or `call_f<fork>_…` in a forked run. It is not the
-   * provider's id, which may repeat or be missing.
+   * Unique in the run: `call_<turn>_<step>_<index>`, or `call_f<fork>_…` in a forked run. It is not
+   * the provider's id, which may repeat or be missing.
    */
   readonly id: string;
   /** The node of the graph that makes the call; absent for a call of a model. */
   readonly node?: string;
-  /** Ids of the calls of the same batch that have to end first; absent if nothing is left to wait for. */
+  /** Ids of calls of the same batch that must end first; absent if none remain. */
   readonly after?: readonly string[];
-  /** The rules have asked about the call before its arguments were complete: its worker judges it again. */
+  /**
+   * The rules required approval of the call before its arguments were complete: its worker applies
+   * them again.
+   */
   readonly asks?: true;
   /** A person has confirmed the plan that the call is a part of, with these very arguments. */
   readonly confirmed?: true;
@@ -141,7 +149,7 @@ export interface UserMessage extends Placed {
    * `retrieved`: a document that the agent's `retrieve` function has found.
    */
   readonly origin?: 'perdure' | 'retrieved';
-  /** Id and source of the document, as far as `retrieve` gives them. */
+  /** Id and source of the document, if `retrieve` specifies them. */
   readonly document?: { readonly id?: string; readonly source?: string };
   /** The whole document, if the text is its head and tail. */
   readonly blob?: BlobRef;
@@ -149,7 +157,7 @@ export interface UserMessage extends Placed {
   readonly id?: string;
   /** Who sent it: a claim of the sender. The model never sees it. */
   readonly by?: string;
-  /** The message stays word for word when older messages are summarized. */
+  /** The message stays verbatim when older messages are summarized. */
   readonly pinned?: true;
   /** The message is part of a side branch, so it is not in the canonical transcript. */
   readonly side?: true;
@@ -162,7 +170,9 @@ export interface AssistantMessage extends Placed {
   readonly role: 'assistant';
   /** The message is part of a side branch: a refused answer. */
   readonly side?: true;
-  /** The sender of a message has given it as a part of the conversation; no model has said it in this run. */
+  /**
+   * The sender supplied this message as part of the conversation; no model wrote it in this run.
+   */
   readonly given?: true;
   readonly text: string;
   readonly blob?: BlobRef;

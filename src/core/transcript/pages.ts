@@ -7,13 +7,13 @@ import type { RunState } from '../state.js';
 import type { PromptPage, TranscriptPage, TurnMemo } from '../status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
 
-/** Bytes of a page. A query with an answer over 2 MiB fails. */
+/** Maximum bytes of a page. A query whose answer exceeds 2 MiB fails. */
 const PAGE_BYTES = 400 * 1024;
 const MEMO_ANSWER_CHARACTERS = 1_000;
 
 /**
- * Returns the messages with numbers from `from` to before `to`: at least one, and at most about 400 KB.
- * It has only messages that this segment holds; `total` counts all of the run.
+ * Returns the messages with numbers from `from` to before `to`: at least one, and at most about 400
+ * KB. The page has only messages of this segment; `total` counts all messages of the run.
  */
 export function transcriptPage(
   transcript: Transcript,
@@ -28,7 +28,10 @@ export function transcriptPage(
   return { messages: limitedPage(inRange), total: transcript.next };
 }
 
-/** Returns a part of the prompt, by place: the chunks by reference, then messages of at most about 400 KB. */
+/**
+ * Returns a part of the prompt, by place: the chunks by reference, then messages of at most about
+ * 400 KB.
+ */
 export function promptPage(
   transcript: Transcript,
   { from, to }: { from: number; to: number },
@@ -39,7 +42,7 @@ export function promptPage(
   return { chunks, start, messages: limitedPage(inRange) };
 }
 
-/** Returns what is wrong with the range of a query, or null. `required`: fields that it has to have. */
+/** Returns what is wrong with the range of a query, or null. `required`: its required fields. */
 export function rangeProblem(
   query: string,
   value: unknown,
@@ -68,7 +71,7 @@ function limitedPage(inRange: readonly Message[]): readonly Message[] {
   return end === -1 ? inRange : inRange.slice(0, end);
 }
 
-/** Returns what the memo has after a turn. It is small, and can be read without a worker. */
+/** Returns the memo after a turn. It is small and can be read without a worker. */
 export function turnMemo(
   { segments, startedAt }: Pick<RunState, 'segments' | 'startedAt'>,
   turn: number,

@@ -7,7 +7,7 @@ export const MAX_PINNED_BYTES = 16 * 1024;
 /** Limit on all pinned messages together, because they are passed from segment to segment. */
 export const MAX_PINNED_TOTAL_BYTES = 128 * 1024;
 
-/** Returns the bytes of all pinned messages, of those that wait too. */
+/** Returns the size in bytes of all pinned messages, including waiting ones. */
 export function pinnedBytes(state: RunState): number {
   const waiting = state.inbox.waiting.filter((message) => message.pinned);
   return (
@@ -16,7 +16,10 @@ export function pinnedBytes(state: RunState): number {
   );
 }
 
-/** Whether a message may stay pinned: a prompt that came before its agent was loaded may be too long for that. */
+/**
+ * Whether a message may stay pinned. A prompt that arrived before its agent was loaded may be too
+ * long.
+ */
 export function fitsPinned(state: RunState, message: Incoming): boolean {
   if (message.prompt === undefined) return true;
   const bytes = messageBytes(state, message);
@@ -29,7 +32,10 @@ function pinnedInTranscript({ transcript }: RunState): number {
     .reduce((sum, message) => sum + carriedBytes(message), 0);
 }
 
-/** The text of a prompt is what the transcript will have, not the arguments. */
+/**
+ * Returns the size in bytes of a message. For a prompt, that is its filled-in text, not the
+ * arguments.
+ */
 function messageBytes({ config }: RunState, message: Incoming): number {
   const { prompt, args } = message;
   if (prompt === undefined) return carriedBytes(message);

@@ -19,20 +19,22 @@ export interface PromptChunk {
 }
 
 /**
- * The messages of a run. The prompt has those of the chunks, then `messages`. Two transcripts with
- * equal `head` give the same prompt, byte for byte, so a worker can serve a prompt from memory and never
- * serve a wrong one.
+ * The messages of a run. The prompt consists of the messages in chunks, then `messages`.
+ * Transcripts with equal `head` produce the same prompt byte for byte, so a worker can safely use a
+ * cached prompt.
  */
 export interface Transcript {
   /** Number of the next message: the number of all messages of the run. */
   readonly next: number;
   readonly chunks: readonly PromptChunk[];
   readonly messages: readonly Message[];
-  /** The messages in `chunks` that a compaction keeps word for word. */
+  /** The messages in `chunks` that a compaction keeps verbatim. */
   readonly keptAside: readonly Message[];
   /** Messages of dropped side branches, until they are archived; never in the prompt. */
   readonly pruned?: readonly Message[];
-  /** Digest of all messages of the prompt. It does not cover the definition, which has its own hash. */
+  /**
+   * Digest of all messages of the prompt. It does not cover the definition, which has its own hash.
+   */
   readonly head: string;
   /** Estimated tokens of the whole prompt, instructions and tools included. */
   readonly tokens: number;
@@ -50,13 +52,15 @@ export function emptyTranscript(definition: AgentDefinition): Transcript {
   };
 }
 
-/** Returns the estimated tokens of instructions and tools, with which each prompt begins. */
+/** Returns the estimated tokens of the instructions and tools that begin each prompt. */
 export function fixedTokens(definition: AgentDefinition): number {
   const tools = hasCatalog(definition) ? shownTools(definition) : definition.tools;
   return estimateTokens(definition.instructions + JSON.stringify(tools));
 }
 
-/** Returns the next link of the digest chain: 32 hex digits over the previous link and one message. */
+/**
+ * Returns the next link of the digest chain: 32 hex digits over the previous link and one message.
+ */
 export function chain(head: string, prompt: PromptMessage | null): string {
   return sha256Hex(`${head}\n${JSON.stringify(prompt)}`).slice(0, 32);
 }
@@ -101,7 +105,10 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
 /** The first link of every digest chain. */
 export const FIRST_LINK = chain('perdure', null);
 
-/** Returns what the model sees of a message, built key by key: the digest covers the order of keys. */
+/**
+ * Returns the part of a message that the model sees. It is built key by key, because the digest
+ * depends on key order.
+ */
 export function toPromptMessage(message: PromptMessage): PromptMessage {
   switch (message.role) {
     case 'user':

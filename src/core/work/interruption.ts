@@ -1,10 +1,13 @@
 import type { Interruption, TurnInterruption } from '../turn.js';
 import type { RunState } from '../state.js';
 
-/** From the weakest to the strongest. */
+/** Ordered from the weakest to the strongest. */
 const STRENGTH: readonly TurnInterruption[] = ['wallMs', 'cancelTurn'];
 
-/** Returns what interrupts the turn under way; null if nothing does. A cancel of the run stays in force. */
+/**
+ * Returns the interruption of the turn under way; null if there is none. A cancellation of the run
+ * stays in effect.
+ */
 export function interruptionOf({ ending, turn }: RunState): Interruption | null {
   return ending === 'cancelled' ? 'cancel' : (turn.interruption ?? null);
 }

@@ -4,7 +4,7 @@ import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { WORK, type Block, type Flight, type Work } from './work.js';
 
-/** What to do next about work that is under way. */
+/** The next step of work that is under way. */
 export type WorkStep =
   /** `block` is the reason for a probe and for a check. */
   | {
@@ -12,9 +12,9 @@ export type WorkStep =
       readonly as: Exclude<Flight, 'child' | 'follow' | 'decide'>;
       readonly block?: Block;
     }
-  /** Nothing, until the state changes or the time (Unix time in ms) has come. */
+  /** Wait until the state changes or until this Unix time in ms; null: no time. */
   | { readonly type: 'wait'; readonly until: number | null }
-  /** Nothing more: the run is interrupted. */
+  /** Stop, because the run is interrupted. */
   | { readonly type: 'stop' };
 
 /** Returns the next step of work that is under way. `now`: Unix time in ms. Pure. */
@@ -43,22 +43,25 @@ function isCall(state: RunState, name: string): boolean {
   return openCallById(state, name) !== undefined;
 }
 
-/** Whether `resume`, or the end of the segment, may cancel what is in flight: it has not begun to act. */
+/**
+ * Whether `resume` or the end of the segment may cancel the work in flight, because it has not
+ * begun to act.
+ */
 export function isCancelable(state: RunState, work: Work): boolean {
   if (work.phase !== 'in-flight') return false;
   if (work.as === 'find' || work.as === 'check') return true;
   return work.as === 'probe' && !isOnce(state, work.name);
 }
 
-/** Whether the work is of a call that may be executed only once. */
+/** Whether the work belongs to a call that may be executed only once. */
 export function isOnce(state: RunState, name: string): boolean {
   const call = openCallById(state, name);
   return call !== undefined && findTool(state, call.name)?.effect === 'once';
 }
 
 /**
- * Whether a new segment can continue this work: nothing is in flight that would be lost, and it holds
- * no reply that is paid for, because a message could join the prompt of that reply.
+ * Whether a new segment can continue this work: nothing in flight would be lost, and it holds no
+ * paid reply, because a message could still join that reply's prompt.
  */
 export function canBePassedOn(state: RunState, work: Work): boolean {
   if (work.name === WORK.archive || work.name === WORK.fork || work.paid !== undefined)

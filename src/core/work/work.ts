@@ -7,10 +7,10 @@ import type { KeptCall } from '../requests/undo.js';
 import { openCallById, type Turn } from '../turn.js';
 
 /**
- * What is in flight for work. `attempt` and `probe` do the work, a probe while it is blocked. `find`
- * looks for a worker that has the tool, `check` waits for a blob, `verify` finds out what became of a
- * call, `child` is the run of a called agent, `follow` follows one that existed before, and `decide`
- * checks a person's decision.
+ * What is in flight for work. `attempt` and `probe` do the work, a probe while it is blocked.
+ * `find` looks for a worker that has the tool, `check` waits for a blob, `verify` determines the
+ * outcome of a call, `child` is the run of a called agent, `follow` follows one that existed
+ * before, and `decide` checks a person's decision.
  */
 export type Flight =
   'attempt' | 'probe' | 'find' | 'check' | 'verify' | 'child' | 'follow' | 'decide';
@@ -19,24 +19,24 @@ export type Flight =
 export interface Block extends Blocked {
   /** Unix time in ms. */
   readonly until: number;
-  /** For `storage`: SHA-256 of the blob that has to be readable first. */
+  /** For `storage`: SHA-256 of the blob that must become readable first. */
   readonly blob?: string;
 }
 
-/** What is being done about work. */
+/** The progress of work. */
 type Phase =
   | { readonly phase: 'in-flight'; readonly as: Flight }
   /** Nothing is in flight: the work is blocked, paused, or about to start. */
   | { readonly phase: 'waiting' }
-  /** A person has to decide about `request`. */
+  /** A person must decide about `request`. */
   | { readonly phase: 'asking' };
 
-/** A decision that is checked before it counts. */
+/** A decision that is checked before it takes effect. */
 export interface Proposal {
   /** The id of the update. */
   readonly id: string;
   readonly decision: Decision;
-  /** When it was made, Unix time in ms: the time that counts. */
+  /** Unix time in ms at which it was made. This time counts, not that of the check. */
   readonly at: number;
 }
 
@@ -52,8 +52,8 @@ export const WORK = {
 } as const;
 
 /**
- * One piece of work that the run has begun and not finished. It is a part of the state, so that a
- * segment can pass it on, and so that a reader of the history knows what the workflow knows.
+ * One piece of work that the run has begun and not finished. It is part of the state, so a segment
+ * can pass it on and a reader of the history has the same data as the workflow.
  */
 export type Work = {
   /** A call's id, or one of `WORK`. */
@@ -62,15 +62,18 @@ export type Work = {
   readonly block?: Block;
   /** Milliseconds before the next probe. */
   readonly probeMs?: number;
-  /** Blobs that were checked at once: later checks wait. */
+  /** Blobs whose first, immediate check was made; later checks are delayed. */
   readonly checked?: readonly string[];
-  /** `resume` was called while an attempt was in flight: if that is blocked, the next follows at once. */
+  /**
+   * `resume` was called while an attempt was in flight; if that attempt is blocked, the next
+   * follows at once.
+   */
   readonly resumed?: true;
   /** A worker that has the tool was found. */
   readonly found?: true;
-  /** For a model call: a reply that is paid for, and that only has to be checked. */
+  /** For a model call: a paid reply that only needs to be checked. */
   readonly paid?: Json;
-  /** Executions that failed before the tool was entered. */
+  /** Number of executions that failed before the tool started. */
   readonly starts?: number;
   /** Unix time in ms before which the work does not start again. */
   readonly startAt?: number;
@@ -78,17 +81,17 @@ export type Work = {
   readonly unknown?: string;
   /** The call's idempotency key. */
   readonly key?: string;
-  /** The request that waits for a decision. It is open as long as it stands here. */
+  /** The request that waits for a decision. It is open while it is stored here. */
   readonly request?: RaisedRequest;
-  /** A decision about the request that has to be checked on a worker before it counts. */
+  /** A decision about the request that must be checked on a worker before it takes effect. */
   readonly proposal?: Proposal;
-  /** A person has approved the call, and has seen the provider's safety checks if there are any. */
+  /** A person approved the call, including any safety checks of the provider. */
   readonly approved?: true;
   /** The grant under which the call is made without asking again. */
   readonly grant?: string;
   /** The call is executed again although an earlier execution may have begun. */
   readonly retried?: true;
-  /** Workflow id of the called agent's run, if the next visit of its node goes on with it. */
+  /** Workflow id of the called agent's run, if the next visit of its node continues it. */
   readonly child?: string;
   /** A called agent ended without an outcome and runs again. */
   readonly again?: true;
@@ -96,7 +99,7 @@ export type Work = {
   readonly missing?: string;
   /** The worker needs more time to load the agent than the first attempt has. */
   readonly slow?: true;
-  /** Messages are archived at the end of the run: nothing but its end follows. */
+  /** The archiving at the end of the run; only its end follows. */
   readonly last?: true;
   /** The place in the prompt before which the model call summarizes. */
   readonly cut?: number;
@@ -105,7 +108,7 @@ export type Work = {
 /** Work that waits for a decision. */
 export type AskingWork = Work & { readonly request: RaisedRequest };
 
-/** The part of a run's state that has the work under way. */
+/** The part of a run's state that holds the work under way. */
 interface HasWork {
   readonly work: readonly Work[];
 }
@@ -125,7 +128,7 @@ export function withWork<State extends HasWork>(state: State, given: Work): Stat
   return { ...state, work };
 }
 
-/** Only work in flight has a flight; the one of an earlier phase is forgotten. */
+/** Removes the `flight` of an earlier phase, because only work in flight has one. */
 function settled(work: Work): Work {
   if (work.phase === 'in-flight' || !('as' in work)) return work;
   const {
@@ -148,7 +151,7 @@ export function withoutWork<State extends HasWork>(state: State, name: string): 
 /** The work of undoing a call is named after it. */
 export const UNDO = 'undo:';
 
-/** Returns the work of the turn under way: undoing an earlier call does not hold it up. */
+/** Returns the work of the turn under way. Undoing an earlier call does not delay the turn. */
 export function turnWork({ work }: HasWork): readonly Work[] {
   return work.some(isUndo) ? work.filter((one) => !isUndo(one)) : work;
 }
@@ -158,7 +161,7 @@ export function isUndo({ name }: Pick<Work, 'name'>): boolean {
   return name.startsWith(UNDO);
 }
 
-/** Returns the call that work is about; undefined for other work, and for a call that is over. */
+/** Returns the call to which work belongs; undefined for other work and for an ended call. */
 export function callOfWork(
   state: { readonly turn: Turn; readonly kept?: readonly KeptCall[] },
   name: string,
@@ -176,14 +179,14 @@ export function anyInFlight({ work }: HasWork): boolean {
 export function blocks({ work }: HasWork): readonly (Blocked & { readonly name: string })[] {
   return work.flatMap((one) => {
     const { name } = one;
-    // What only a decision can change is not blocked: it waits.
+    // Work that needs a decision is waiting, not blocked.
     if (one.block === undefined || one.request !== undefined) return [];
     const { until: _, blob: __, ...block } = one.block;
     return { name, ...block };
   });
 }
 
-/** Whether a call that a person has approved was executed at least once, as far as its work shows. */
+/** Whether a call's work shows that it was executed at least once. */
 export function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
   return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);
 }
