@@ -12,27 +12,27 @@ import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
 
 const { ABANDON, WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
 
-/** Retries after `initialInterval` ms at first, and after at most `maximumInterval` ms. */
+/** Returns a retry policy; its delay grows from `initialInterval` to `maximumInterval` ms. */
 function backoff(initialInterval: number, maximumInterval: number, backoffCoefficient = 2) {
   return { initialInterval, backoffCoefficient, maximumInterval };
 }
 
-/** Backstop of a model call: the worker's own timeouts end the call earlier. */
+/** Backstop timeout of a model call. The worker's own timeouts end the call earlier. */
 const MODEL_TIMEOUT_MS = 61 * 60_000;
-/** After this time without a reply, a closing call is replaced by a composed answer. */
+/** Timeout of a closing call, after which a composed answer replaces it. */
 const CLOSING_TIMEOUT_MS = 2 * 60_000;
-/** Time beyond a tool's own timeout, in which the worker reports that timeout. */
+/** Additional time for the worker to report a tool's own timeout. */
 const TOOL_MARGIN_MS = 10_000;
-/** Attempts of an activity whose worker is lost each time, for example because the tool crashes it. */
+/** Maximum attempts of an activity whose worker is lost each time. */
 const LOST_ATTEMPTS = 10;
 
-/** A local activity: it is quick and needs only its arguments, so it runs in the first workflow task. */
+/** Loads the agent in the first workflow task, by a local activity because it is quick. */
 export const loadAgentHere = proxyLocalActivities<Pick<Activities, 'loadAgent'>>({
   startToCloseTimeout: 2_000,
   retry: { maximumAttempts: 1 },
 }).loadAgent;
 
-/** For an agent that this worker does not have, but another may. After this time the run is blocked. */
+/** Loads an agent that another worker may have. The run is blocked after the timeout. */
 export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>({
   allowEagerDispatch: false,
   startToCloseTimeout: 5_000,
@@ -40,7 +40,7 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
   retry: backoff(100, 400, 1.5),
 }).loadAgent;
 
-/** For an agent that no worker seems to have: retried indefinitely, without further events. */
+/** Loads an agent that no worker seems to have. It is retried indefinitely. */
 export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'find agent',
   allowEagerDispatch: false,
@@ -48,7 +48,7 @@ export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
   retry: backoff(2_000, 30_000),
 }).loadAgent;
 
-/** For an agent whose MCP servers have to be started or reached before they list their tools. */
+/** Loads an agent whose MCP servers must be started or reached before they list their tools. */
 export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'list MCP tools',
   startToCloseTimeout: 10 * 60_000,
@@ -58,8 +58,8 @@ export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>
 }).loadAgent;
 
 /**
- * Writes messages to the archive and to the blob store. A store that is down is reported at once; the
- * retries are for a lost worker or a failed query.
+ * Writes messages to the archive and to the blob store. A store that is down is reported at once;
+ * the retries are for a lost worker or a failed query.
  */
 export const { archiveMessages } = proxyActivities<Pick<Activities, 'archiveMessages'>>({
   summary: 'keep messages',
@@ -68,7 +68,7 @@ export const { archiveMessages } = proxyActivities<Pick<Activities, 'archiveMess
   retry: backoff(500, 10_000),
 });
 
-/** For a blocked run that waits for a store that is down. The activity waits, then fails to be retried. */
+/** Options while a store is down. The activity waits, then fails and is retried. */
 const WAITING_FOR_STORAGE = {
   startToCloseTimeout: 60_000,
   retry: backoff(500, 10_000),
@@ -87,7 +87,7 @@ export const { checkBlob } = proxyActivities<Pick<Activities, 'checkBlob'>>({
   ...WAITING_FOR_STORAGE,
 });
 
-/** For an agent that a worker has, while the store refuses the run's context. */
+/** Loads an agent while the store refuses the run's context. */
 export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'load agent',
   startToCloseTimeout: 10 * 60_000,
@@ -96,7 +96,7 @@ export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
   retry: backoff(500, 10_000),
 }).loadAgent;
 
-/** At the end of a run: the outcome does not wait long for an archive that is down. */
+/** Archives at the end of a run, with a short timeout so the outcome is not delayed. */
 export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
   Pick<Activities, 'archiveMessages'>
 >({
@@ -106,7 +106,7 @@ export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
   retry: backoff(250, 2_000),
 });
 
-/** At the end of a canceled run: a write in progress may finish after the run has ended. */
+/** Archives at the end of a canceled run. A write may finish after the run has ended. */
 export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
   Pick<Activities, 'archiveMessages'>
 >({
@@ -116,7 +116,7 @@ export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
   retry: backoff(100, 500),
 });
 
-/** Reads a whole run and writes its messages into one blob, before the forked run starts its turn. */
+/** Copies a whole run's messages into one blob, before the forked run starts its turn. */
 export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>>({
   summary: 'fork',
   startToCloseTimeout: 60_000,
@@ -124,7 +124,7 @@ export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>
   retry: backoff(500, 30_000),
 });
 
-/** Retried while the run is busy or has no worker. A run that has ended is reported at once. */
+/** Sends a message to a run. It is retried while the run is busy or has no worker. */
 export const { askRun } = proxyActivities<Pick<Activities, 'askRun'>>({
   summary: 'send',
   startToCloseTimeout: 45_000,
@@ -140,7 +140,7 @@ export const { notifyRequest } = proxyActivities<Pick<Activities, 'notifyRequest
   retry: backoff(1_000, 10 * 60_000),
 });
 
-/** Checks a person's decision. It is repeated while its worker is lost; the request stays open meanwhile. */
+/** Checks a person's decision. It is retried if its worker is lost. */
 export const { checkDecision } = proxyActivities<Pick<Activities, 'checkDecision'>>({
   summary: 'check decision',
   startToCloseTimeout: 60_000,
@@ -184,7 +184,7 @@ export function modelActivity(
   }).callModel;
 }
 
-/** Time beyond the function's own timeout, to read the prompt and to offload documents. */
+/** Additional time to read the prompt and to offload documents. */
 const FUNCTION_MARGIN_MS = 60_000;
 
 /** The activities that call the agent's own `retrieve` and `remember` functions. */
@@ -202,7 +202,7 @@ export function functionActivities(
   });
 }
 
-/** A tool call. `anywhere`: this worker could not execute it, so eager dispatch back to it is off. */
+/** Returns a tool call's activity. `anywhere`: turns eager dispatch to this worker off. */
 export function toolActivity(tool: ToolDefinition, summary: string, anywhere = false) {
   return proxyActivities<Pick<Activities, 'runTool'>>({
     summary: eventSummary(summary),
@@ -218,8 +218,8 @@ export function toolActivity(tool: ToolDefinition, summary: string, anywhere = f
 }
 
 /**
- * Finds a worker that has the tool of a blocked call, and executes nothing. So it is retried
- * indefinitely, whatever the tool's effect, and each attempt may reach another worker.
+ * Finds a worker that has the tool of a blocked call, without executing the call. It is therefore
+ * retried indefinitely, regardless of the tool's effect, and each attempt may reach another worker.
  */
 export function findActivity(summary: string) {
   return proxyActivities<Pick<Activities, 'runTool'>>({

@@ -9,11 +9,12 @@ import type { FactOf, Task } from '../core/facts.js';
 import { parseProblem, type ActivityProblem } from '../core/failure.js';
 import { misfitMessage } from '../core/guards/recorded.js';
 
-// How an activity ended: its checked result, or what its failure says.
+// The end of an activity: its checked result, or the data of its failure.
 
 /**
- * Returns the recorded result of an activity if it has the right form: anybody may complete an
- * activity by hand, with any value. Throws the failure of an activity that cannot do its work else.
+ * Returns the recorded result of an activity if it has the right form. Otherwise, throws the
+ * failure of an activity that cannot do its work, because an operator may complete an activity with
+ * any value.
  */
 export function checkedResult<T>(
   activity: string,
@@ -31,7 +32,7 @@ export function checkedResult<T>(
   });
 }
 
-/** Returns the problem that perdure's own activities put into a failure; null if there is none. */
+/** Returns the problem that perdure's own activities store in a failure; null if there is none. */
 export function activityProblem(error: unknown): ActivityProblem | null {
   const cause = failureCause(error);
   return cause instanceof ApplicationFailure ? parseProblem(cause.details) : null;
@@ -64,7 +65,9 @@ export function failureMessage(error: unknown): string {
   return inner instanceof Error ? inner.message : String(inner);
 }
 
-/** The failure inside an `ActivityFailure`; inside a timeout, that of the last attempt if it left one. */
+/**
+ * Returns the failure inside an `ActivityFailure`; for a timeout, that of the last attempt, if any.
+ */
 function failureCause(error: unknown): unknown {
   if (!(error instanceof ActivityFailure)) return error;
   const { cause } = error;

@@ -34,8 +34,8 @@ import { updatesHandled } from './messages/updates-handled.js';
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome of a run that completed or was
  * stopped. Ends as Canceled if the run was canceled, and fails with `AgentFailed` if it failed; the
- * outcome is in the details of both. The second argument is the run's own, from one segment to the
- * next; it is refused from a starter.
+ * outcome is in the details of both. The second argument carries the run's state between segments;
+ * a starter must not pass it.
  *
  * @example
  * ```ts
@@ -45,8 +45,8 @@ import { updatesHandled } from './messages/updates-handled.js';
  */
 export async function agent(input: unknown, carried?: unknown): Promise<Outcome> {
   const root = CancellationScope.current();
-  // A cancel by Temporal cancels everything in the root scope at once. The loop has to outlive it, to
-  // give the open calls their results and to record the outcome.
+  // Cancellation by Temporal cancels everything in the root scope at once. The loop must outlive it
+  // to complete the open calls and record the outcome.
   try {
     return await CancellationScope.nonCancellable(() => runSegment(input, carried, root));
   } catch (error) {
@@ -72,7 +72,8 @@ async function runSegment(
   startDeadlineTimer(run);
   continueRequests(run);
   continueUndoing(run);
-  // Before anything is awaited, and after all that a handler needs: the start may deliver messages.
+  // This must precede any await, and follow the setup that handlers need: the start may deliver
+  // messages.
   handleSignals(run);
   handleQueries(run);
   handleUpdates(run);
@@ -82,7 +83,10 @@ async function runSegment(
   return conclude(outcome);
 }
 
-/** Runs the loop. An exception ends the turn; else it would make the workflow task retry indefinitely. */
+/**
+ * Runs the loop. An exception ends the turn; otherwise, the workflow task would be retried
+ * indefinitely.
+ */
 async function runToEnd(run: RunContext): Promise<Outcome> {
   for (;;) {
     try {
@@ -97,15 +101,16 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
   }
 }
 
-/** The outcome in the failure of a run that cannot begin; null for any other error. */
+/** Returns the outcome in the failure of a run that cannot begin; null for any other error. */
 function outcomeIn(error: unknown): Outcome | null {
   const [outcome] = error instanceof ApplicationFailure ? (error.details ?? []) : [];
   return isOutcome(outcome) ? outcome : null;
 }
 
 /**
- * Returns the failure for an exception outside all turns: it ends the run, visibly, instead of failing
- * the workflow task again and again. Only a state of a newer version waits for a worker that can read it.
+ * Returns the failure for an exception outside all turns: it ends the run visibly instead of
+ * failing the workflow task repeatedly. Only a state of a newer version waits for a worker that can
+ * read it.
  */
 function runFailure(error: unknown): unknown {
   const passed = [ContinueAsNew, TemporalFailure, NewerStateError];

@@ -14,7 +14,10 @@ import { failureFact } from './activity-result.js';
 import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
-/** A history this long has to end soon: the server ends a run at 51,200 events or 50 MiB. */
+/**
+ * The number of events at which a segment must end soon: the server ends a run at 51,200 events or
+ * 50 MiB.
+ */
 const MAX_EVENTS = 30_000;
 const MAX_BYTES = 30 * 1024 * 1024;
 
@@ -27,7 +30,8 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   const { transcript } = run.state;
   const count = countOverflow(run.state);
   const from = chunkedLength(transcript);
-  // Also without a new message: the archive has the history of each segment, and leads to the one before.
+  // This applies even without a new message: the archive links the history of each segment to the
+  // previous one.
   const archive = run.state.archives ? wholeRange(run) : null;
   if (count === 0 && archive === null) return true;
   const chunk = count === 0 ? null : { from, to: from + count };
@@ -36,7 +40,10 @@ export async function archiveForNextSegment(run: RunContext): Promise<boolean> {
   return (await store(run, { archive, chunk }, must)) === null;
 }
 
-/** Before a compaction removes messages from memory. `must`: the run cannot continue without it. */
+/**
+ * Archives messages before a compaction removes them from memory. `must`: the run cannot continue
+ * without it.
+ */
 export async function archiveForCompaction(
   run: RunContext,
   { cut, must }: { readonly cut: number; readonly must: boolean },
@@ -44,7 +51,7 @@ export async function archiveForCompaction(
   await store(run, { archive: unarchivedRange(run), chunk: null, cut }, must);
 }
 
-/** Returns the failure of the store, or null. */
+/** Stores messages. Returns the failure of the store, or null. */
 function store(
   run: RunContext,
   messages: Pick<ArchiveMessagesInput, 'archive' | 'chunk' | 'cut'>,
@@ -62,7 +69,10 @@ function store(
   });
 }
 
-/** At the end of the run: archives the rest. If that fails, the history still has the messages. */
+/**
+ * Archives the remaining messages at the end of the run. If that fails, they are still in the
+ * history.
+ */
 export async function archiveAtEnd(run: RunContext): Promise<void> {
   if (run.state.archives !== true) return;
   const archive = wholeRange(run);
@@ -81,13 +91,13 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
   }
 }
 
-/** The numbers of the messages that are not in the archive yet; null if there are none. */
+/** Returns the range of messages that are not in the archive yet; null if there are none. */
 function unarchivedRange(run: RunContext): { from: number; to: number } | null {
   const range = wholeRange(run);
   return run.state.archives && range.to > range.from ? range : null;
 }
 
-/** The numbers of the messages that are not in the archive yet, which may be none. */
+/** Returns the range of messages that are not in the archive yet, which may be empty. */
 function wholeRange({ state }: RunContext): { from: number; to: number } {
   return { from: state.archived, to: state.transcript.next };
 }

@@ -25,8 +25,8 @@ export function beginSegment(given: unknown, carried: unknown): Begun {
 }
 
 /**
- * Pins the agent, and copies the messages of a run that this one forks. A cancel takes effect at any
- * moment: the run then ends like any run that is canceled before its first step.
+ * Pins the agent, and copies the messages of a run that this one forks. A cancellation takes effect
+ * at any time: the run then ends like any run canceled before its first step.
  */
 export async function loadRun(run: RunContext): Promise<void> {
   const { tags, fork } = run.input;
@@ -39,7 +39,7 @@ export async function loadRun(run: RunContext): Promise<void> {
   if (fork !== undefined && run.state.forks) await copyMessages(run, fork);
 }
 
-/** Puts the messages of another run before all messages of this one, and shows the fork in the memo. */
+/** Copies another run's messages to the beginning of this one, and shows the fork in the memo. */
 async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInput): Promise<void> {
   const { name, forkFrom } = run.state.config.definition;
   const input = {
@@ -63,7 +63,7 @@ async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInp
   });
   const { forkedFrom } = run.state;
   if (forkedFrom !== undefined) upsertMemo({ forkedFrom: { ...forkedFrom } });
-  // A cancel is not a fault of the input.
+  // A cancellation is not a fault of the input.
   else if (interruptionOf(run.state) === null && findWork(run.state, WORK.fork) === undefined) {
     throw beginFailure(failure);
   }

@@ -8,8 +8,8 @@ import { failureFact } from './activity-result.js';
 import { contextFields, inFlight, record, type RunContext } from './run-context.js';
 
 /**
- * Checks the decision that is proposed about this work, on a worker. It then counts, or the request stays
- * open. Does nothing if there is none. Never rejects because of a worker.
+ * Checks the proposed decision about this work on a worker. It then takes effect, or the request
+ * stays open. Does nothing without a proposal. Never rejects because of a worker.
  */
 export async function checkProposal(run: RunContext, name: string): Promise<void> {
   const work = findWork(run.state, name);

@@ -16,21 +16,22 @@ import { continueRequests } from './requests.js';
 import { record, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
 
-/** The server refuses an input over 2 MiB, again and again. */
+/** Maximum bytes of a segment's input. The server always refuses an input over 2 MiB. */
 const MAX_INPUT_BYTES = 1.5 * 1024 * 1024;
-/** Message ids that remain in a state that would be too large otherwise. */
+/** Number of message ids kept in a state that would otherwise be too large. */
 const MIN_IDS = 100;
 
 /**
- * Continues the run in a new segment, between two steps: nothing is in flight, and no handler runs.
- * If the messages cannot be archived, the run stays in its segment and tries again some steps later.
+ * Continues the run in a new segment between two steps, while nothing is in flight and no handler
+ * runs. If the messages cannot be archived, the run stays in its segment and tries again some steps
+ * later.
  */
 export async function continueAsNew(run: RunContext): Promise<void> {
   if (!(await archiveForNextSegment(run))) return;
   run.leaving = true;
   if (!allHandlersFinished()) await condition(allHandlersFinished);
   run.leaving = false;
-  // A cancel may have arrived meanwhile.
+  // A cancellation may have arrived in the meantime.
   if (!mustLeave(run)) return;
   run.deadlineTimer?.cancel();
   run.expiryTimer?.scope.cancel();
@@ -38,21 +39,21 @@ export async function continueAsNew(run: RunContext): Promise<void> {
   const next = nextArguments(run);
   if (next === null) {
     record(run, { type: 'segment-kept' });
-    // The history has to show why the run stays.
+    // The history must show why the run stays in its segment.
     upsertMemo({ kept: run.state.segments });
     startDeadlineTimer(run);
     return continueRequests(run);
   }
   const [input, carried] = next;
   run.state = carried.state;
-  // Only here does a pinned run move to the newest build.
+  // A pinned run moves to the newest build only here.
   const move = makeContinueAsNewFunc<AgentWorkflow>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
   await move(input, carried);
 }
 
 /**
- * Returns the arguments of the next segment. If they would be larger than an input may be, the parts
- * that the run can do without are left out; null if even that is not enough.
+ * Returns the arguments of the next segment. If they exceed the maximum input size, nonessential
+ * parts are omitted; null if even that is not enough.
  */
 function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
   const { context, ...input } = withoutMessage(run.input);
@@ -66,7 +67,7 @@ function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
   return null;
 }
 
-/** What the first segment takes of the input. */
+/** The fields of the input that only the first segment uses. */
 const TAKEN: ReadonlySet<string> = new Set([
   'message',
   'attachments',
@@ -77,14 +78,14 @@ const TAKEN: ReadonlySet<string> = new Set([
   'turnContext',
 ] satisfies (keyof RunInput)[]);
 
-/** The input without what the first segment has taken. */
+/** Returns the input without the fields that only the first segment uses. */
 function withoutMessage(input: RunInput): RunInput {
   const left = Object.entries(input).filter(([name]) => !TAKEN.has(name));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional fields are left out
   return Object.fromEntries(left) as unknown as RunInput;
 }
 
-/** The state without the outcomes of earlier turns, and with fewer message ids. */
+/** Returns the state without the outcomes of earlier turns, and with fewer message ids. */
 function reduced(state: RunState): RunState {
   const seen = state.inbox.seen.slice(-MIN_IDS);
   return { ...state, recent: [], inbox: { ...state.inbox, seen } };

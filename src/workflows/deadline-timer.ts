@@ -5,7 +5,10 @@ import { record, type RunContext } from './run-context.js';
 /** A hundred years in ms. */
 const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
 
-/** Starts the timer for the nearest deadline, of the turn or of the run, in place of the one before. */
+/**
+ * Starts the timer for the nearest deadline of the turn or the run, and replaces the previous
+ * timer.
+ */
 export function startDeadlineTimer(run: RunContext): void {
   run.deadlineTimer?.cancel();
   run.deadlineTimer = null;

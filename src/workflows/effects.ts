@@ -28,7 +28,7 @@ export function effects(run: RunContext): Effects {
   };
 }
 
-/** Not async, because each promise of a step makes replay slower. */
+/** Performs an action. It is not async, because each promise of a step makes replay slower. */
 function perform(run: RunContext, action: TimedAction): Promise<unknown> {
   switch (action.type) {
     case 'call-model':
@@ -83,13 +83,13 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
   }
 }
 
-/** Shows that the run waits, and waits. */
+/** Publishes the waiting status, then waits. */
 function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<void> {
   run.changed();
   return unlessInterrupted(run, wait);
 }
 
-/** Whether the run has something else to do than to wait. */
+/** Whether the next action differs from this one. */
 function isOther(run: RunContext, { type }: TimedAction): boolean {
   return actionNow(run).type !== type;
 }

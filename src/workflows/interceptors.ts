@@ -10,12 +10,12 @@ import { noteUpdates } from './messages/updates-handled.js';
 /**
  * The interceptors of a run: the SDK loads them with the workflow code.
  *
- * A query that has waited for a worker brings the events since the last workflow task, without a task of
- * their own. The SDK hands them to the workflow at once, and sends the commands that follow with the
- * next task, before those of what else that task brings, such as an update. A later replay gets all of
- * it in one piece, updates first, and would fail. So a run that is ahead of its tasks fails the next
- * one that brings something. The worker then forgets the run and replays it, in the order of any later
- * replay, and the server gives it the task again.
+ * A query that waited for a worker may deliver the events since the last workflow task without a
+ * task of their own. The SDK passes them to the workflow at once. It sends the resulting commands
+ * with the next task, before those for its other jobs, such as an update. A later replay processes
+ * all of them together, updates first, and would fail. A run that is ahead of its tasks therefore
+ * fails the next task with jobs. The worker then evicts the run and replays it in the order of any
+ * later replay, and the server schedules the task again.
  */
 export function interceptors(): WorkflowInterceptors {
   const isAgent = workflowInfo().workflowType === 'agent';
@@ -27,17 +27,17 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
-/** Fails the task that follows when a query has brought the run ahead; see `interceptors`. */
+/** Fails the next task if a query has advanced the run ahead of its tasks; see `interceptors`. */
 export function keepInStep(): WorkflowInternalsInterceptor {
   let last: Place | null = null;
   let isAhead = false;
   return {
     activate(input, next) {
       const { jobs, isReplaying } = input.activation;
-      // Queries come alone.
+      // An activation with queries has no other jobs.
       if (!jobs || jobs.length === 0 || jobs[0]?.queryWorkflow) return next(input);
       const place = placeOf(input);
-      // A replay has only what tasks have brought. So if this is ever wrong, it costs one task.
+      // A replay includes only the events of tasks, so a false positive costs one task.
       if (last !== null && isReplaying !== true && isBetweenTasks(last, place)) isAhead = true;
       else if (isAhead) throw new Error(AHEAD);
       else last = place;
@@ -46,7 +46,10 @@ export function keepInStep(): WorkflowInternalsInterceptor {
   };
 }
 
-/** Where the history stood at an activation. Only the start of a task sets the size and the time. */
+/**
+ * The position in the history at an activation. Only the start of a task sets the size and the
+ * time.
+ */
 interface Place {
   readonly length: number;
   readonly size: string;
@@ -63,14 +66,15 @@ function placeOf({ activation }: ActivateInput): Place {
 }
 
 /**
- * Whether events have come since a task without the start of another. Two tasks may tell the same size,
- * because the server counts only what it has stored, and a worker whose clock is ahead may hold the time.
+ * Whether events have arrived since a task without the start of another. Two tasks may have the
+ * same size, because the server counts only stored events. They may have the same time if a
+ * worker's clock is ahead.
  */
 function isBetweenTasks(last: Place, { length, size, time }: Place): boolean {
   return length > last.length && size === last.size && time === last.time;
 }
 
-/** The error of a task that is failed on purpose. */
+/** The error of a task that is failed intentionally. */
 export const AHEAD =
   'a query has brought this run ahead of its workflow tasks; it is replayed, and the task is given again';
 
@@ -79,13 +83,16 @@ type Headers = Parameters<
 >[0]['headers'];
 type WithHeaders = { readonly headers: Headers };
 
-/** A larger header is dropped: the history would have it again with each activity. */
+/**
+ * Maximum bytes of the header. A larger one is dropped, because the history would repeat it with
+ * each activity.
+ */
 const MAX_TRACE_BYTES = 2_048;
 
 /**
- * Passes the trace of whoever has started the run, or has sent the newest message, to its activities and to
- * the runs that it starts. It costs nothing in a run without one. OpenTelemetry itself is not needed in
- * workflow code, where it would be the larger part of the bundle.
+ * Passes the trace of the run's starter, or of the newest message's sender, to its activities and
+ * child runs. It costs nothing in a run without a trace. Workflow code does not need OpenTelemetry
+ * itself, which would be most of the bundle.
  */
 function passTrace(): WorkflowInterceptors {
   let trace: Headers[string] | undefined;
@@ -97,7 +104,7 @@ function passTrace(): WorkflowInterceptors {
     trace === undefined || input.headers[TRACE_HEADER] !== undefined
       ? input
       : { ...input, headers: { ...input.headers, [TRACE_HEADER]: trace } };
-  // None is async, because a promise more would change the order of commands.
+  // No interceptor is async, because an additional promise would change the order of commands.
   return {
     inbound: [
       {

@@ -19,12 +19,15 @@ import { activityProblem, failureFact, failureMessage } from './activity-result.
 import { record, type RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
-/** A larger context is offloaded to the blob store once, instead of being sent with every call. */
+/**
+ * Maximum characters of an inline context. A larger one is offloaded once instead of being sent
+ * with every call.
+ */
 const INLINE_CONTEXT_CHARACTERS = 1_000;
 
 /**
- * Loads the agent that a run pins at its start. The run is blocked, visibly, while no worker has the
- * agent or the store refuses the run's context. Ends early if the segment is full, and when the run is
+ * Loads the agent that a run pins at its start. The run is visibly blocked while no worker has the
+ * agent or the store refuses the run's context. Returns early if the segment is full or the run is
  * interrupted. Rejects with the failure of a run that cannot begin.
  */
 export async function loadPinnedAgent(run: RunContext): Promise<void> {
@@ -34,14 +37,15 @@ export async function loadPinnedAgent(run: RunContext): Promise<void> {
 }
 
 /**
- * Loads the newest definition of the agent for a run that has one, which it keeps if no worker has the
- * agent. Only a store that refuses the run's context blocks the run, which then stays in its segment.
+ * Loads the newest definition of a run's agent. The run keeps its current definition if no worker
+ * has the agent. Only a store that refuses the run's context blocks the run, which then stays in
+ * its segment.
  */
 export async function reloadAgent(run: RunContext): Promise<void> {
   await loadAgent(run);
 }
 
-/** Loads the agent on this worker in the first workflow task, else on any worker that has it. */
+/** Loads the agent on this worker in the first workflow task, or else on any worker that has it. */
 async function loadAgent(run: RunContext): Promise<unknown> {
   const request = loadInput(run.input, isLoaded(run.state));
   let failure: unknown = null;
@@ -57,7 +61,8 @@ async function loadAgent(run: RunContext): Promise<unknown> {
       const input = { ...request, ...blockedField(step, AGENT_BLOCKS) };
       const patient = { ...input, patient: true as const };
       if (input.blocked === 'storage') return startable('loadAgent', patient, loadAgentBlocked);
-      // Nothing is paid yet, so an MCP server that stays down after some attempts ends the run.
+      // No model call has been paid for yet, so an MCP server that stays down ends the run after
+      // some attempts.
       if (work?.slow) return startable('loadAgent', patient, loadAgentPatiently);
       const load = input.blocked === undefined ? loadAgentAnywhere : loadAgentSomeday;
       return startable('loadAgent', input, load);
@@ -65,7 +70,10 @@ async function loadAgent(run: RunContext): Promise<unknown> {
   });
 }
 
-/** Never interrupted: it takes a moment, and the outcome of a canceled run names its agent. */
+/**
+ * Loads the agent on this worker. It is never interrupted, because it is quick and the outcome of a
+ * canceled run names its agent.
+ */
 async function loadHere(run: RunContext, request: LoadAgentInput): Promise<unknown> {
   const task = { activity: 'loadAgent', input: { local: true } };
   try {
@@ -96,7 +104,7 @@ function loadInput(
   };
 }
 
-/** Returns the id of the run above all callers of this one; its own id if no run calls it. */
+/** Returns the id of the root of all callers; the run's own id if no run calls it. */
 export function rootRun(): string {
   const { root, workflowId } = workflowInfo();
   return root?.workflowId ?? workflowId;
@@ -107,7 +115,7 @@ export function beginFailure(error: unknown): ApplicationFailure {
   return inputFailure(activityProblem(error)?.message ?? failureMessage(error));
 }
 
-/** Returns the failure of a run that cannot begin, with an outcome that says so. */
+/** Returns the failure of a run that cannot begin, with an outcome that states the problem. */
 export function inputFailure(problem: string): ApplicationFailure {
   const error = problemText(problem);
   const { usage } = nothingSpent(null);

@@ -29,7 +29,7 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
     doing: `${state.config.definition.model}, ${summary}`,
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(WORK.model, step);
-      // The activity checks a reply that is paid for already, instead of calling the model again.
+      // The activity checks an already paid reply instead of calling the model again.
       const paid = work?.paid !== undefined && { paid: work.paid };
       const given = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
       return startable('callModel', given, activity);
@@ -59,7 +59,7 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     definition: definition.hash,
     turn: state.turn.number,
     step: state.turn.spent.steps + 1,
-    // A later turn is a part of its sender's trace.
+    // A later turn belongs to its sender's trace.
     ...(span !== undefined && state.turn.number === 1 && { span }),
     ...(action.type === 'call-model' && action.closing && { closing: true as const }),
     ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
@@ -103,7 +103,7 @@ function retrieveInput(run: RunContext): RetrieveInput {
   };
 }
 
-/** Gives the turn that has ended to the agent's memory: one activity. */
+/** Passes the ended turn to the agent's memory: one activity. */
 export async function remember(run: RunContext): Promise<void> {
   const outcome = outcomeOf(run.state);
   if (outcome === null) return;

@@ -2,8 +2,9 @@ import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@t
 import { unreadable } from '../core/input/input.js';
 
 /**
- * Temporal's default converter, except that an unreadable payload becomes a value that says so. An
- * exception would make the workflow task retry indefinitely; the value fails the run with a clear text.
+ * Temporal's default converter, except that an unreadable payload becomes a value with the error.
+ * An exception would make the workflow task retry indefinitely; the value fails the run with a
+ * clear message.
  */
 export const payloadConverter: PayloadConverter = {
   toPayload: (value) => defaultPayloadConverter.toPayload(value),

@@ -2,8 +2,8 @@ import { activityProblem } from './activity-result.js';
 import { loadAgentHere } from './activities.js';
 
 /**
- * Workflow type `probe`: ends at once. Its end shows that a worker polls the task queue. With `agents`, it
- * returns those names that this worker has no agent for.
+ * Workflow type `probe`: ends immediately, which shows that a worker polls the task queue. With
+ * `agents`, it returns the names for which this worker has no agent.
  *
  * @example
  * ```ts
@@ -24,7 +24,8 @@ async function isKnown(agent: string): Promise<boolean> {
     await loadAgentHere({ agent, limits: {} });
     return true;
   } catch (error) {
-    // Any other failure, such as a missing argument of a template, comes from a worker that has the agent.
+    // Any other failure, such as a missing argument of a template, comes from a worker that has the
+    // agent.
     const problem = activityProblem(error);
     return !(problem?.type === 'blocked' && problem.reason === 'agent_missing');
   }

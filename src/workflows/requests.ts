@@ -10,8 +10,8 @@ import { record, type RunContext } from './run-context.js';
 const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
 
 /**
- * Publishes the open requests if they have changed: in the memo, which an inbox reads without a worker,
- * by the timer for the next one that expires, and to whoever is told about requests.
+ * Publishes the open requests if they have changed. It updates the memo, which an inbox reads
+ * without a worker, and the timer for the next expiry, and sends notifications.
  */
 export function requestsChanged(run: RunContext): void {
   const asking = askingWork(run.state);
@@ -21,9 +21,9 @@ export function requestsChanged(run: RunContext): void {
   const wasAtLimit = before.size > asking.length && run.shownRequests.includes(LIMIT);
   run.shownRequests = ids;
   startExpiryTimer(run);
-  // Whoever raised a limit may have moved the deadline.
+  // A raised limit may have moved the deadline.
   if (wasAtLimit) startDeadlineTimer(run);
-  // A run that waits for nothing is found by its status, so its memo may be old.
+  // A run without requests is found by its status, so its memo may be outdated.
   if (ids !== '') {
     const requests = openRequests(run.state, workflowInfo().workflowId);
     upsertMemo({ ...requestMemo(requests) });
@@ -34,12 +34,12 @@ export function requestsChanged(run: RunContext): void {
 
 const LIMIT = '=limit';
 
-/** Names a request as the context of a segment remembers it. */
+/** Returns the name of a request in a segment's context. */
 export function shownAs({ request }: AskingWork): string {
   return request.kind === 'limit' ? `${request.id}${LIMIT}` : request.id;
 }
 
-/** Continues what a new segment has received: the timer, and the notices that nobody has got yet. */
+/** Continues the work that a new segment received: the expiry timer and the unsent notices. */
 export function continueRequests(run: RunContext): void {
   run.shownRequests = askingWork(run.state).map(shownAs).join();
   startExpiryTimer(run);
@@ -48,7 +48,7 @@ export function continueRequests(run: RunContext): void {
   }
 }
 
-/** Starts the timer for the next request that expires, in place of the one before. */
+/** Starts the timer for the next request that expires, and replaces the previous timer. */
 function startExpiryTimer(run: RunContext): void {
   const times = askingWork(run.state).flatMap(({ request }) => request.expiresAt ?? []);
   const at = times.length === 0 ? null : Math.min(...times);
@@ -67,8 +67,8 @@ function startExpiryTimer(run: RunContext): void {
 }
 
 /**
- * Tells the worker's `notify` about a request. The run does not wait for it: a notice that is lost with
- * its segment is sent again by the next one, under the same id.
+ * Calls the worker's `notify` for a request. The run does not wait for it: the next segment sends a
+ * lost notice again, under the same id.
  */
 function notify(run: RunContext, id: string): void {
   const { config, turn } = run.state;

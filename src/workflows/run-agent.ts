@@ -20,7 +20,7 @@ import { toChildEnd, runChildOnce } from './calls/run-child-once.js';
 
 const NAME = 'agent';
 
-/** What an agent is run with: as for any run, in the types of the agent. */
+/** The input of an agent's run, typed for the agent. */
 export type AgentRunInput<
   Agent,
   Prompt extends PromptName<PromptsOf<Agent>>,
@@ -31,16 +31,16 @@ export type AgentRunInput<
     } & StartPrompt<PromptsOf<Agent>, Prompt>;
 
 /**
- * Runs an agent from a workflow of your own. With the type of the agent, the arguments and the output are typed;
- * a second type names the prompt that is asked. Returns its outcome whatever the status: a limit, a
- * refusal, or a failed turn is not an exception.
+ * Runs an agent from a workflow of your own. The agent's type determines the types of the arguments
+ * and the output; a second type specifies the prompt. Returns the outcome regardless of status: a
+ * limit, a refusal, or a failed turn is not an exception.
  *
- * After a reset of your workflow, the same call (the first with this input, the second, and so on) is
- * the same run: an existing run is followed, and one that has to run again keeps its idempotency keys.
- * Other runs that have a `workflowId` of yours are left alone.
+ * After a reset of your workflow, the same call (the first with this input, the second, and so on)
+ * is the same run. An existing run is followed, and one that must run again keeps its idempotency
+ * keys. Other runs with a `workflowId` of yours are not affected.
  *
- * Rejects with the `ChildWorkflowFailure` of a run that left no outcome because it was terminated, and
- * when your own workflow is canceled.
+ * Rejects with the `ChildWorkflowFailure` of a run that left no outcome because it was terminated,
+ * and when your own workflow is canceled.
  *
  * @example
  * ```ts

@@ -9,15 +9,15 @@ import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
 import { blocks } from '../core/work/work.js';
 
-/** What the workflow holds beside the run's state: scopes, timers, and what it shows. */
+/** The workflow's data in addition to the run's state: scopes, timers, and published values. */
 export interface RunContext extends Run {
   readonly input: RunInput;
   state: RunState;
-  /** Call id, or the name of other work such as `model`, to a line that describes it for people. */
+  /** A line for people about each piece of work, by call id or by a name such as `model`. */
   readonly doing: Map<string, string>;
   /**
-   * The scope of all work in flight; an interruption cancels it. All calls share one scope, because a
-   * scope per call makes replay slower.
+   * The scope of all work in flight; an interruption cancels it. All calls share one scope, because
+   * a scope per call makes replay slower.
    */
   scope: CancellationScope;
   /** The scope of the deadline timer; null while no deadline is set. */
@@ -32,17 +32,17 @@ export interface RunContext extends Run {
   shown: string;
   /** Publishes the status; called after each change that people can see. */
   changed: () => void;
-  /** Publishes the open requests; called after each change of the work that may concern them. */
+  /** Publishes the open requests; called after each change of work that may affect them. */
   requestsChanged: () => void;
   /** The scope of the timer for the next request that expires; null while none does. */
   expiryTimer: { readonly at: number; readonly scope: CancellationScope } | null;
   /** Ids of the open requests that the memo has. */
   shownRequests: string;
-  /** The next action that was found last, and what it was found for; null before the first time. */
+  /** The most recently computed next action and its inputs; null before the first one. */
   last: LastAction | null;
 }
 
-/** A next action, with the state and the moment in the history that it belongs to. */
+/** A next action, with the state and the moment in the history to which it belongs. */
 export interface LastAction {
   readonly state: RunState;
   /** Unix time in ms. */
@@ -89,8 +89,8 @@ export function contextFields({ state, input }: RunContext): ContextFields {
 export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
 
 /**
- * Records what the workflow has observed, now. An interruption that follows from it cancels the work in
- * flight, and a change of what is blocked is published.
+ * Records the workflow's observation at the current time. A resulting interruption cancels the work
+ * in flight, and a change of blocked work is published.
  */
 export function record(run: RunContext, observed: Observed): void {
   const before = run.state;
@@ -101,7 +101,10 @@ export function record(run: RunContext, observed: Observed): void {
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.changed();
 }
 
-/** Lets new work start after an interruption of one turn. A cancel of the whole run stays in force. */
+/**
+ * Allows new work to start after an interruption of one turn. A cancellation of the whole run stays
+ * in effect.
+ */
 export function renewScope(run: RunContext): void {
   if (interruptionOf(run.state) === null && run.scope.consideredCancelled) {
     run.scope = new CancellationScope();

@@ -3,7 +3,7 @@ import { nextAction, type Action } from '../core/next-action.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import type { RunContext } from './run-context.js';
 
-/** Returns what the decision on a new segment depends on. The history records all of it. */
+/** Returns the inputs of the decision on a new segment. The history records all of them. */
 export function segmentFacts(): SegmentFacts {
   const info = workflowInfo();
   return {
@@ -14,8 +14,8 @@ export function segmentFacts(): SegmentFacts {
 }
 
 /**
- * Returns the run's next action as it is now. Many conditions ask for it while calls run, and it takes time for a
- * large batch, so it is found once for each state.
+ * Returns the run's current next action. It is computed once per state, because many conditions
+ * need it while calls run and a large batch takes time.
  */
 export function actionNow(run: RunContext): Action {
   const { state } = run;

@@ -12,14 +12,16 @@ export interface SendInput {
   /** Id of an open run. */
   readonly to: string;
   readonly message: string;
-  /** Input of the run to start if there is none with that id; it has to be open, without a message. */
+  /**
+   * Input of the run to start if there is none with that id; it must be open and have no message.
+   */
   readonly start?: RunInput;
 }
 
 /**
- * Workflow type `send`: sends an open run one message, for schedules. The message's id is the workflow
- * id, so a retry never sends a second message. Ends when the run has accepted the message. Fails with
- * `SendRefused` if the input is invalid.
+ * Workflow type `send`: sends an open run one message, for schedules. The message's id is the
+ * workflow id, so a retry never sends a second message. Ends when the run has accepted the message.
+ * Fails with `SendRefused` if the input is invalid.
  *
  * @example
  * ```ts

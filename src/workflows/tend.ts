@@ -8,7 +8,7 @@ import { failureFact } from './activity-result.js';
 import { inFlight, record, unlessInterrupted, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
 
-/** What is started next for a piece of work. */
+/** The next activity to start for a piece of work. */
 export type Start = Extract<WorkStep, { type: 'start' }>;
 
 /** An activity to start, and how the history records it. */
@@ -26,7 +26,7 @@ export function startable<I>(
   return { task: { activity, input }, start: () => start(input) };
 }
 
-/** Returns the activity that waits until the blob can be read that work is blocked on. */
+/** Returns the activity that waits until the missing blob of blocked work can be read. */
 export function blobCheck(name: string, { block }: Start): Startable {
   return startable('checkBlob', { sha256: block?.blob ?? '', work: name }, checkBlob);
 }
@@ -40,7 +40,7 @@ export function blockedField<B extends BlockedReason>(
   return reason ? { blocked: reason } : {};
 }
 
-/** A piece of work that activities do. */
+/** A piece of work done by activities. */
 export interface Tended {
   /** A call's id, or the name of other work. */
   readonly name: string;
@@ -53,10 +53,10 @@ export interface Tended {
 const FIRST: Start = { type: 'start', as: 'attempt' };
 
 /**
- * Does a piece of work until it is over: starts its activities, waits while it is blocked, and records
- * what happens. The state says what comes next. Ends early if the run is interrupted, and if the
- * segment is full and the next one can continue the work. Returns the last failure, or null. Never
- * rejects because of an activity.
+ * Does a piece of work until it is over: starts its activities, waits while it is blocked, and
+ * records the results. The state determines the next step. Returns early if the run is interrupted,
+ * or if the segment is full and the next one can continue the work. Returns the last failure, or
+ * null. Never rejects because of an activity.
  */
 export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
   const { name, doing, activity } = tended;
@@ -70,11 +70,11 @@ export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
       const work = findWork(run.state, name);
       if (work === undefined && !isFirst) return failure;
       if (work !== undefined && mustLeave(run)) return failure;
-      // A person has decided something that has to be checked before anything else.
+      // A person's decision must be checked first.
       if (work?.proposal !== undefined) return failure;
       const step = work === undefined ? FIRST : nextWorkStep(run.state, work, Date.now());
       if (step.type === 'stop') return failure;
-      // A decision may take months: the run picks the work up again when it is made.
+      // A decision may take months; the run resumes the work when it is made.
       if (step.type === 'wait' && work?.phase === 'asking') return failure;
       if (step.type === 'wait') {
         await untilNextStep(run, name, step.until);
@@ -83,7 +83,8 @@ export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
       const { task, start } = activity(step, work);
       record(run, { type: 'scheduled', task });
       try {
-        // Awaited here, not in a function of its own: each promise of a step makes replay slower.
+        // This is awaited here and not in a separate function, because each promise of a step makes
+        // replay slower.
         const result = await (isProbe(run, name)
           ? inFlight(run, () => cancelableProbe(run, name, start))
           : inFlight(run, start));
@@ -126,7 +127,7 @@ async function cancelableProbe(
   }
 }
 
-/** Waits until something can be done about the work, or until this Unix time in ms. */
+/** Waits until the work can proceed, or until this Unix time in ms. */
 async function untilNextStep(run: RunContext, name: string, until: number | null): Promise<void> {
   const isOver = (): boolean => {
     const work = findWork(run.state, name);

@@ -15,7 +15,7 @@ export function continueUndoing(run: RunContext): void {
   for (const { name } of run.state.work.filter(isUndo)) undoCall(run, name.slice(UNDO.length));
 }
 
-/** Undoes a call, beside whatever the run does. Does nothing if there is no such call. */
+/** Undoes a call while the run continues. Does nothing if there is no such call. */
 export function undoCall(run: RunContext, id: string): void {
   void undo(run, `${UNDO}${id}`);
 }
@@ -34,7 +34,7 @@ async function undo(run: RunContext, name: string): Promise<void> {
   }
 }
 
-/** Whether something can be done about an undo: it waits for decisions, interruptions, and the next segment. */
+/** Whether an undo can proceed. It waits for decisions, interruptions, and the next segment. */
 function canProceed(run: RunContext, name: string): boolean {
   const work = findWork(run.state, name);
   if (work === undefined || run.leaving || mustLeave(run)) return false;

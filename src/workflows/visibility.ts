@@ -8,12 +8,12 @@ import type { RunContext } from './run-context.js';
 
 /**
  * Sets up Temporal's Current Details. Returns the function that publishes a change: it writes the
- * search attributes, but only when status or reason have changed.
+ * search attributes, but only if the status or the reason has changed.
  */
 export function createStatusPublisher(run: RunContext): () => void {
   setCurrentDetails(lazyText(() => currentDetails(run.state, createStatus(run))));
   return () => {
-    // The loaded configuration says which attributes the namespace has.
+    // The loaded configuration lists the namespace's attributes.
     if (!isLoaded(run.state)) return;
     const status = createStatus(run);
     const key = `${status.status} ${status.reason ?? ''}`;
@@ -28,8 +28,8 @@ export function createStatusPublisher(run: RunContext): () => void {
 }
 
 /**
- * Returns a text that is made only when it is read: the SDK serializes it as JSON for each reader.
- * Making it at every step would cost more than all of the run's decisions together.
+ * Returns a text that is built only when it is read, when the SDK serializes it as JSON. Building
+ * it at every step would cost more than all of the run's decisions together.
  */
 function lazyText(make: () => string): string {
   const text: { toJSON(): string } = { toJSON: make };
@@ -37,7 +37,10 @@ function lazyText(make: () => string): string {
   return text as unknown as string;
 }
 
-/** Writes the known attributes. One that the namespace lacks would fail the workflow task repeatedly. */
+/**
+ * Writes the known attributes. One that the namespace lacks would fail the workflow task
+ * repeatedly.
+ */
 function writeAttributes(known: readonly string[], values: Record<string, string>): void {
   const entries = Object.entries(values).filter(([name]) => known.includes(name));
   if (entries.length === 0) return;

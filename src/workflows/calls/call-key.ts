@@ -16,7 +16,10 @@ export function callKey({ called }: RunInput, state: RunState, call: ToolCall): 
   return idempotencyKey({ ...origin, turn: turn.number, step, index }, call);
 }
 
-/** Returns the idempotency key of what is remembered of the turn that has ended, also after a reset in it. */
+/**
+ * Returns the idempotency key for remembering the ended turn. It is the same after a reset in the
+ * turn.
+ */
 export function memoryKey({ called }: RunInput, { turn }: RunState): string {
   const place = { ...originOf(called), turn: turn.number, step: 0, index: 0 };
   return idempotencyKey(place, { name: WORK.remember, digest: '' });

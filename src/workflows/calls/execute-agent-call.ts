@@ -16,7 +16,9 @@ import { contextFields, inFlight, record, type RunContext } from '../run-context
 import { callKey } from './call-key.js';
 import { runChildOnce } from './run-child-once.js';
 
-/** Executes one call of an agent as a child run. Never rejects, however the child ends. */
+/**
+ * Executes one call of an agent as a child run. Never rejects, regardless of how the child ends.
+ */
 export async function executeAgentCall(
   run: RunContext,
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
@@ -53,7 +55,7 @@ export async function executeAgentCall(
       ),
     );
   } catch {
-    // How the child ended is recorded as a fact.
+    // The end of the child is recorded as a fact.
   } finally {
     run.doing.delete(call.id);
   }
@@ -82,7 +84,7 @@ function childInput(
   };
 }
 
-/** A node that goes on with its conversation calls its agent as a fork of the run before. */
+/** Returns the fork of the previous run if the node continues its conversation. */
 function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   const node = currentNode(state);
   if (node?.kind !== 'agent' || !node.continues) return {};
@@ -90,7 +92,10 @@ function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   return run === undefined ? {} : { fork: { run } };
 }
 
-/** A graph is called with an input, an agent with a message or a prompt, and with the arguments of its template. */
+/**
+ * Returns the input of a called graph, or the message or prompt and the template arguments of a
+ * called agent.
+ */
 function messageOrInput(
   given: unknown,
   prompt: string | undefined,

@@ -17,7 +17,7 @@ interface Execution {
   readonly tool: ToolDefinition;
 }
 
-/** Executes one call of a tool until it has its result. Never rejects because of a tool or a worker. */
+/** Executes one tool call until it has a result. Never rejects because of a tool or a worker. */
 export function executeToolCall(run: RunContext, execution: Execution): Promise<unknown> {
   const { call } = execution;
   const input = toolInput(run, execution);
@@ -50,7 +50,7 @@ function activityFor(
     }
     case 'attempt':
     case 'probe': {
-      // This worker could not execute it, so it is not offered the task first again.
+      // This worker could not execute the call, so the task is not dispatched eagerly to it again.
       const wasBlocked = work?.probeMs !== undefined;
       const blocked = blockedField(step, TOOL_BLOCKS);
       return startable(
@@ -62,7 +62,9 @@ function activityFor(
   }
 }
 
-/** Adds the form of a changed tool that a person has accepted, also while the call was waiting. */
+/**
+ * Adds the accepted form of a changed tool, which a person may have accepted while the call waited.
+ */
 function currentInput(
   { state }: RunContext,
   input: RunToolInput,
@@ -77,7 +79,7 @@ function currentInput(
   return { ...rest, ...once, ...judged, ...(form !== undefined && { accepted: form }) };
 }
 
-/** A node of a graph makes the call, and no worker has said yet what the rules say about it. */
+/** Whether a graph's node makes the call and no worker has applied the rules to it yet. */
 function isUnjudged(call: ToolCall): boolean {
   return call.node !== undefined && nodeOfCall(call) === null && call.verdict === undefined;
 }

@@ -14,8 +14,9 @@ import { executeAgentCall } from './execute-agent-call.js';
 import { executeToolCall } from './execute-tool-call.js';
 
 /**
- * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow task, and each further
- * one when a call ends. No call begins after an interruption or a pause, or when the segment is full.
+ * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow
+ * task, and each further one when a call ends. No call begins after an interruption or a pause, or
+ * when the segment is full.
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
   const waiting = [...calls];
@@ -24,7 +25,7 @@ export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Pro
     for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
       if (interruptionOf(run.state) !== null) return;
       if (mayBegin(run, call)) await runCall(run, call);
-      // If it asks for a decision now, it may begin again.
+      // A call that now requests a decision may begin again.
       taken.delete(call.id);
     }
   };
@@ -32,14 +33,17 @@ export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Pro
   else await runWithDecided(run, { waiting, taken, lane });
 }
 
-/** Whether there is nothing beside the call that a decision, or a revoked grant, could change. */
+/** Whether the call is the only work, so no decision or revoked grant can affect other work. */
 function isAlone({ state }: RunContext): boolean {
   const batch = batchOf(state);
   const isSequential = state.config.definition.toolCalls === 'sequential';
   return batch === null || isSequential || openCalls(state, batch).length === 1;
 }
 
-/** A call that waited for a lane may not begin any more: a grant was revoked, or the run was paused. */
+/**
+ * Whether a call that waited for a lane may still begin. A grant may have been revoked, or the run
+ * paused.
+ */
 function mayBegin(run: RunContext, call: ToolCall): boolean {
   const { state } = run;
   if (requestDue(state, call, Date.now()) !== null) return false;
@@ -49,12 +53,12 @@ function mayBegin(run: RunContext, call: ToolCall): boolean {
 interface Lanes {
   /** Calls that no lane has taken yet. */
   readonly waiting: ToolCall[];
-  /** Ids of the calls that wait for a lane, or are in one. */
+  /** Ids of the calls that wait for a lane or occupy one. */
   readonly taken: Set<string>;
   readonly lane: () => Promise<void>;
 }
 
-/** Runs calls in lanes, and with them each call that a decision lets begin meanwhile. */
+/** Runs calls in lanes, including each call that a decision allows in the meantime. */
 async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes): Promise<void> {
   let busy = 0;
   const faults: unknown[] = [];
@@ -87,7 +91,9 @@ async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes):
   if (faults.length > 0) throw faults[0];
 }
 
-/** Raises the requests that have become due while calls run, as the loop does between its actions. */
+/**
+ * Raises the requests that have become due while calls run, as the loop does between its actions.
+ */
 function raiseRequests(run: RunContext): void {
   const action = actionNow(run);
   if (action.type !== 'raise-requests') return;
@@ -108,12 +114,12 @@ function runCall(run: RunContext, call: ToolCall): Promise<unknown> {
 }
 
 function executeCall(run: RunContext, { id }: ToolCall): Promise<unknown> {
-  // As it is now: a person may have changed the arguments while it waited.
+  // Reads the call again, because a person may have changed the arguments while it waited.
   const call = openCallById(run.state, id);
   if (call === undefined) return Promise.resolve();
   const known = findTool(run.state, call.name);
   const tool = known && toolAt(run.state.config.definition, known, call);
-  // A call of an unknown tool has its result when the batch opens.
+  // A call of an unknown tool gets its result when the batch opens.
   if (tool === undefined) throw new Error(`no tool "${call.name}"`);
   return tool.kind === 'agent'
     ? executeAgentCall(run, { call, tool })

@@ -28,11 +28,11 @@ export interface AgentCall {
   readonly summary: string;
   /** The call's id; empty for a workflow of another kind. */
   readonly call?: string;
-  /** The run that answered the call before ended without an outcome. */
+  /** An earlier run for this call ended without an outcome. */
   readonly again?: boolean;
-  /** The span that the run is traced below. */
+  /** The parent span of the run. */
   readonly span?: string | undefined;
-  /** Takes what happens to the child, as the history records it. */
+  /** Receives the recorded events of the child as facts. */
   readonly observe?: (fact: ChildFact) => void;
 }
 
@@ -41,14 +41,14 @@ type ChildFact = Observed<
 >;
 
 /**
- * Runs an agent as a child workflow, at most once per call. After a reset, the child may exist already:
- * then an activity follows that run and returns its outcome. If that run ended without an outcome, the
- * agent runs again under the same idempotency keys.
+ * Runs an agent as a child workflow, at most once per call. After a reset, the child may already
+ * exist; an activity then follows that run and returns its outcome. If that run ended without an
+ * outcome, the agent runs again under the same idempotency keys.
  *
  * Rejects with the `ChildWorkflowFailure` of a child that failed, was canceled, or left no outcome,
- * with the `ApplicationFailure` of `checkedResult` for a result that is not an outcome (a workflow of
- * any code may have the id), and with `WorkflowExecutionAlreadyStartedError` if a run of another origin
- * has the id.
+ * with the `ApplicationFailure` of `checkedResult` for a result that is not an outcome (any
+ * workflow may have the id), and with `WorkflowExecutionAlreadyStartedError` if a run of another
+ * origin has the id.
  */
 export async function runChildOnce(
   input: RunInput,
@@ -104,13 +104,13 @@ async function followChild(
     observe({ type: 'completed', task, result });
     return checkedResult('followRun', isFollowResult, result);
   } catch (error) {
-    // A result that does not fit is recorded as completed already.
+    // A malformed result is already recorded as completed.
     observe(failureFact(task, error));
     throw error;
   }
 }
 
-/** Returns how a failed child ended; its outcome is in the details of the failure. */
+/** Returns the end of a failed child, with the outcome from the details of the failure. */
 export function toChildEnd(error: unknown): ChildEnd {
   const wrapped = error instanceof ChildWorkflowFailure || error instanceof ActivityFailure;
   const cause = wrapped ? error.cause : error;

@@ -8,7 +8,10 @@ import type { EffectiveLimits } from '../../core/state.js';
 import type { Artifact } from '../../core/transcript/messages.js';
 import type { PromptPage, RunStatus, TranscriptPage } from '../../core/status.js';
 
-/** The workflow type `agent`, for whoever starts a run of it: the input, and what a segment hands to the next. */
+/**
+ * The workflow type `agent`. Its arguments are the input and the state that one segment passes to
+ * the next.
+ */
 export type AgentWorkflow = (input: unknown, carried?: unknown) => Promise<Outcome>;
 
 /** A range of messages by number. */
@@ -17,7 +20,7 @@ export interface TranscriptPageRange {
   readonly from?: number;
   /** Number of the first message after the range; default: the end. */
   readonly to?: number;
-  /** Includes refused attempts at an answer, as far as this segment has them. */
+  /** Whether to include refused answers that this segment still has. */
   readonly side?: boolean;
 }
 
@@ -65,7 +68,7 @@ export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }
  */
 export const pendingQuery = defineQuery<readonly Request[]>('pending');
 /**
- * Returns the agent's definition that the run has pinned.
+ * Returns the run's pinned agent definition.
  *
  * @example
  * ```ts
@@ -92,8 +95,8 @@ export const definitionQuery = defineQuery<AgentDefinition>('definition');
  */
 export const artifactsQuery = defineQuery<readonly Artifact[]>('artifacts');
 /**
- * Returns the graph that the run has pinned, and where the run stands in it; null for a run of an agent
- * without a graph.
+ * Returns the run's pinned graph and the run's position in it; null for a run of an agent without a
+ * graph.
  *
  * @example
  * ```ts
@@ -113,7 +116,7 @@ export interface ActorClaim {
 }
 
 /**
- * Sends the run a message. The run answers at once, whatever it is doing.
+ * Sends the run a message. The run answers at once, regardless of its current work.
  *
  * @example
  * ```ts
@@ -129,14 +132,15 @@ export interface ActorClaim {
 export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
 
 /**
- * Sends the run a message as a signal, for times without a worker: the server records it, and a worker
- * delivers it later. The message needs an `id`; one that came by update under the same id is the same
+ * Sends the run a message as a signal, which needs no running worker: the server records it, and a
+ * worker delivers it later. The message needs an `id`; an update with the same id is the same
  * message. A refused message appears in the run's status.
  */
 export const messageSignal = defineSignal<[Ask]>('message');
 
 /**
- * Pauses the run by a signal, which the server keeps while there is no worker. The kill switch.
+ * Pauses the run by a signal, which the server keeps while there is no worker. It is the kill
+ * switch.
  *
  * @example
  * ```ts
@@ -148,7 +152,9 @@ export const messageSignal = defineSignal<[Ask]>('message');
  */
 export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
-/** The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again. */
+/**
+ * The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again.
+ */
 export type TurnOutcome = Outcome | { readonly pending: true };
 
 /**
@@ -166,7 +172,8 @@ export type TurnOutcome = Outcome | { readonly pending: true };
  */
 export const outcomeUpdate = defineUpdate<TurnOutcome, [{ readonly turn: number }]>('outcome');
 /**
- * Cancels the turn under way, if it is the one named by `turn`. An open run then waits for a message.
+ * Cancels the turn under way, if it is the one named by `turn`. An open run then waits for a
+ * message.
  *
  * @example
  * ```ts
@@ -196,7 +203,7 @@ export const cancelTurnUpdate = defineUpdate<
  */
 export const pauseUpdate = defineUpdate<{ readonly paused: true }, [ActorClaim]>('pause');
 /**
- * Replaces the limits that are given; the others stay. Returns all limits in force.
+ * Replaces the specified limits; the others stay. Returns all limits in force.
  *
  * @example
  * ```ts
@@ -209,7 +216,7 @@ export const pauseUpdate = defineUpdate<{ readonly paused: true }, [ActorClaim]>
  */
 export const setLimitsUpdate = defineUpdate<EffectiveLimits, [Limits & ActorClaim]>('setLimits');
 /**
- * Closes an open run: it accepts no more messages, and ends when it has handled those it has.
+ * Closes an open run: it accepts no more messages, and ends after it has handled the waiting ones.
  *
  * @example
  * ```ts

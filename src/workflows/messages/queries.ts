@@ -34,7 +34,7 @@ export function handleQueries(run: RunContext): void {
   setHandler(graphQuery, () => graphView(run.state));
 }
 
-/** Returns the run's status as queries and search attributes show it. */
+/** Returns the run's status for queries and search attributes. */
 export function createStatus({ state, ended, doing }: RunContext): RunStatus {
   const { workflowId, runId, historyLength } = workflowInfo();
   const [blocked] = blocks(state);

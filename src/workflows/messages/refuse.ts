@@ -3,8 +3,9 @@ import type { RefusalReason } from '../../core/requests/decision.js';
 import { problemText } from '../../core/text/format-value.js';
 
 /**
- * Throws the failure with which a validator rejects an update, if there is a problem. The caller
- * receives it; the history does not record it. `reason` becomes the first of the failure's details.
+ * Throws the failure by which a validator rejects an update, if there is a problem. The caller
+ * receives it, but the history does not record it. `reason` becomes the first of the failure's
+ * details.
  */
 export function refuse(problem: string | null, reason?: RefusalReason): void {
   if (problem === null) return;

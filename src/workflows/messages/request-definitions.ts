@@ -3,9 +3,9 @@ import type { Decision, DecisionReceipt } from '../../core/requests/decision.js'
 import type { ActorClaim } from './definitions.js';
 
 /**
- * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused update
- * leaves no trace in the run; the type of the failure is `Refused`, and the first of its details the
- * `RefusalReason`.
+ * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused
+ * update leaves no trace in the run; the type of the failure is `Refused`, and the first of its
+ * details the `RefusalReason`.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ export const resolveUpdate = defineUpdate<
   [Decision | readonly Decision[]]
 >('resolve');
 /**
- * Revokes a grant: later calls ask again. Calls that have begun go on.
+ * Revokes a grant: later calls need approval again. Calls that have begun continue.
  *
  * @example
  * ```ts
@@ -41,8 +41,9 @@ export const revokeUpdate = defineUpdate<
   [ActorClaim & { readonly grant: string }]
 >('revoke');
 /**
- * Undoes a call by its tool's `undo`: the one that is named, or else the last one that can be undone. The
- * rules about the tool apply, so it may raise a request first. The run's status shows what came of it.
+ * Undoes a call by its tool's `undo`: the specified call, or else the last one that can be undone.
+ * The rules for the tool apply, so this may raise a request first. The run's status shows the
+ * result.
  *
  * @example
  * ```ts

@@ -13,7 +13,10 @@ import { record, type RunContext } from '../run-context.js';
 import { undoCall } from '../undo-calls.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
-/** Handles decisions about requests, grants, and undoing. Nothing that a validator refuses is recorded. */
+/**
+ * Handles decisions about requests, grants, and undoing. Updates refused by a validator are not
+ * recorded.
+ */
 export function handleRequestUpdates(run: RunContext): void {
   setHandler(resolveUpdate, (decisions) => resolve(run, decisions), {
     validator: (decisions) => {
@@ -30,7 +33,7 @@ export function handleRequestUpdates(run: RunContext): void {
   });
 }
 
-/** Takes decisions. An update that is sent again gets the answer that it got before. */
+/** Handles decisions. An update that is sent again gets the same answer. */
 function resolve(
   run: RunContext,
   given: Decision | readonly Decision[],
@@ -71,7 +74,7 @@ function revokeProblem({ grants = [], decisions }: RunState, given: unknown): st
   return `grant: expected a grant of this run (${known}), got ${show(id)}`;
 }
 
-/** Returns the refusal of a list of decisions for one whose claim is malformed. */
+/** Returns the refusal of a list of decisions if one of their claims is malformed. */
 function claimsProblem(given: unknown): Refused | null {
   for (const one of Array.isArray(given) ? (given as readonly unknown[]) : [given]) {
     const message = claimProblem(one);

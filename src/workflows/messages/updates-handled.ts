@@ -4,9 +4,9 @@ import { condition, type WorkflowInterceptors } from '@temporalio/workflow';
 let hasUpdates: boolean | null = null;
 
 /**
- * Notes whether an activation brings updates that the workflow accepts; see `updatesHandled`. A refused one
- * leaves nothing in the history, so a replay would not know of it. The note is shared by all workflows of a V8
- * context, so each of them has to write it, whatever its type.
+ * Records whether an activation has updates that the workflow accepts; see `updatesHandled`. A
+ * refused update leaves nothing in the history, so a replay would not see it. All workflows of a V8
+ * context share this flag, so each workflow must set it, regardless of its type.
  */
 export function noteUpdates(): WorkflowInterceptors {
   return {
@@ -20,7 +20,7 @@ export function noteUpdates(): WorkflowInterceptors {
     ],
     inbound: [
       {
-        // Not async, because a promise more would change the order of commands.
+        // This is not async, because an additional promise would change the order of commands.
         handleUpdate(input, next) {
           hasUpdates = true;
           return next(input);
@@ -31,16 +31,16 @@ export function noteUpdates(): WorkflowInterceptors {
 }
 
 /**
- * Resolves when the updates that came with the same activation have been handled and answered. So their
- * commands are before those of the loop, however the SDK groups workflow tasks: a worker without the run
- * in its cache gets a task without commands together with the next one, and a later replay gets them one
- * by one if the second has accepted an update. Without updates it is undefined, because a condition in
- * every step makes replay slower.
+ * Resolves when the updates of the same activation have been handled and answered. Their commands
+ * therefore precede those of the loop, regardless of how the SDK groups workflow tasks. A worker
+ * that has not cached the run gets a task without commands together with the next one. A later
+ * replay gets them separately if the second one accepted an update. Returns undefined without
+ * updates, because a condition in every step makes replay slower.
  */
 export function updatesHandled(): Promise<void> | undefined {
   if (hasUpdates === false) return undefined;
   let isAskedAgain = false;
-  // The SDK evaluates it once at once, and then after the activation's promises.
+  // The SDK evaluates the condition immediately, and again after the activation's promises.
   return condition(() => {
     const isDone = isAskedAgain;
     isAskedAgain = true;

@@ -30,15 +30,15 @@ import { handleRequestUpdates } from './request-updates.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
 /**
- * Callers that may wait for an outcome. Each takes one of the ten updates that may be in flight; the
- * others stay free for messages.
+ * Maximum callers that wait for an outcome. Each occupies one of the ten updates that may be in
+ * flight; the others remain available for messages.
  */
 const MAX_WAITERS = 4;
 
 /**
- * Handles the signal `message`, which may hold anything. Has to be called before any other handler is
- * set: the SDK delivers what came before the run began as handlers are set, and the history, as every
- * reader of it, has signals before updates.
+ * Handles the signal `message`, which may contain anything. This must be called before any other
+ * handler is set. The SDK delivers earlier messages as handlers are set, but histories and their
+ * readers process signals before updates.
  */
 export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
@@ -50,7 +50,10 @@ export function handleSignals(run: RunContext): void {
   });
 }
 
-/** Handles messages and control. No handler waits for an activity, so none delays a new segment. */
+/**
+ * Handles messages and control updates. No handler waits for an activity, so none delays a new
+ * segment.
+ */
 export function handleUpdates(run: RunContext): void {
   handleRequestUpdates(run);
   setHandler(resumeUpdate, (claim) => decide(run, 'resume', claim, { resumed: true }), {
@@ -77,7 +80,7 @@ export function handleUpdates(run: RunContext): void {
   });
 }
 
-/** Cancels the turn under way. An update that is sent again names the turn that it has canceled. */
+/** Cancels the turn under way. An update that is sent again returns the turn that it canceled. */
 function cancelTurn(run: RunContext, claim: ActorClaim): { readonly cancelled: number } {
   const id = updateId();
   const { number } = run.state.turn;
@@ -91,7 +94,10 @@ function takeMessage(run: RunContext, ask: Ask): AskReceipt {
   return receipt;
 }
 
-/** A message without an id takes that of the update, so an update sent again is the same message. */
+/**
+ * Returns the id of a message; the default is the update's id, so an update sent again is the same
+ * message.
+ */
 function messageId({ id }: Ask): string {
   return id ?? currentUpdateInfo()?.id ?? '';
 }
@@ -139,7 +145,9 @@ function waitProblem({ state, waiters }: RunContext, given: unknown): string | n
   return `outcome: ${MAX_WAITERS} callers wait already; follow the run's history instead`;
 }
 
-/** Sets limits. Waits until the agent is loaded, because only then its price and limits are known. */
+/**
+ * Sets limits. Waits until the agent is loaded, because only then its price and limits are known.
+ */
 async function setLimits(
   run: RunContext,
   limits: Limits & ActorClaim,
