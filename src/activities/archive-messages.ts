@@ -9,13 +9,14 @@ import { formatChunk } from './model/prompt-chunk.js';
 import { queryWorkflow } from './query-workflow.js';
 import { findStorageFault, storageFailure } from './storage-faults.js';
 
-/** Shorter than the activity's timeout, so that a store that hangs is reported as such. */
+/** Timeout in ms, shorter than the activity's, so a store that hangs is reported as such. */
 const ARCHIVE_LIMIT_MS = 12_000;
 
 /**
- * Stores what is about to be deleted: the history of the segment so far in the archive, and a part of the
- * prompt in the blob store. Both stores are idempotent, so the activity may be repeated. If a store is down, the failure
- * blocks the run if `must` is set; otherwise the run continues, and archives later.
+ * Stores data that is about to be deleted: the history of the segment so far in the archive, and a
+ * part of the prompt in the blob store. Both stores are idempotent, so the activity can be retried.
+ * If a store is down, the failure blocks the run if `must` is set; otherwise the run continues, and
+ * archives later.
  */
 export async function archiveMessages(
   deps: ActivityDependencies,

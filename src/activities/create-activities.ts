@@ -46,8 +46,8 @@ export function createActivities(deps: ActivityDependencies): Activities {
 }
 
 /**
- * Makes the errors of an activity safe for the history: bounded, redacted, in whole characters (half a
- * character ends the worker's process), and without cause and stack.
+ * Makes the errors of an activity safe for the history: bounded, redacted, in whole characters
+ * (half a character ends the worker's process), and without a cause or a stack.
  */
 function withSafeErrors<I, O>(activity: (input: I) => Promise<O>): (input: I) => Promise<O> {
   return async (input) => {
@@ -59,7 +59,9 @@ function withSafeErrors<I, O>(activity: (input: I) => Promise<O>): (input: I) =>
   };
 }
 
-/** The SDK recognizes its own cancellation by identity, so it is replaced only if it holds a secret. */
+/**
+ * The SDK recognizes its own cancellation by identity, so it is replaced only if it holds a secret.
+ */
 function toSafeCancellation(error: CancelledFailure): CancelledFailure {
   const message = redactMessage(error.message);
   return message === error.message ? error : new CancelledFailure(message);
@@ -77,17 +79,21 @@ function toSafeFailure(error: unknown): ApplicationFailure {
     ...(details && { details }),
     ...(nextRetryDelay !== undefined && nextRetryDelay !== null && { nextRetryDelay }),
   });
-  // A stack within perdure does not help the reader, and takes a kilobyte of history each time.
+  // A stack within perdure does not help the reader, and would take a kilobyte of history each
+  // time.
   failure.stack = '';
   return failure;
 }
 
-/** Shorter than an attempt of this activity, which Temporal retries if it gets no answer. */
+/**
+ * Timeout in ms, shorter than an attempt of this activity, which Temporal retries if it gets no
+ * answer.
+ */
 const WITHIN_MS = 30_000;
 /** The limit for ids of messages; ids of workflows may be longer, and are then hashed. */
 const MAX_MESSAGE_ID_CHARACTERS = 200;
 
-/** Sends a message to a run. The message has an id of its own, so the activity may be repeated. */
+/** Sends a message to a run. The message has its own id, so the activity can be retried. */
 async function askRun({ to, id, message, start }: SendMessageInput): Promise<AskReceipt> {
   const { client, info } = Context.current();
   const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
@@ -106,7 +112,10 @@ async function askRun({ to, id, message, start }: SendMessageInput): Promise<Ask
   }
 }
 
-/** Only a run that has ended, or never existed, is permanent; Temporal retries anything else. */
+/**
+ * Returns the error for an undelivered message. Only a run that has ended or never existed is a
+ * permanent failure; Temporal retries anything else.
+ */
 function toUndelivered(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { cause } = error;

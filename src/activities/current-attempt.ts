@@ -1,15 +1,15 @@
 import type { Context } from '@temporalio/activity';
 
-/** The heartbeat timeout that counts for activities without one, in ms. */
+/** The assumed heartbeat timeout in ms for activities without one. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /**
- * Throws if the server has already given this attempt up, so that a worker that was frozen or cut off with
- * the task in its hands does not execute a `once` tool again, or pay for a recorded reply again. Only an
- * attempt that starts late (half the heartbeat timeout after it was scheduled) asks the server, with one
- * heartbeat without details; the others cost nothing. A worker that freezes after this check is beyond
- * reach: only a destination that honors the idempotency key, or refuses an early `scheduledAt`, can tell
- * the two executions apart. Returns whether it has asked.
+ * Throws if the server has already abandoned this attempt. A worker that was frozen or disconnected
+ * while it held the task must not execute a `once` tool again, or pay for a recorded reply again.
+ * Only an attempt that starts late (half the heartbeat timeout after it was scheduled) asks the
+ * server, with one heartbeat without details; the others cost nothing. A worker that freezes after
+ * this check cannot be stopped. Only a destination that honors the idempotency key, or refuses an
+ * early `scheduledAt`, can distinguish the two executions. Returns whether it asked the server.
  */
 export async function assertCurrentAttempt({ info, client }: Context): Promise<boolean> {
   const lateMs = Date.now() - info.currentAttemptScheduledTimestampMs;

@@ -7,7 +7,7 @@ import { definitionFor, type Asking } from '../core/named-prompts/turn-definitio
 import { findNode } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 
-/** A pinned definition with the code that this worker has for it. */
+/** A pinned definition with this worker's code for it. */
 export interface PinnedAgent {
   readonly definition: AgentDefinition;
   readonly tools: ToolRegistry;
@@ -15,11 +15,11 @@ export interface PinnedAgent {
   readonly agent: Agent | undefined;
   /** Whether the worker's agent is the pinned one; if not, tools may be missing or changed. */
   readonly current: boolean;
-  /** The node of the graph that asks the model in its own way. */
+  /** The graph's node whose model calls differ from the graph's definition. */
   readonly node?: string;
 }
 
-/** Returns the agent as a node of its graph, or a prompt of a message, asks the model: with the output that it wants. */
+/** Returns the agent with the output contract of a graph's node or of a message's prompt. */
 export function pinnedAt(pinned: PinnedAgent, { node, prompt }: Asking): PinnedAgent {
   if (node === undefined && prompt === undefined) return pinned;
   const { agent } = pinned;
@@ -35,7 +35,7 @@ export function pinnedAt(pinned: PinnedAgent, { node, prompt }: Asking): PinnedA
   };
 }
 
-/** Returns what reads the answer to a prompt: its own contract, or the agent's if it has none. */
+/** Returns the reader of a prompt's answer: its own contract, or the agent's if it has none. */
 function promptAnswer(agent: Agent | undefined, name: string | undefined): Agent['answer'] {
   const prompt = name === undefined ? undefined : agent?.prompts?.get(name);
   return prompt?.answer === undefined ? (agent?.answer ?? null) : prompt.answer;
@@ -48,9 +48,12 @@ export function planNode({ definition: { graph }, node }: PinnedAgent): PlanNode
 }
 
 export interface DefinitionCache {
-  /** Returns the definition of this hash, from the worker's agents or else by `fetch`, a query of the run. */
+  /**
+   * Returns the definition of this hash, from the worker's agents or else by `fetch`, a query of
+   * the run.
+   */
   find(hash: string, fetch: () => Promise<AgentDefinition>): Promise<PinnedAgent>;
-  /** Adds a definition that was made for one run. */
+  /** Adds a definition that was created for one run. */
   add(definition: AgentDefinition): void;
 }
 
@@ -67,14 +70,15 @@ export function createDefinitionCache(agents: AgentCatalog): DefinitionCache {
       cached.set(hash, definition);
       const named = agents.named(definition.name);
       const tools = named?.tools ?? createToolRegistry([]);
-      // The arguments of a template, and tools of MCP servers, differ from run to run; all else must be equal.
+      // Template arguments and the tools of MCP servers differ from run to run; everything else
+      // must be equal.
       const current = named !== undefined && named.definition.hash === baseHash(definition);
       return { definition, tools, agent: named?.agent, current };
     },
   };
 }
 
-/** Returns the hash of the agent's definition from which a run's definition was made. */
+/** Returns the hash of the agent definition from which a run's definition was derived. */
 function baseHash({ mcp, template }: AgentDefinition): string | undefined {
   return mcp?.unlisted ?? template?.unfilled;
 }

@@ -10,10 +10,10 @@ import type { ModelCatalog } from '../models/model-catalog.js';
 import type { DefinitionCache } from './definitions.js';
 import type { TranscriptCache } from './model/transcript-cache.js';
 
-/** What the worker does about requests, beside the rules of agents and runs. */
+/** The worker's settings for requests, in addition to the rules of agents and runs. */
 export interface RequestDependencies {
   readonly rules: readonly Rule[];
-  /** Absent: the deciders of the rules alone count. */
+  /** Absent: only the rules determine the deciders. */
   readonly mayDecide?: MayDecide;
   /** Absent: no notices are sent. */
   readonly notify?: NotifyFunction | Webhook;
@@ -42,9 +42,9 @@ export interface ActivityDependencies {
   readonly searchAttributes: () => Promise<readonly string[]>;
   /** Streams replies in progress to readers; absent: replies are not streamed. */
   readonly live?: LiveHub;
-  /** What the worker does about requests. */
+  /** The worker's settings for requests. */
   readonly requests: RequestDependencies;
-  /** Whether spans contain what is said; default false. */
+  /** Whether spans contain message content; default false. */
   readonly captureContent?: boolean;
   /** Aborts when the worker begins to shut down. */
   readonly stopping: AbortSignal;

@@ -9,9 +9,9 @@ const FIRST_PROBE_MS = 15_000;
 const LONGEST_PROBE_MS = 300_000;
 
 /**
- * Creates the failure that carries a problem to the workflow. By default Temporal does not retry it: the
- * workflow reads the problem and decides. It has no cause, which would bring the text
- * of foreign errors into the history.
+ * Creates the failure that carries a problem to the workflow. By default Temporal does not retry
+ * it: the workflow reads the problem and decides. It has no cause, because that would add the text
+ * of foreign errors to the history.
  */
 export function problemFailure(
   problem: ActivityProblem,
@@ -33,8 +33,9 @@ export function problemFailure(
 }
 
 /**
- * Creates the failure that blocks the run. If the run is already blocked for this reason, the attempt is a
- * probe: Temporal retries it after `probeDelayMs`, and the history gets no further event.
+ * Creates the failure that blocks the run. If the run is already blocked for this reason, the
+ * attempt is a probe: Temporal retries it after `probeDelayMs`, without further events in the
+ * history.
  */
 export function blockedFailure(
   problem: Omit<BlockedProblem, 'type'>,
@@ -57,7 +58,9 @@ export interface ToolBlocked {
   readonly definition?: string;
 }
 
-/** Creates the failure that blocks the run because of a tool, or because its agent lacks a function. */
+/**
+ * Creates the failure that blocks the run because of a tool, or because its agent lacks a function.
+ */
 export function blockedToolFailure(
   { info: { attempt } }: Context,
   { blocked }: { readonly blocked?: ToolBlock },
@@ -80,8 +83,8 @@ const SHORT_SEARCH_ATTEMPTS = 60;
 const LONGEST_SEARCH_MS = 30_000;
 
 /**
- * Returns the milliseconds before a probe looks for missing code on the next worker. `attempt` counts from
- * 1. Temporal makes these retries, so they add no events to the history.
+ * Returns the milliseconds before a probe searches the next worker for missing code. `attempt`
+ * counts from 1. Temporal makes these retries, so they add no events to the history.
  */
 export function searchDelayMs(attempt: number): number {
   const longest = attempt <= SHORT_SEARCH_ATTEMPTS ? SHORT_SEARCH_MS : LONGEST_SEARCH_MS;
@@ -89,14 +92,14 @@ export function searchDelayMs(attempt: number): number {
   return Math.round(Math.min(delayMs, longest));
 }
 
-/** Creates the failure that leaves the work to another attempt, on this worker or on another one. */
+/** Creates the failure that leaves the work to another attempt, on this or another worker. */
 export function retryFailure(message: string): ApplicationFailure {
   return ApplicationFailure.create({ type: 'Retry', message });
 }
 
 /**
- * Returns why an activity was interrupted, in the SDK's words. Only `CANCELLED` cancels its work; any other
- * cause (`WORKER_SHUTDOWN`, `PAUSED`, `NOT_FOUND`, …) leaves the work to another attempt.
+ * Returns why an activity was interrupted, in the SDK's words. Only `CANCELLED` cancels its work;
+ * any other cause (`WORKER_SHUTDOWN`, `PAUSED`, `NOT_FOUND`, …) leaves the work to another attempt.
  */
 export function interruptionCause({ cancellationSignal }: Context): string {
   const reason: unknown = cancellationSignal.reason;

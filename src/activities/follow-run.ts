@@ -11,9 +11,10 @@ import { interruptionCause, retryFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 
 /**
- * Follows the existing run of a called agent through all its segments, and returns its outcome. If the call
- * is canceled, the activity ends the run as its parent-close policy says, and returns the outcome that
- * follows. Throws a failure that Temporal retries if the activity is interrupted for another reason.
+ * Follows the existing run of a called agent through all its segments, and returns its outcome. If
+ * the call is canceled, the activity ends the run according to its parent-close policy, and returns
+ * the resulting outcome. Throws a failure that Temporal retries if the activity is interrupted for
+ * another reason.
  */
 export async function followRun(input: FollowRunInput): Promise<FollowRunResult> {
   const context = Context.current();
@@ -23,7 +24,8 @@ export async function followRun(input: FollowRunInput): Promise<FollowRunResult>
     const found = await findRun(context, handle, input);
     if (typeof found !== 'string') return found;
     const run = { id: input.run, runId: found };
-    // The worker's connection cannot cancel a long poll, so the poll is abandoned and ends by itself.
+    // The worker's connection cannot cancel a long poll, so the poll is abandoned and ends by
+    // itself.
     const interrupted = once(signal, 'abort').then(() => null);
     const end = signal.aborted
       ? null
@@ -34,7 +36,7 @@ export async function followRun(input: FollowRunInput): Promise<FollowRunResult>
   });
 }
 
-/** Returns the run id if the run answers this call, else the result that says what the run is instead. */
+/** Returns the run id if the run belongs to this call, else the result that describes the run. */
 async function findRun(
   { client, info }: Context,
   handle: WorkflowHandle,
@@ -45,7 +47,7 @@ async function findRun(
   if (!described || !started) return { type: 'lost' };
   const { input } = started;
   const called = isObject(input) ? input['called'] : undefined;
-  // A key could be copied, so the parent that the server reports has to match, too.
+  // A key could be copied, so the parent reported by the server must also match.
   const isOwn =
     isObject(called) &&
     called['key'] === key &&
@@ -70,9 +72,9 @@ async function waitForEnd(client: Client, follow: FollowOptions): Promise<Follow
 }
 
 /**
- * Cancels or terminates the run, as the end of its caller requires. Throws the cancellation if the run
- * continues without its caller, and a failure that Temporal retries if the caller goes on: then another
- * attempt follows the run.
+ * Cancels or terminates the run, as the end of its caller requires. Throws the cancellation if the
+ * run continues without its caller. If the caller continues, throws a failure that Temporal
+ * retries, so another attempt follows the run.
  */
 async function endFollowedRun(
   context: Context,
@@ -92,7 +94,10 @@ async function endFollowedRun(
   else await handle.cancel();
 }
 
-/** A caller that was reset runs again under the same id, and follows the called agent itself. */
+/**
+ * Whether the caller is over. A caller that was reset runs again under the same id and follows the
+ * called agent itself.
+ */
 async function isOver(client: Client, caller: string): Promise<boolean> {
   const described = await client.workflow.getHandle(caller).describe().catch(nullIfNotFound);
   return described?.status.name !== 'RUNNING';

@@ -26,9 +26,9 @@ import { NoRunError } from '../core/errors.js';
 const PINNED_BYTES = 128 * 1024;
 
 /**
- * Stores the messages that the model of another run saw before message `at` as a part of this run's prompt,
- * and their attachments as this run's own. Throws `ForkRefused` if the run or the message does not exist,
- * if messages are no longer available, or if `forkFrom` does not name the other run's agent.
+ * Stores another run's prompt before message `at` as part of this run's prompt, and its attachments
+ * as this run's own. Throws `ForkRefused` if the run or the message does not exist, if messages are
+ * no longer available, or if `forkFrom` does not name the other run's agent.
  */
 export async function forkMessages(
   deps: Pick<ActivityDependencies, 'archive' | 'blobs'>,
@@ -115,7 +115,7 @@ interface Copying {
   readonly to: string;
 }
 
-/** Makes the artifacts that came with messages this run's own. Rejects with a `BlobError`. */
+/** Copies the artifacts of messages to this run. Rejects with a `BlobError`. */
 async function takeArtifacts(
   blobs: BlobStore,
   artifacts: readonly Artifact[],
@@ -130,7 +130,10 @@ async function takeArtifacts(
   );
 }
 
-/** Returns the messages with this run's references where the engine tells the model about an artifact. */
+/**
+ * Returns the messages with this run's references where the engine announced an artifact to the
+ * model.
+ */
 function announceAgain(
   messages: readonly Message[],
   {
@@ -149,7 +152,9 @@ function announceAgain(
   });
 }
 
-/** Attaches the messages' attachments to this run. Rejects with a `BlobError` if one cannot be read. */
+/**
+ * Attaches the messages' attachments to this run. Rejects with a `BlobError` if one cannot be read.
+ */
 async function takeAttachments(
   blobs: BlobStore,
   messages: readonly Message[],

@@ -1,7 +1,10 @@
 import type { Context } from '@temporalio/activity';
 import type { Json } from '../core/json.js';
 
-/** Temporal Cloud bills each heartbeat that reaches the server, so short work sends none. */
+/**
+ * Share of the timeout before the first heartbeat. Temporal Cloud bills each one, so short work
+ * sends none.
+ */
 const FIRST_SHARE = 2 / 3;
 const NEXT_SHARE = 1 / 3;
 

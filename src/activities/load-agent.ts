@@ -18,15 +18,15 @@ import { problemFailure, searchDelayMs } from './failures.js';
 import { listMcpTools } from './mcp-listing.js';
 import { withStorageMapping } from './storage-faults.js';
 
-/** A context up to this size may travel with every call, if the store is down. */
+/** Maximum characters of a context that may be sent with every call while the store is down. */
 const INLINE_CHARACTERS = 16_000;
-/** How many agent names an error suggests. */
+/** Number of agent names that an error suggests. */
 const NEAREST = 3;
 
 /**
- * Returns all that a run pins at its start. Throws `AgentUnknown` if another worker may have the agent,
- * `AgentRefused` if no worker can start it with this input, and `AgentNeedsTime` if it has to be loaded
- * with `patient`.
+ * Returns everything that a run pins at its start. Throws `AgentUnknown` if another worker may have
+ * the agent, `AgentRefused` if no worker can start it with this input, and `AgentNeedsTime` if it
+ * must be loaded with `patient`.
  */
 export async function loadAgent(
   deps: ActivityDependencies,
@@ -67,7 +67,7 @@ export async function loadAgent(
   };
 }
 
-/** Returns what the workers do about requests, as the run pins it; nothing if they do nothing. */
+/** Returns the workers' settings for requests that the run pins; empty if there are none. */
 function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decisions'> {
   const { mayDecide, notify } = requests;
   if (mayDecide === undefined && notify === undefined) return {};
@@ -79,7 +79,10 @@ function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decis
   };
 }
 
-/** Creates the definition of this run. Asking MCP servers for their tools takes time, so it needs `patient`. */
+/**
+ * Creates the definition of this run. Asking MCP servers for their tools takes time, so it needs
+ * `patient`.
+ */
 async function createDefinition(
   deps: Pick<ActivityDependencies, 'mcp'>,
   loaded: LoadedAgent,
@@ -117,7 +120,10 @@ function fillTemplate(
   }
 }
 
-/** Stores the run's context. Null if there is none, or if the store is down and the context is small. */
+/**
+ * Stores the run's context. Null if there is none, or if the store is down and the context is
+ * small.
+ */
 async function offloadContext(
   blobs: BlobStore,
   { context, root = '' }: Pick<LoadAgentInput, 'context' | 'root'>,
@@ -135,7 +141,10 @@ function isSet(limit: number | null | undefined): boolean {
   return limit !== undefined && limit !== null;
 }
 
-/** Creates a failure that Temporal retries, because the next attempt may reach a worker that has the agent. */
+/**
+ * Creates a failure that Temporal retries, because the next attempt may reach a worker that has the
+ * agent.
+ */
 function unknownAgent(
   { agent, blocked }: LoadAgentInput,
   known: readonly string[],

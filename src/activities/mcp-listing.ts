@@ -13,8 +13,8 @@ import { withHeartbeat } from './heartbeat.js';
 
 /**
  * Returns the definition of a run with the tools that the agent's MCP servers list now. Throws
- * `McpUnreachable`, which Temporal retries, if a server that the agent needs cannot be reached, and the
- * failure that `refuse` creates for what no retry can fix.
+ * `McpUnreachable`, which Temporal retries, if a server that the agent needs cannot be reached, and
+ * the failure from `refuse` for a problem that no retry can fix.
  */
 export async function listMcpTools(
   deps: Pick<ActivityDependencies, 'mcp'>,
@@ -41,15 +41,15 @@ export async function listMcpTools(
   }
 }
 
-/** A server could not be asked; another attempt may succeed. */
+/** A server could not be reached; another attempt may succeed. */
 class UnreachableError extends Error {}
 
-/** A server has answered, and another attempt would give the same answer. */
+/** A server's answer is unusable, and another attempt would get the same answer. */
 class UnusableError extends Error {}
 
 interface ServerTools {
   readonly tools: readonly ToolDefinition[];
-  /** What the run does without. */
+  /** The servers that the run works without. */
   readonly left: readonly McpOmission[];
 }
 

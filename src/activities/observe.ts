@@ -21,24 +21,24 @@ import type { ResolvedModel } from '../models/model-catalog.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
 import { redactJson } from '../secrets/redact-json.js';
 
-/** What a model call is about. */
+/** The attributes of a model call. */
 interface ModelCall {
   readonly definition: AgentDefinition;
   readonly model: Pick<ResolvedModel, 'name' | 'provider' | 'price'>;
   readonly input: CallModelInput;
   readonly request: ModelRequest;
-  /** Whether spans contain what is said; it may be confidential. */
+  /** Whether spans contain message content, which may be confidential. */
   readonly content: boolean;
 }
 
 type Attributes = SpanOptions['attributes'];
 
-/** The provider of a decision: the calls that its function makes have spans of their own. */
+/** The provider of a decision. Its function's model calls have their own spans. */
 export const FUNCTION = 'function';
 const MICROS = 1e6;
 const MAX_CONTENT = 32_000;
 
-/** A reply with the span of its call, below which the calls that it asks for are traced. */
+/** A reply with the span of its model call, below which its tool calls are traced. */
 export type TracedReply = ModelReply & SpanPlace;
 
 /** Calls a model in a span, under the conventions for generative AI, and counts the call. */
@@ -60,7 +60,7 @@ export async function observeModelCall(
   };
   const options = { kind: CLIENT_SPAN, attributes, content };
   const count = (outcome: string): void => {
-    // The calls of a decision function have counts of their own.
+    // The model calls of a decision function are counted separately.
     if (model.provider === FUNCTION) return;
     quietlyCount(meter, { ...CALLS, labels: { ...labels, outcome } });
   };
@@ -86,7 +86,10 @@ const COST = { name: 'perdure_cost_microdollars', about: 'Cost of model calls' }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Adds to a counter. A value that no counter takes, such as a negative one of a custom model, is left out. */
+/**
+ * Adds to a counter. A value that no counter accepts, such as a negative one from a custom model,
+ * is ignored.
+ */
 function quietlyCount(
   meter: Context['metricMeter'],
   counted: {
@@ -131,8 +134,9 @@ function replyAttributes(
 }
 
 /**
- * Loads a called agent in a span of its own, which becomes the span of the run: the model calls of its first turn are
- * below it, though it ends before them. Other runs are below the span of whoever has started them.
+ * Loads a called agent in its own span, which becomes the span of the run. The model calls of its
+ * first turn are below it, although it ends before them. Other runs are below the span of their
+ * starter.
  */
 export async function observeLoad(
   { info }: Context,

@@ -8,13 +8,14 @@ import {
   type FittedText,
 } from '../tools/result/cut.js';
 
-/** Waits before each further attempt to write, in milliseconds. */
+/** Waits in ms before each further attempt to write. */
 const RETRY_MS = [100, 500, 1_500];
 
 /**
- * Returns a text that fits the history, and offloads the whole text to the blob store if it is too large.
- * The text has been paid for, or reports a side effect, so a store that stays down never causes the work
- * to be repeated: then the head and the tail are returned, with a note on what is lost and why.
+ * Returns a text that fits the history, and offloads the whole text to the blob store if it is too
+ * large. The text has been paid for, or reports a side effect, so a store that stays down never
+ * causes the work to be repeated. In that case, it returns the head and the tail, with a note on
+ * what is lost and why.
  */
 export async function offloadText(
   text: string,
@@ -28,8 +29,8 @@ export async function offloadText(
 }
 
 /**
- * Repeats work that fails with a `BlobError` up to three times, over about two seconds. Returns its value,
- * or the message of the last error. Throws any other error at once.
+ * Repeats work that fails with a `BlobError` up to three times, over about two seconds. Returns its
+ * value, or the message of the last error. Throws any other error at once.
  */
 export async function retryStore<T>(
   work: () => Promise<T>,

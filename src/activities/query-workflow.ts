@@ -12,16 +12,18 @@ import type { ActivityDependencies } from './dependencies.js';
 import { retryFailure } from './failures.js';
 import { readChunk } from './model/prompt-chunk.js';
 
-/** A query without an answer for this long is in the queue of a worker that is gone. */
+/** Milliseconds after which an unanswered query is assumed to be in the queue of a lost worker. */
 const SILENCE_MS = 500;
 
 /** The queries that an activity may send to the workflow that scheduled it. */
 export interface WorkflowQueries {
-  /** Returns messages by number, from `from` up to, but not including, `to`; of this segment only. */
+  /**
+   * Returns messages by number, from `from` up to, but not including, `to`; of this segment only.
+   */
   messages(from: number, to: number): Promise<readonly Message[]>;
   /**
-   * Returns what the model sees, by place in the prompt. Chunks come from the blob store; rejects with a
-   * `StoreFault` if one cannot be read.
+   * Returns what the model sees, by place in the prompt. Chunks come from the blob store; rejects
+   * with a `StoreFault` if one cannot be read.
    */
   prompt(from: number, to: number): Promise<readonly Message[]>;
   definition(): Promise<AgentDefinition>;
@@ -30,9 +32,9 @@ export interface WorkflowQueries {
 }
 
 /**
- * Returns the queries to the workflow that scheduled an activity. They name the run id, because a retried
- * attempt must not read the next segment. When `stopping` aborts, a query rejects to be retried: during
- * the shutdown an answer could take long, while another worker has it at once.
+ * Returns the queries to the workflow that scheduled an activity. They specify the run id, because
+ * a retried attempt must not read the next segment. When `stopping` aborts, a query rejects and is
+ * retried: an answer could take long during the shutdown, while another worker gets it immediately.
  */
 export function queryWorkflow(
   context: Context,
@@ -81,7 +83,9 @@ async function readChunks(
   return read.flat();
 }
 
-/** Sends a query, and sends it again on a fresh queue if no reply comes. Returns the first reply. */
+/**
+ * Sends a query, and sends it again on a fresh queue if no reply arrives. Returns the first reply.
+ */
 async function askTwice<T>(
   ask: () => Promise<T>,
   on: { onSilence: () => Promise<void>; stopping: AbortSignal },

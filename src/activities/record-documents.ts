@@ -11,16 +11,18 @@ import { redact } from '../secrets/redact.js';
 import { headBytes, wellFormed } from '../tools/utf8.js';
 import { offloadText } from './offload-text.js';
 
-/** The limit for one turn. */
+/** Maximum documents in one turn. */
 export const MAX_DOCUMENTS = 50;
-/** A larger document is cut, as a tool's result is. Sizes are in UTF-8. */
+/** Maximum bytes in UTF-8 of a document. A larger one is cut like a tool's result. */
 const DOCUMENT_BYTES = 64 * 1024;
-/** The limit for all texts of a turn. As JSON they take at most twice as much: no event exceeds 256 KiB. */
+/** Maximum bytes of all texts of a turn. JSON at most doubles them, so no event exceeds 256 KiB. */
 const ROOM_BYTES = 96 * 1024;
-/** Limits for names, which are recorded in the text and beside it. */
+/** Maximum bytes of names, which are recorded both in the text and separately. */
 const ID_BYTES = 100;
 const SOURCE_BYTES = 250;
-/** The size of one special character after it is escaped for the text, and again for the history. */
+/**
+ * The size of one special character after it is escaped for the text, and again for the history.
+ */
 const ESCAPED_BYTES = 8;
 
 interface FoundDocument {
@@ -31,8 +33,9 @@ interface FoundDocument {
 }
 
 /**
- * Returns the documents that `retrieve` returned, in its order and without duplicates and documents that are
- * already in the prompt. Throws an error that names the wrong value if it returned something else.
+ * Returns the documents that `retrieve` returned, in its order and without duplicates and documents
+ * that are already in the prompt. Throws an error that names the wrong value if it returned
+ * something else.
  */
 export function selectDocuments(
   returned: unknown,
@@ -53,7 +56,7 @@ export function selectDocuments(
     const same = document.id === undefined ? `text ${document.text}` : `id ${document.id}`;
     const key = documentKey(document);
     if (document.text.trim() === '' || seen.has(same)) continue;
-    // The first document of an id counts, even if it is already in the prompt.
+    // Only the first document with an id counts, even if it is already in the prompt.
     seen.add(same);
     if (!known.has(key)) found.push({ ...document, key });
     if (found.length === MAX_DOCUMENTS) break;
@@ -62,8 +65,8 @@ export function selectDocuments(
 }
 
 /**
- * Returns the documents as the history records them: cut to the room of a turn, with the larger ones in the
- * blob store. `readable` means that the model has a tool to read the rest.
+ * Returns the documents as the history records them: cut to the limit of a turn, with the larger
+ * ones in the blob store. `readable` means that the model has a tool to read the rest.
  */
 export async function recordDocuments(
   found: readonly FoundDocument[],
@@ -104,14 +107,16 @@ function readDocument(value: unknown, index: number): Omit<FoundDocument, 'key'>
   };
 }
 
-/** Removes secrets, and replaces control characters, each of which takes six bytes in the history. */
+/**
+ * Removes secrets, and replaces control characters, each of which takes six bytes in the history.
+ */
 function clean(text: string): string {
   const safe = wellFormed(redact(text));
   // oxlint-disable-next-line no-control-regex -- control characters are the point
   return safe.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd');
 }
 
-/** Cuts a name. If it has many special characters, it is cut further, so that it needs no more room escaped. */
+/** Cuts a name. One with many special characters is cut further, so its escaped form also fits. */
 function cutName(text: string, bytes: number): string {
   const head = headBytes(text, bytes);
   const special = head.match(/["\\<>\u007f-\u009f\u2028\u2029]/g) ?? [];
@@ -124,7 +129,10 @@ function describeKind(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`;
 }
 
-/** Returns the largest size that each text may have so that all fit; small texts leave room for large ones. */
+/**
+ * Returns the largest size that each text may have so that all fit; small texts leave room for
+ * large ones.
+ */
 function fairShare(sizes: readonly number[], room: number): number {
   const sorted = sizes.toSorted((one, other) => one - other);
   let left = room;

@@ -11,9 +11,9 @@ import { findStorageFault } from './storage-faults.js';
 import { callTurnFunction, messagesAt, TURN_FUNCTION_ATTEMPTS } from './turn-function.js';
 
 /**
- * Calls the agent's `remember` for a turn that has ended. The input names the prompt by its digest. Only what
- * the function itself throws counts as a failed attempt: a store that is down, and a worker without the
- * function, leave the turn to a later one.
+ * Calls the agent's `remember` for an ended turn. The input specifies the prompt by its digest.
+ * Only an error from the function itself counts as a failed attempt. A store that is down, or a
+ * worker without the function, leaves the turn to a later attempt.
  */
 export async function rememberTurn(
   deps: ActivityDependencies,
@@ -51,7 +51,7 @@ export async function rememberTurn(
   );
 }
 
-/** Returns how often the function has failed in earlier attempts. */
+/** Returns the number of earlier attempts in which the function failed. */
 function failuresBefore({ info }: Context): number {
   const details: unknown = info.heartbeatDetails;
   const failures: unknown = isObject(details) ? details['failures'] : 0;
@@ -71,7 +71,10 @@ async function rebuild(
   }
 }
 
-/** Temporal retries the first failures; the last one carries a report for operators. */
+/**
+ * Creates the failure of an attempt. Temporal retries the first failures; the last one carries a
+ * report for operators.
+ */
 function failureOf(context: Context, thrown: unknown, failures: number): ApplicationFailure {
   const message = `remember: ${normalizeError(thrown).message}`;
   context.log.warn('remember failed', { failures, message });

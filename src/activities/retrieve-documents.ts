@@ -16,10 +16,13 @@ import { MAX_DOCUMENTS, recordDocuments, selectDocuments } from './record-docume
 import { withStorageMapping } from './storage-faults.js';
 import { callTurnFunction, TURN_FUNCTION_ATTEMPTS, messagesAt } from './turn-function.js';
 
-/** The tool by which a model reads the rest of a document. */
+/** The tool that reads the rest of a document. */
 const READ_ON = 'read_result';
 
-/** Calls the agent's `retrieve` for the documents of a turn. The input names the prompt by its digest. */
+/**
+ * Calls the agent's `retrieve` for the documents of a turn. The input specifies the prompt by its
+ * digest.
+ */
 export async function retrieveDocuments(
   deps: ActivityDependencies,
   input: RetrieveInput,
@@ -44,7 +47,9 @@ export async function retrieveDocuments(
   });
 }
 
-/** Returns the agent's retriever. Throws the failure that blocks the run if this worker has none. */
+/**
+ * Returns the agent's retriever. Throws the failure that blocks the run if this worker has none.
+ */
 function findRetriever(
   context: Context,
   { pinned: { agent, definition } }: Prompt,
@@ -63,7 +68,10 @@ function createQuery(messages: readonly PromptMessage[], own: Places): RetrieveQ
   return { query, messages: structuredClone(messages), limit: MAX_DOCUMENTS };
 }
 
-/** Temporal retries the first failures; the last one carries the problem to the workflow. */
+/**
+ * Maps failures: Temporal retries the first ones, and the last one carries the problem to the
+ * workflow.
+ */
 async function withFailureMapping<T>(
   { cancellationSignal, info, log }: Context,
   agent: string,

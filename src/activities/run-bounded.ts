@@ -16,14 +16,14 @@ export interface Bounds {
   readonly cancelled: AbortSignal;
 }
 
-/** How long a function that honors its signal may take to report what it has done. */
+/** Milliseconds for a function that honors its signal to report its result. */
 const GRACE_MS = 2_000;
 
 /**
- * Runs a function of the user, or a model call, under a time limit and the activity's cancellation.
- * Resolves when the function ends, or `GRACE_MS` after its signal was aborted: a function that ignores
- * its signal is abandoned, and its slot on the worker becomes free. An error that the function raises
- * outside its promise counts as thrown, and aborts the signal. Never rejects.
+ * Runs a user function or a model call, subject to a time limit and the activity's cancellation.
+ * Resolves when the function ends, or `GRACE_MS` after its signal was aborted: a function that
+ * ignores its signal is abandoned, and its slot on the worker becomes free. An error that the
+ * function raises outside its promise counts as thrown, and aborts the signal. Never rejects.
  */
 export async function runBounded<T>(
   run: (signal: AbortSignal) => Promise<T>,
@@ -31,7 +31,8 @@ export async function runBounded<T>(
 ): Promise<BoundedResult<T>> {
   const abort = new AbortController();
   const { signal } = abort;
-  // Node keeps a signal of AbortSignal.any, and with it the whole activity, in memory indefinitely.
+  // Node would keep a signal from AbortSignal.any, and thus the whole activity, in memory
+  // indefinitely.
   const cancel = (): void => abort.abort(bounds.cancelled.reason);
   if (bounds.cancelled.aborted) cancel();
   else bounds.cancelled.addEventListener('abort', cancel, { once: true });
@@ -59,8 +60,8 @@ export async function runBounded<T>(
 }
 
 /**
- * Runs a function like `runBounded`, and returns its value. Throws what the function threw, the reason of
- * the cancellation, or at the time limit the error that `timeoutError` creates.
+ * Runs a function like `runBounded`, and returns its value. Throws what the function threw, the
+ * reason of the cancellation, or at the time limit the error that `timeoutError` creates.
  */
 export async function runBoundedOrThrow<T>(
   run: (signal: AbortSignal) => Promise<T>,
@@ -87,7 +88,7 @@ async function runToEnd<T>(
   try {
     return { type: 'value', value: await runAttributed(bounds.name, () => run(signal)) };
   } catch (error) {
-    // What a function throws after it was aborted does not show what it had done before.
+    // An error thrown after an abort does not show the function's earlier side effects.
     if (signal.aborted) return interrupted(bounds.cancelled);
     if (error instanceof StrayError) abort.abort(error);
     return { type: 'thrown', error };

@@ -5,9 +5,9 @@ import type { Json } from '../core/json.js';
 import { withTurnContext, type ContextFields } from '../core/input/turn-context.js';
 
 /**
- * Returns the run's `context`, inline or from the blob store, with that of the turn; null if there is none. Rejects with a
- * `BlobError`, or with a failure that is not retried if the context belongs to a run that is not a caller
- * of this one.
+ * Returns the run's `context`, inline or from the blob store, combined with that of the turn; null
+ * if there is none. Rejects with a `BlobError`, or with a nonretryable failure if the context
+ * belongs to a run that is not a caller of this one.
  */
 export async function readRunContext(
   { context = null, contextBlob, turnContext }: ContextFields,

@@ -13,15 +13,15 @@ import { blockedFailure } from './failures.js';
 
 /** The interval at which a run that is blocked by its storage probes it: a probe is only a read. */
 const PROBE_MS = 5_000;
-/** How many causes are searched: errors of adapters wrap those of the store. */
+/** Maximum causes that are searched, because adapters wrap the store's errors. */
 const MAX_CAUSES = 5;
 const MESSAGE_CHARACTERS = 1_000;
 
 /** Why the storage prevents an activity from completing. */
 export interface StorageFault {
-  /** For people: what cannot be read or written, why, and the fix. */
+  /** For people: which data cannot be read or written, why, and the fix. */
   readonly message: string;
-  /** SHA-256 of the blob that has to be readable before the run can continue. */
+  /** SHA-256 of the blob that must be readable before the run can continue. */
   readonly blob?: string;
 }
 
@@ -44,7 +44,7 @@ interface StorageFailureOptions {
   readonly reports?: readonly AttemptReport[];
   /** A model reply that has been paid for, for the call after the block. */
   readonly paid?: Json | undefined;
-  /** What the model calls of a decision function have used. */
+  /** The usage of a decision function's model calls. */
   readonly used?: ReplyUsage;
 }
 

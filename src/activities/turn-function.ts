@@ -6,7 +6,7 @@ import type { Prompt } from './model/rebuild-prompt.js';
 import { runBoundedOrThrow } from './run-bounded.js';
 import { createLog, toRunIds } from './tool/user-function.js';
 
-/** A turn fails, or is not remembered, after this many attempts that threw. */
+/** The number of failed attempts after which a turn fails or is not remembered. */
 export const TURN_FUNCTION_ATTEMPTS = 3;
 
 /** Returns the messages at these places of a prompt. */
@@ -21,11 +21,14 @@ interface TurnFunction {
   readonly name: 'retrieve' | 'remember';
   readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;
   readonly turn: number;
-  /** The default of this worker; what the run has pinned comes first. */
+  /** The default of this worker; the run's pinned value takes precedence. */
   readonly timeoutMs: number;
 }
 
-/** Calls a function that an agent has for each turn, under its time limit and the activity's cancellation. */
+/**
+ * Calls an agent's function for each turn, subject to its time limit and the activity's
+ * cancellation.
+ */
 export async function callTurnFunction<T>(
   context: Context,
   { name, prompt, turn, timeoutMs: ownMs }: TurnFunction,

@@ -9,10 +9,15 @@ import { toStrictSchema } from '../../output/strict-schema.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { PinnedAgent } from '../definitions.js';
 
-/** A larger output would fill the history, so the model is asked for a shorter one. */
+/**
+ * Maximum bytes of an output. A larger one would fill the history, so the model is asked for a
+ * shorter one.
+ */
 const MAX_OUTPUT_BYTES = 128 * 1024;
 
-/** Returns the schema that a model's answer should fit; undefined if the agent's output has none. */
+/**
+ * Returns the schema that a model's answer should fit; undefined if the agent's output has none.
+ */
 export function answerSchema({ output }: AgentDefinition): ResponseSchema | undefined {
   if (output?.type !== 'json') return undefined;
   const { name, schema } = output;
@@ -23,8 +28,8 @@ export function answerSchema({ output }: AgentDefinition): ResponseSchema | unde
 }
 
 /**
- * Checks an answer by the contract that the run has pinned, with this worker's code for it. Undefined if
- * the agent takes any text. Never rejects, because the answer has been paid for.
+ * Checks an answer against the run's pinned contract, with this worker's code for it. Returns
+ * undefined if the agent accepts any text. Never rejects, because the answer has been paid for.
  */
 export async function checkAnswer(
   pinned: PinnedAgent,
@@ -45,15 +50,17 @@ export async function checkAnswer(
   return { ok: false, problem: `the answer has ${bytes} bytes, at most ${MAX_OUTPUT_BYTES} fit` };
 }
 
-/** Returns the zod schema of the agent's output; null if the output has another contract, or none. */
+/**
+ * Returns the zod schema of the agent's output; null if the output has another contract, or none.
+ */
 export function contractSchema(pinned: PinnedAgent): z.ZodType | null {
   const parser = pinned.definition.output?.type === 'json' ? createAnswerParser(pinned) : null;
   return parser?.type === 'zod' ? parser.schema : null;
 }
 
 /**
- * Creates the parser of an agent's answers; null if an answer is any text, or a class. Throws if the pinned
- * schema cannot be read.
+ * Creates the parser of an agent's answers; null if an answer is any text, or a class. Throws if
+ * the pinned schema cannot be read.
  */
 export function createAnswerParser({
   definition,

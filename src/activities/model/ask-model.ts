@@ -15,7 +15,10 @@ import { toDecidingModel } from './decide-model.js';
 import type { Prompt } from './rebuild-prompt.js';
 import { createDeltaRedactor } from './redact-deltas.js';
 
-/** Longer than every adapter's own time limit: a model that never replies still frees its slot. */
+/**
+ * Timeout in ms, longer than every adapter's own, so a model that never replies still frees its
+ * slot.
+ */
 const LONGEST_CALL_MS = 60 * 60_000;
 
 interface Question {
@@ -27,8 +30,8 @@ interface Question {
 
 /**
  * Calls the model, or the agent's decide function, and returns the reply without secrets. Throws a
- * `ModelError`, or whatever else the model threw. The call ends with the activity's cancellation, even if
- * the model ignores its signal.
+ * `ModelError`, or any other error that the model threw. The call ends with the activity's
+ * cancellation, even if the model ignores its signal.
  */
 export async function askModel(
   deps: ActivityDependencies,
@@ -42,7 +45,7 @@ export async function askModel(
   const { output, decide } = definition;
   const named = { ...request, model: name };
   const isStep = input.compact === undefined;
-  // Summaries, and decisions as JSON, are not streamed: they are not meant for readers.
+  // Summaries and JSON decisions are not streamed, because they are not meant for readers.
   const live = isStep && decide !== 'schema' ? deps.live : undefined;
   const call = (signal: AbortSignal): Promise<ModelReply> =>
     isStep && output?.type === 'classes'
@@ -68,7 +71,9 @@ export async function askModel(
   );
 }
 
-/** Returns the agent's model, or its decide function as a model. A summary always needs the model. */
+/**
+ * Returns the agent's model, or its decide function as a model. A summary always needs the model.
+ */
 function chooseModel(
   deps: ActivityDependencies,
   context: Context,
@@ -88,7 +93,7 @@ function chooseModel(
   const own = deps.models.resolve(definition.model);
   const call = async (request: ModelRequest, signal: AbortSignal): Promise<ModelReply> => {
     const about = { definition, model: own, input, request, content: deps.captureContent === true };
-    // The author's code gets the reply as the model gave it.
+    // The author's code gets the model's original reply.
     const { span: _, ...reply } = await observeModelCall(context, about, async () =>
       redactReply(await own.model.call(request, { signal })),
     );
@@ -128,8 +133,8 @@ async function withStream(
 }
 
 /**
- * Returns a reply without the secrets that this process knows. It is redacted before anything is digested
- * or recorded, so that digests, prompts, and executed arguments have the same text.
+ * Returns a reply without the secrets that this process knows. It is redacted before anything is
+ * digested or recorded, so digests, prompts, and executed arguments have the same text.
  */
 function redactReply(reply: ModelReply): ModelReply {
   const { requestId, provider } = reply;

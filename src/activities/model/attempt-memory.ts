@@ -12,42 +12,54 @@ import { readFor, StoreFault } from '../../storage/worker-store.js';
 import type { ModelReply } from '../../models/model.js';
 import { retryStore } from '../offload-text.js';
 
-/** Only the newest reports are passed on. */
+/** Maximum reports that are passed on; older ones are dropped. */
 const MAX_REPORTS = 10;
-/** A larger reply goes to the blob store, because a heartbeat may end up in the history. */
+/**
+ * Maximum bytes of an inline reply. A larger one is offloaded, because a heartbeat may end up in
+ * the history.
+ */
 const INLINE_BYTES = 32 * 1024;
-/** The limit of all replies together while the store is down: a large heartbeat is better than a second payment. */
+/**
+ * The limit of all replies together while the store is down: a large heartbeat is better than a
+ * second payment.
+ */
 const MAX_INLINE_BYTES = 192 * 1024;
 
 /** A reply that has been paid for, recorded before the author's code checks it. */
 export interface PaidReply {
-  /** How many attempts have begun to check it. */
+  /** Number of attempts that have begun to check it. */
   readonly checks: number;
   readonly reply?: ModelReply;
   /** The reply as JSON, if it is too large for a heartbeat. */
   readonly blob?: BlobRef;
 }
 
-/** What one attempt of a model call passes to the next one in the activity's heartbeat details. */
+/**
+ * The data that one attempt of a model call passes to the next one in the activity's heartbeat
+ * details.
+ */
 export interface AttemptMemory {
   readonly reports: AttemptReport[];
   paid: PaidReply | null;
-  /** The replies that a decision function has asked for, in the order in which they came. */
+  /** The replies to a decision function's requests, in the order of arrival. */
   readonly asked: AskedReply[];
 }
 
-/** A reply that a decision function has asked for. Without `reply` and `blob`, it could not be kept. */
+/**
+ * A reply to a decision function's request. It has neither `reply` nor `blob` if it could not be
+ * kept.
+ */
 export interface AskedReply extends PaidReply {
   /** SHA-256 of the request. */
   readonly digest: string;
   readonly usage: ReplyUsage;
-  /** An earlier end of the call has reported the usage, so the run has counted it. */
+  /** The run has counted the usage, which an earlier end of the call reported. */
   readonly counted?: true;
 }
 
 /**
- * Reads what earlier attempts have passed on. The input's `paid` is the reply that an earlier call has paid
- * for, if the run was blocked between the payment and the check, and those of a decision function.
+ * Reads the memory of earlier attempts. The input's `paid` has the reply of an earlier call, if the
+ * run was blocked between the payment and the check, and the replies of a decision function.
  */
 export function readMemory(
   { heartbeatDetails }: Pick<Info, 'heartbeatDetails'>,
@@ -79,8 +91,8 @@ export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject |
 }
 
 /**
- * Returns a paid reply in the form that a heartbeat carries. Null if all replies together are over 192 KiB and
- * the blob store is down: then the reply is not protected.
+ * Returns a paid reply in the form that a heartbeat carries. Null if all replies together exceed
+ * 192 KiB and the blob store is down; the reply is then not protected.
  */
 export async function toPaidReply(
   reply: ModelReply,
@@ -89,7 +101,7 @@ export async function toPaidReply(
     readonly blobs: BlobStore;
     /** A larger reply goes to the blob store. */
     readonly inlineBytes?: number;
-    /** What other replies take of the limit while the store is down. */
+    /** Bytes of the limit that other replies use while the store is down. */
     readonly takenBytes?: number;
   },
 ): Promise<PaidReply | null> {
@@ -103,8 +115,8 @@ export async function toPaidReply(
 }
 
 /**
- * Returns the reply that an earlier attempt has paid for. Rejects with a `StoreFault` if the blob store
- * cannot be read: then the run is blocked, and the model is not called again.
+ * Returns the paid reply of an earlier attempt. Rejects with a `StoreFault` if the blob store
+ * cannot be read; the run is then blocked, and the model is not called again.
  */
 export async function readPaidReply(
   { reply, blob }: PaidReply,
@@ -136,22 +148,28 @@ function isReply(value: unknown): value is ModelReply {
 
 const NO_USAGE: ReplyUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 
-/** Returns what the model calls of a decision have used, without what the run has counted already. */
+/** Returns the usage of a decision's model calls that the run has not counted yet. */
 export function usedBy({ asked }: AttemptMemory): ReplyUsage {
   return asked.reduce((sum, one) => addTokens(sum, uncounted(one)), NO_USAGE);
 }
 
-/** Returns what a decision has paid for, for the end of an attempt that has made no decision. */
+/** Returns the payment for an attempt that ends without a decision. */
 export function paymentOf(memory: AttemptMemory): Payment {
   const paid = toDetails(memory)?.['paid'];
   const hasAsked = memory.asked.length > 0;
   return { ...(paid !== undefined && { paid }), ...(hasAsked && { used: usedBy(memory) }) };
 }
 
-/** A function that asks for something else in each attempt would let the memory grow with the attempts. */
+/**
+ * Maximum remembered replies, because a function with different requests in each attempt would let
+ * the memory grow.
+ */
 const MAX_ASKED = 64;
 
-/** Notes a call of a decision function as soon as it is paid for. Returns a function that adds its reply. */
+/**
+ * Records a call of a decision function as soon as it is paid for. Returns a function that adds its
+ * reply.
+ */
 export function noteAsked(
   { asked }: AttemptMemory,
   call: Pick<AskedReply, 'digest' | 'usage'>,

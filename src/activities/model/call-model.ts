@@ -47,9 +47,9 @@ interface Question {
 }
 
 /**
- * Makes one model call: rebuilds the prompt, creates the request, calls the model, and returns the reply as
- * the history records it. A failed attempt passes its reports, and a reply that has been paid for, to the
- * next attempt by heartbeat.
+ * Makes one model call: rebuilds the prompt, creates the request, calls the model, and returns the
+ * reply as the history records it. A failed attempt passes its reports and a paid reply to the next
+ * attempt by heartbeat.
  */
 export async function callModel(
   deps: ActivityDependencies,
@@ -93,7 +93,9 @@ async function getReply(attempt: Attempt, question: Question): Promise<TracedRep
   }
 }
 
-/** Returns the reply with what it costs the run: a decision function has used what it has called its model for. */
+/**
+ * Returns the reply with its usage; that of a decision function is the usage of its model calls.
+ */
 function withUsage(
   reply: TracedReply,
   { input, memory }: Attempt,
@@ -104,8 +106,8 @@ function withUsage(
 }
 
 /**
- * Calls the model, unless the server has given this attempt up: then another attempt calls it, or has
- * recorded its reply.
+ * Calls the model, unless the server has abandoned this attempt; another attempt then calls it, or
+ * has recorded its reply.
  */
 async function askIfCurrent(
   { deps, context, input, memory }: Attempt,
@@ -155,8 +157,8 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
 }
 
 /**
- * Returns how an interrupted attempt ends. A cancellation says what a decision function has paid for until then; any
- * other interruption leaves that to the next attempt.
+ * Returns the error of an interrupted attempt. A cancellation carries a decision function's
+ * payment; any other interruption leaves that to the next attempt.
  */
 function cancellation(context: Context, memory: AttemptMemory): unknown {
   const isCanceled = interruptionCause(context) === 'CANCELLED';
@@ -175,7 +177,7 @@ async function recordCall(
   const mayCheck = await beginCheck(reply, memory, { pinned, input, context, blobs });
   const judge = createJudge({ requests, pinned, input, info: context.info, userContext });
   const source = { pinned, judge, userContext, request, blobs, input, isGivenUp: !mayCheck };
-  // Code of the user (schemas, summaries) may have added a secret.
+  // User code (schemas, summaries) may have added a secret.
   const recorded = redactJson({ ...(await recordReply(reply, source)), ...decidedBy(memory) });
   if (input.compact === undefined) {
     transcripts.noteReply(prompt.name, toAssistantMessage(recorded, input));
@@ -184,14 +186,14 @@ async function recordCall(
   return reports.length === 0 ? recorded : { ...recorded, reports };
 }
 
-/** Returns what the history records about the model calls of a decision function. */
+/** Returns the recorded data of a decision function's model calls. */
 function decidedBy({ asked }: AttemptMemory): Pick<RecordedReply, 'decided'> {
   if (asked.length === 0) return {};
   const promptTokens = Math.max(...asked.map(({ usage }) => usage.inputTokens));
   return { decided: { modelCalls: asked.length, promptTokens } };
 }
 
-/** Returns the message that the workflow makes of a reply. Both have to be equal to the last character. */
+/** Returns the message that the workflow creates from a reply. Both must be exactly equal. */
 function toAssistantMessage(
   { text, provider, calls }: RecordedReply,
   { turn, step, fork, closing }: CallModelInput,

@@ -14,7 +14,7 @@ import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../models/m
 
 type Classes = Extract<OutputDefinition, { type: 'classes' }>;
 
-/** Returns a request that asks for a class, after the messages that are to be classified. */
+/** Returns a request for a class, after the messages to classify. */
 export function classRequest(request: ModelRequest, { classes, samples }: Classes): ModelRequest {
   const question = { role: 'user', text: classifyInstruction(classes) } as const;
   const asked = { ...request, messages: [...request.messages, question] };
@@ -31,8 +31,9 @@ export function classRequest(request: ModelRequest, { classes, samples }: Classe
 }
 
 /**
- * Asks for a class: once by the probabilities of tokens, or as often as the agent's `samples`. Throws a
- * `ModelError` if the model returns no probabilities, or if half of the samples or more failed.
+ * Asks for a class: once by the probabilities of tokens, or as often as the agent's `samples`.
+ * Throws a `ModelError` if the model returns no probabilities, or if half of the samples or more
+ * failed.
  */
 export async function askForClass(
   model: Model,
@@ -52,7 +53,7 @@ export async function askForClass(
   const ends = await Promise.allSettled(times.map(() => model.call(request, { signal })));
   const replies = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
   const [first] = replies;
-  // The replies have been paid for: with most of the samples, the failed ones are not asked again.
+  // The replies have been paid for: if most samples succeeded, the failed ones are not repeated.
   if (first === undefined || replies.length * 2 < ends.length) throw firstFailure(ends);
   const usage = sumUsage(replies);
   const text = JSON.stringify(replies.map((reply) => reply.text));
@@ -89,7 +90,10 @@ function parseAnswers(text: string): readonly string[] {
   return Array.isArray(answers) ? answers.filter((answer) => typeof answer === 'string') : [];
 }
 
-/** Returns the usage of all replies. Undefined if one of them reports none: then it is estimated. */
+/**
+ * Returns the usage of all replies. Undefined if one of them reports none; the usage is then
+ * estimated.
+ */
 function sumUsage(replies: readonly ModelReply[]): ModelUsage | undefined {
   return replies.reduce<ModelUsage | undefined>(
     (sum, { usage }) =>

@@ -19,12 +19,18 @@ import {
 import { capped, decideRequest } from './decide-request.js';
 import { handOver } from './hand-over.js';
 
-/** How often a decision may call the model: the replies are remembered for another attempt. */
+/** Maximum model calls in a decision, because the replies are remembered for another attempt. */
 const MAX_CALLS = 32;
-/** A larger reply goes to the blob store, because up to `MAX_CALLS` of them are remembered. */
+/**
+ * Maximum bytes of an inline reply. A larger one is offloaded, because up to `MAX_CALLS` of them
+ * are remembered.
+ */
 const INLINE_BYTES = 2 * 1024;
 
-/** A decision function has no room for another model call; a turn that ends by it has reached this limit. */
+/**
+ * A decision function has no budget for another model call; a turn that ends by this error has
+ * reached the limit.
+ */
 export class BudgetError extends ModelError {
   readonly limit: BudgetName;
 
@@ -37,7 +43,7 @@ export class BudgetError extends ModelError {
 
 type Asked = Pick<AskedReply, 'digest' | 'usage'>;
 
-/** What the model calls of a decision need. */
+/** Options for the model calls of a decision. */
 export interface DecideCallOptions {
   readonly blobs: BlobStore;
   readonly context: Context;
@@ -45,15 +51,15 @@ export interface DecideCallOptions {
   readonly call: (request: ModelRequest, signal: AbortSignal) => Promise<ModelReply>;
   readonly memory: AttemptMemory;
   readonly price: ModelPrice | null;
-  /** What turn and run have left; absent if nothing limits the calls. */
+  /** The remaining budget of turn and run; absent if nothing limits the calls. */
   readonly left?: Budget | undefined;
 }
 
-/** The calls of one attempt. Classes are decided several times at once, by decisions that share all of this. */
+/** The calls of one attempt. Several decisions share them if classes are sampled concurrently. */
 interface Shared extends DecideCallOptions {
   /** Replies of earlier attempts. Two equal requests of a decision are two calls. */
   readonly unused: AskedReply[];
-  /** What the calls under way use at least. */
+  /** The minimum usage of the calls under way. */
   readonly underWay: Map<symbol, ReplyUsage>;
   count: number;
 }
@@ -61,9 +67,15 @@ interface Shared extends DecideCallOptions {
 /** The model of one decision. */
 export interface DecideCalls {
   readonly model: DecideModel;
-  /** Ends the calls that are under way. They count with an estimate of their prompts: the provider has these. */
+  /**
+   * Ends the calls under way. They count with an estimate of their prompts, which the provider has
+   * received.
+   */
   readonly cutOff: () => void;
-  /** Resolves when no call is under way: their replies are paid for, and another attempt needs them. */
+  /**
+   * Resolves when no call is under way, because the replies are paid for and another attempt needs
+   * them.
+   */
   readonly settled: () => Promise<void>;
 }
 
@@ -138,7 +150,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
       call(given = {}) {
         const answering = answer(given);
         pending.add(answering);
-        // A function may leave a call alone.
+        // A function may ignore the result of a call.
         answering.catch(() => undefined).finally(() => pending.delete(answering));
         return answering;
       },
@@ -146,12 +158,15 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
   };
 }
 
-/** Returns the request with as many output tokens as the budget allows. Throws a `BudgetError` if it allows none. */
+/**
+ * Returns the request with as many output tokens as the budget allows. Throws a `BudgetError` if it
+ * allows none.
+ */
 function withinBudget(
   { left, memory, price, underWay, count }: Shared,
   request: ModelRequest,
 ): ModelRequest {
-  // The run has reserved what the first call needs.
+  // The run has already reserved the budget for the first call.
   if (left === undefined || (count === 1 && memory.asked.length === 0)) return request;
   const used = [...underWay.values()].reduce(addTokens, usedBy(memory));
   const { refusedBy, maxOutputTokens } = reserveWithin(left, {

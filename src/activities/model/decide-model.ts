@@ -12,7 +12,7 @@ import { openArtifacts } from '../tool/tool-context.js';
 import { createLog, toRunIds } from '../tool/user-function.js';
 import { openDecideCalls, type DecideCallOptions } from './decide-calls.js';
 
-/** What a decision function is called with. */
+/** Options for calling a decision function. */
 export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
   readonly decide: DecideFunction;
   readonly closing: boolean;
@@ -20,8 +20,8 @@ export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
 }
 
 /**
- * Wraps an agent's decision function as a model. Its replies have no usage: what its own calls of the model use is
- * in the memory of the attempt, however the decision ends.
+ * Wraps an agent's decision function as a model. Its replies have no usage: that of its own model
+ * calls is in the attempt's memory, regardless of how the decision ends.
  */
 export function toDecidingModel(
   deps: ActivityDependencies,
@@ -36,7 +36,7 @@ export function toDecidingModel(
       const { instructions, messages, tools } = request;
       const input = {
         instructions,
-        // The worker's cache, and other runs, have the same objects.
+        // The worker's cache and other runs share these objects, so the function gets copies.
         ...structuredClone({ messages, tools, context: userContext }),
         closing,
         signal,
@@ -59,7 +59,10 @@ export function toDecidingModel(
   };
 }
 
-/** The artifacts are asked of the run when the function needs them, so that no call's input has them. */
+/**
+ * Returns the artifacts for a decision function. They are queried from the run on demand, so no
+ * call's input contains them.
+ */
 function decideArtifacts(deps: ActivityDependencies, context: Context): DecideArtifacts {
   const find = async () => await queryWorkflow(context, deps).artifacts();
   const get = async (name: string, schema?: Parameters<DecideArtifacts['get']>[1]) => {

@@ -17,7 +17,7 @@ import { jsonText, show } from '../../core/text/format-value.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import type { ModelRequest, ModelTool, ResponseSchema } from '../../models/model.js';
 
-/** What a message of a request needs at least. */
+/** The required fields of a request's message. */
 type AskedMessage =
   | { readonly role: 'user'; readonly text: string; readonly attachments?: readonly Attachment[] }
   | { readonly role: 'assistant'; readonly text: string; readonly calls?: readonly AskedCall[] }
@@ -53,7 +53,10 @@ const messageShape = tagged<AskedMessage, 'role'>('role', {
   }),
 });
 
-/** What a decision function may give of a request. Other fields of its parts go to the provider unchecked. */
+/**
+ * The request fields that a decision function may set. Other fields of their parts are sent to the
+ * provider unchecked.
+ */
 const FIELDS: Readonly<Record<string, (value: unknown, at: string) => string | null>> = {
   instructions: text,
   messages: list(messageShape),
@@ -73,13 +76,13 @@ const FIELDS: Readonly<Record<string, (value: unknown, at: string) => string | n
 /** A request of a decision function. */
 export interface DecideRequested {
   readonly request: ModelRequest;
-  /** SHA-256 of what the function asks for. It does not depend on what is left of a budget. */
+  /** SHA-256 of the function's request. It does not depend on the remaining budget. */
   readonly digest: string;
 }
 
 /**
- * Returns the step's own request with the fields that a decision function gives. Throws an `Error` for a field that
- * no request has, and for a value that does not fit its field.
+ * Returns the step's own request with the fields set by a decision function. Throws an `Error` for
+ * an unknown field and for a value that does not fit its field.
  */
 export function decideRequest(own: ModelRequest, given: unknown): DecideRequested {
   const problem = requestProblem(given);
@@ -97,7 +100,7 @@ export function decideRequest(own: ModelRequest, given: unknown): DecideRequeste
   };
 }
 
-/** Returns the request with at most so many output tokens; undefined: as many as it asks for. */
+/** Returns the request with at most this many output tokens; undefined: its own number. */
 export function capped(request: ModelRequest, most: number | undefined): ModelRequest {
   const { maxOutputTokens = most } = request.settings;
   if (most === undefined || maxOutputTokens === undefined) return request;

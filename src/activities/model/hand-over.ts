@@ -8,19 +8,19 @@ import {
 import { retryFailure } from '../failures.js';
 import { toDetails, type AttemptMemory } from './attempt-memory.js';
 
-/** A server that does not answer within this time has lost the heartbeat. */
+/** Timeout in ms after which the heartbeat is considered lost. */
 const HANDOVER_MS = 5_000;
 
 /**
- * Sends the memory to the server, so that the next attempt has it even if this process freezes or is killed now.
- * Resolves when the server has it: the SDK holds back all but the first heartbeat, for up to 80 % of the
- * heartbeat timeout. Rejects if the server has given this attempt up. A server that cannot be reached gets the
- * memory with the next heartbeat.
+ * Sends the memory to the server, so the next attempt has it even if this process freezes or is
+ * killed now. Resolves when the server has it: the SDK delays all but the first heartbeat for up to
+ * 80 % of the heartbeat timeout. Rejects if the server has abandoned this attempt. An unreachable
+ * server gets the memory with the next heartbeat.
  */
 export async function handOver(context: Context, memory: AttemptMemory): Promise<void> {
   const { client, info, log } = context;
   const details = toDetails(memory);
-  // A heartbeat that is held back would replace these details by older ones.
+  // A delayed heartbeat would replace these details with older ones.
   context.heartbeat(details);
   try {
     await client.withDeadline(
@@ -31,7 +31,7 @@ export async function handOver(context: Context, memory: AttemptMemory): Promise
     if (error instanceof ActivityNotFoundError) {
       throw retryFailure('the server has given this attempt up');
     }
-    // The SDK learns of it too, and aborts the signal.
+    // The SDK also learns of it and aborts the signal.
     if (isInterruption(error)) return;
     log.warn('the server has not confirmed a reply that was paid for', { error });
   }

@@ -14,20 +14,22 @@ import { problemFailure } from '../failures.js';
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-/** A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run. */
+/**
+ * A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run.
+ */
 const PATIENCE_MS = 120_000;
 const PATIENCE_ATTEMPTS = 3;
 const EMPTY_ATTEMPTS = 3;
 const FIRST_PROBE_MS = 30_000;
 const LONGEST_PROBE_MS = 600_000;
 
-/** What follows a failed attempt. */
+/** The decision after a failed attempt. */
 export type FailureDecision =
   | { readonly type: 'retry'; readonly delayMs: number }
   | {
       readonly type: 'blocked';
       readonly reason: ModelBlock;
-      /** Milliseconds before the provider wants to be asked again; absent if it did not say. */
+      /** Milliseconds that the provider asks to wait; absent if it did not specify any. */
       readonly probeAfterMs?: number;
     }
   | { readonly type: 'failed'; readonly reason: Extract<FailReason, 'context_too_long' | 'error'> };
@@ -40,7 +42,10 @@ export interface FailedAttempt {
   readonly elapsedMs: number;
   /** Why the run is already blocked, if this attempt is a probe. */
   readonly blocked?: ModelBlock;
-  /** How many failed attempts may follow this one; absent: the run waits until the model answers. */
+  /**
+   * Number of failed attempts that may follow this one; absent: the run waits until the model
+   * answers.
+   */
   readonly left?: number;
   /** The number of empty replies, including this one; absent: all attempts count. */
   readonly emptyReplies?: number;
@@ -49,7 +54,7 @@ export interface FailedAttempt {
 }
 
 /**
- * Returns a wait that doubles with each attempt, of which half is random: many runs that failed together
+ * Returns a wait that doubles with each attempt. Half of it is random, so runs that failed together
  * are not retried together.
  */
 function backoffMs(attempt: FailedAttempt, first: number, longest: number): number {
@@ -95,9 +100,9 @@ function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDeci
 }
 
 /**
- * Decides what follows a failed attempt of a model call, as a function of its arguments. A probe of a
- * blocked run is retried with longer waits; the workflow learns only of another reason to block, or of an
- * end.
+ * Decides what follows a failed attempt of a model call, as a function of its arguments. A probe of
+ * a blocked run is retried with longer waits; the workflow learns only of a different reason to
+ * block, or of an end.
  */
 export function decideFailure(error: ModelError, attempt: FailedAttempt): FailureDecision {
   const decision = decideUnblocked(error, attempt);
@@ -108,13 +113,15 @@ export function decideFailure(error: ModelError, attempt: FailedAttempt): Failur
   return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
 }
 
-/** Decides for a run that does not wait for its model: what would block it ends the turn. */
+/**
+ * Decides for a run that does not wait for its model: a problem that would block it ends the turn.
+ */
 function decideBounded(decision: FailureDecision, left: number): FailureDecision {
   const goesOn = decision.type === 'failed' || (decision.type === 'retry' && left > 0);
   return goesOn ? decision : { type: 'failed', reason: 'error' };
 }
 
-/** Returns the milliseconds before the next attempt; 0 if none follows, or if the time is not known. */
+/** Returns the milliseconds before the next attempt; 0 if none follows or the time is unknown. */
 function waitMs(decision: FailureDecision): number {
   switch (decision.type) {
     case 'retry':
@@ -144,20 +151,21 @@ export function attemptReport(
   };
 }
 
-/** What the earlier attempts pass to the workflow. */
+/** The data that earlier attempts pass to the workflow. */
 interface Earlier {
   readonly reports?: readonly AttemptReport[];
   /** A reply that has been paid for, for the call after a block. */
   readonly paid?: Json | undefined;
-  /** What the model calls of a decision function have used. */
+  /** The usage of a decision function's model calls. */
   readonly used?: ReplyUsage;
-  /** The limit that left a decision function no room for another model call. */
+  /** The limit that allowed a decision function no further model call. */
   readonly limit?: BudgetName;
 }
 
 /**
- * Creates the failure of an attempt, with the reports of all failed attempts. Its type is that of the
- * newest report. Temporal retries a `retry`; the other two carry an `ActivityProblem` to the workflow.
+ * Creates the failure of an attempt, with the reports of all failed attempts. Its type is that of
+ * the newest report. Temporal retries a `retry`; the other two carry an `ActivityProblem` to the
+ * workflow.
  */
 export function modelFailure(
   decision: FailureDecision,
@@ -205,8 +213,8 @@ function textOf(thrown: unknown): string {
 }
 
 /**
- * Returns what a model threw as a `ModelError`. Anything else violates the contract of `Model`. It is
- * retried and then blocks the run, because a paid run should survive a faulty adapter.
+ * Returns a model's thrown value as a `ModelError`. Anything else violates the contract of `Model`.
+ * It is retried and then blocks the run, because a paid run should survive a faulty adapter.
  */
 export function toModelError(thrown: unknown): ModelError {
   if (isModelError(thrown)) return thrown;

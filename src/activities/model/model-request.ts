@@ -16,9 +16,9 @@ import { decisionRequest } from './schema-decision.js';
 /** The share of a model's window that the messages of a summary may fill. */
 const SUMMARY_SHARE = 0.7;
 const CHARACTERS_PER_TOKEN = 3;
-/** Characters for the messages of a summary if the model's window is unknown. */
+/** Maximum characters of the messages of a summary if the model's window is unknown. */
 const DEFAULT_CHARACTERS = 200_000;
-/** The shortest cut of one message. */
+/** Minimum characters of one message after it is cut. */
 const LEAST_CHARACTERS = 400;
 
 /** Creates the request of a model call: a pure function of the prompt and the activity's input. */
@@ -30,7 +30,7 @@ export function createModelRequest(
   const parameters = toParameters(input.without ?? []);
   const request = {
     ...baseRequest(definition, messages, input),
-    // What the server has refused earlier in this run is left out.
+    // Parameters that the server refused earlier in this run are omitted.
     ...(parameters.length > 0 && { without: parameters }),
   };
   return withFiles(withOutputForm(request, definition, input), { run, blobs });
@@ -66,7 +66,9 @@ function baseRequest(
   };
 }
 
-/** Returns the request for a class or for a decision as JSON, if the agent's replies have that form. */
+/**
+ * Returns the request for a class or for a decision as JSON, if the agent's replies have that form.
+ */
 function withOutputForm(
   request: ModelRequest,
   definition: AgentDefinition,
@@ -77,7 +79,10 @@ function withOutputForm(
   return definition.decide === 'schema' ? decisionRequest(request, definition) : request;
 }
 
-/** Renders messages for a summary. Long texts are cut as far as needed for the model to read them all. */
+/**
+ * Renders messages for a summary. Long texts are cut as needed to fit all of them into the model's
+ * window.
+ */
 function renderWithin(messages: readonly PromptMessage[], { window }: CallModelInput): string {
   const room =
     window === undefined ? DEFAULT_CHARACTERS : window * SUMMARY_SHARE * CHARACTERS_PER_TOKEN;
@@ -89,7 +94,7 @@ function renderWithin(messages: readonly PromptMessage[], { window }: CallModelI
   );
 }
 
-/** Cuts a text to three quarters from its beginning and one quarter from its end. */
+/** Cuts a text: three quarters of the result are its beginning, and one quarter is its end. */
 function headAndTail(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const head = Math.floor(characters * 0.75);
@@ -105,7 +110,7 @@ function capSettings({ settings }: AgentDefinition, { maxOutputTokens }: CallMod
 
 /**
  * Adds the function that reads blobs, if a message refers to one. The sender of a message chose its
- * attachments, so they must be attached in this run. Workers made all other references.
+ * attachments, so they must be attached in this run. All other references are from workers.
  */
 function withFiles(
   request: ModelRequest,

@@ -22,20 +22,21 @@ import { judgeCall, type Judge } from '../requests/judge-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
-/** A call with its whole arguments as canonical JSON, before large ones are offloaded. */
+/** A call with its full arguments as canonical JSON, before large ones are offloaded. */
 export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canonical: string };
 
 interface ReadOptions {
   /**
-   * An earlier check froze a worker. So arguments are not checked by tools that may block, and each of their
-   * calls has a problem; and no approval function runs, so every call of such a tool needs approval.
+   * An earlier check froze a worker. Tools that may block therefore do not check arguments, and
+   * each of their calls has a problem. No approval function runs, so every call of such a tool
+   * needs approval.
    */
   readonly isGivenUp: boolean;
   readonly judge: Judge;
 }
 
 /**
- * Reads a call that the model asked for: checks and digests it. A call of `invoke_tool` becomes a call of the
+ * Reads a call from the model: checks and digests it. A call of `invoke_tool` becomes a call of the
  * real tool, with that tool's effect, schema, key, and summary.
  */
 export async function readCall(
@@ -43,11 +44,11 @@ export async function readCall(
   options: ReadOptions,
 ): Promise<ReadCall> {
   const { pinned } = options.judge;
-  // A name that providers refuse would make every later request fail.
+  // A name that providers refuse would fail every later request.
   const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
   const parsed = parseArguments(asked.arguments);
   if (!parsed.ok) {
-    // Servers that read the message back refuse invalid JSON, so it becomes a text within JSON.
+    // Servers refuse invalid JSON in later requests, so it becomes a string within JSON.
     const canonical = JSON.stringify({ unreadable: wellFormed(asked.arguments.slice(0, 2_000)) });
     const digest = sha256Hex(wellFormed(asked.arguments));
     return { name, canonical, digest, problem: parsed.problem };
@@ -59,7 +60,10 @@ export async function readCall(
   return { ...digestCall(name, value), ...(await checkCall(asked.name, value, options)) };
 }
 
-/** Reads a call by `invoke_tool`. If it names no tool of the agent, it stays as it is, with a problem. */
+/**
+ * Reads a call by `invoke_tool`. If it names no tool of the agent, it stays unchanged, with a
+ * problem.
+ */
 async function readInvoked(value: JsonObject, options: ReadOptions): Promise<ReadCall> {
   const { pinned } = options.judge;
   const invoked = readInvokedCall(value);
@@ -85,8 +89,8 @@ export function digestCall(name: string, value: JsonObject): ReadCall {
 }
 
 /**
- * Checks a call by the pinned definition, which the model has seen, not by this worker's current tool, and
- * judges it by the rules and the tool's `approval`.
+ * Checks a call against the pinned definition that the model has seen, not this worker's current
+ * tool. Then applies the rules and the tool's `approval`.
  */
 export async function checkCall(
   name: string,
@@ -119,8 +123,8 @@ export async function checkCall(
 }
 
 /**
- * Checks a question about the catalog, which the workflow answers. An unknown tool is a problem here already,
- * because finding the nearest names takes time.
+ * Checks a question about the catalog, which the workflow answers. An unknown tool is already a
+ * problem here, because finding the nearest names takes time.
  */
 function checkQuestion(
   name: string,
@@ -135,7 +139,7 @@ function checkQuestion(
   return answer.ok ? {} : { problem: { type: 'invalid_arguments', message: answer.message } };
 }
 
-/** How many names of a catalog a problem suggests. */
+/** Number of catalog names that a problem suggests. */
 const NEAREST = 5;
 
 /** Describes a call of an unknown tool; it suggests names, the nearest first. */

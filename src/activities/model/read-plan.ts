@@ -10,16 +10,17 @@ import { checkCall } from './read-call.js';
 interface PlanSource {
   readonly node: PlanNode;
   readonly judge: Judge;
-  /** The author's code froze a worker before, so it is not called again. */
+  /** The author's code has frozen a worker, so it is not called again. */
   readonly isGivenUp: boolean;
 }
 
-/** Faults that one answer to the planner names. */
+/** Maximum faults in one answer to the planner. */
 const MAX_FAULTS = 10;
 
 /**
- * Reads a whole plan from a model's reply, and checks it before anything happens: its form, the arguments
- * of each action against the tool's schema, and what the rules say. Never rejects: the reply is paid for.
+ * Reads a whole plan from a model's reply, and checks it before anything is executed: its form,
+ * each action's arguments against the tool's schema, and the rules. Never rejects: the reply is
+ * paid for.
  */
 export async function readPlan(
   text: string,
@@ -49,7 +50,7 @@ export async function readPlan(
   return { ok: true, output: planValue(plan) };
 }
 
-/** Returns the fields of a plan whose form has been checked, and nothing else of it. */
+/** Returns only the known fields of a plan whose form has been checked. */
 function readFields(value: Json): {
   readonly actions: readonly PlannedAction[];
   readonly answer?: string;
@@ -68,7 +69,7 @@ function readFields(value: Json): {
   };
 }
 
-/** Returns the action with what people and the rules say about it, or what is wrong with it. */
+/** Returns the action with its description and the rules' verdict, or the problem with it. */
 async function checkAction(
   action: PlannedAction,
   options: Pick<PlanSource, 'judge' | 'isGivenUp'>,

@@ -9,7 +9,7 @@ import { queryWorkflow } from '../query-workflow.js';
 import { readRunContext } from '../run-context.js';
 import type { PromptName } from './transcript-cache.js';
 
-/** What an activity's input only names. */
+/** The data to which an activity's input refers by digest. */
 export interface Prompt {
   /** The workflow id of the run; empty if a workflow did not schedule the activity. */
   readonly run: string;
@@ -21,8 +21,9 @@ export interface Prompt {
 }
 
 /**
- * Returns the agent, the messages, and the context that an activity's input names, from this worker's
- * memory or else from the run. Rejects with a `StoreFault` if the blob store cannot be read.
+ * Returns the agent, the messages, and the context that an activity's input names, from this
+ * worker's memory or else from the run. Rejects with a `StoreFault` if the blob store cannot be
+ * read.
  */
 export async function rebuildPrompt(
   deps: ActivityDependencies,
@@ -37,7 +38,7 @@ export async function rebuildPrompt(
   const pinned = pinnedAt(found, input);
   const name = { run: runKey(context.info), upTo: input.upTo, head: input.head };
   const messages = await deps.transcripts.prompt(name, (from, to) => queries.prompt(from, to));
-  // It is read before the model is paid, so that it cannot be missing when the reply is read.
+  // It is read before the model is paid, so it cannot be missing when the reply is read.
   const userContext = await readRunContext(input, deps.blobs);
   const run = context.info.workflowExecution?.workflowId ?? '';
   return { run, pinned, name, messages, userContext };

@@ -5,16 +5,21 @@ import { normalizeError } from '../../tools/result/normalize-error.js';
 import { wellFormed } from '../../tools/utf8.js';
 import type { ReadCall } from './read-call.js';
 
-/** Arguments above this size go to the blob store; the model sees a stand-in. */
+/**
+ * Maximum bytes of inline arguments. Larger ones are offloaded, and the model sees a placeholder.
+ */
 const INLINE_ARGUMENT_BYTES = 64 * 1024;
-/** The limit for all inline arguments of one message: no event of the history exceeds 256 KiB. */
+/** Maximum bytes of all inline arguments of one message, so no history event exceeds 256 KiB. */
 const INLINE_MESSAGE_BYTES = 128 * 1024;
 /** The limit for the problems of all calls of one message. */
 const PROBLEM_CHARACTERS = 24_000;
-/** Each problem keeps this much of its message, even above the limit for all of them. */
+/** Minimum characters kept of each problem's message, even above the limit for all of them. */
 const LEAST_PROBLEM_CHARACTERS = 120;
 
-/** Returns the calls of a message as the history records them, with large arguments in the blob store. */
+/**
+ * Returns the calls of a message as the history records them, with large arguments in the blob
+ * store.
+ */
 export async function recordCalls(
   read: readonly ReadCall[],
   blobs: BlobStore,
@@ -36,7 +41,10 @@ export async function recordCalls(
   return calls;
 }
 
-/** Offloads arguments that are too large. If the store is down, the call has a problem and is not made. */
+/**
+ * Offloads arguments that are too large. If the store is down, the call has a problem and is not
+ * made.
+ */
 async function recordArguments(
   canonical: string,
   { room, blobs }: { room: number; blobs: BlobStore },
@@ -54,12 +62,18 @@ async function recordArguments(
   }
 }
 
-/** Limits for the safety checks of one call. They are for people; the provider gets its own words back. */
+/**
+ * Limits for the safety checks of one call. They are for people; the provider gets its original
+ * text back.
+ */
 const MAX_CHECKS = 10;
 const WORD_CHARACTERS = 200;
 const MESSAGE_CHARACTERS = 600;
 
-/** Returns a provider's safety checks, cut for people. A call that has checks never loses all of them. */
+/**
+ * Returns a provider's safety checks, shortened for people. A call with checks never loses all of
+ * them.
+ */
 export function recordSafety({ safety = [] }: ReplyCall): { safety?: readonly SafetyCheck[] } {
   if (safety.length === 0) return {};
   const shown = safety.slice(0, MAX_CHECKS).map(({ id, code, message }) => ({

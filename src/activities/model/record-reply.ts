@@ -19,33 +19,33 @@ import { readPlan } from './read-plan.js';
 import { readDecision } from './schema-decision.js';
 import { CHECK_GIVEN_UP, isSlowAnswer } from './slow-check.js';
 
-/** No provider permits as many calls in one message; further ones are dropped. */
+/** Maximum calls in one message, more than any provider permits; further ones are dropped. */
 const MAX_CALLS = 128;
 
 interface ReplySource {
   readonly request: ModelRequest;
   readonly pinned: PinnedAgent;
-  /** What the calls are judged by. */
+  /** The rules and functions that are applied to the calls. */
   readonly judge: Judge;
   readonly blobs: BlobStore;
   readonly input: CallModelInput;
   /** The run's `context`, for the functions of its author. */
   readonly userContext: Json;
-  /** A check that may block was begun too often, so it is not run again and counts as failed. */
+  /** A check that may block was started too often, so it is not run again and counts as failed. */
   readonly isGivenUp: boolean;
 }
 
-/** A reply, and what the agent's output made of it. */
+/** A reply, and its answer as parsed by the agent's output contract. */
 interface ReadReply {
   readonly reply: ModelReply;
   readonly parsed?: ParsedAnswer;
 }
 
 /**
- * Returns a model's reply as the history records it: calls are checked and digested, large values are
- * offloaded, and usage is estimated if the provider did not report it. User functions (refinements,
- * descriptions) run here, for all calls at once. Whatever they do, the reply is recorded: it has been paid
- * for.
+ * Returns a model's reply as the history records it: calls are checked and digested, large values
+ * are offloaded, and usage is estimated if the provider did not report it. User functions
+ * (refinements, descriptions) run here, for all calls at once. The reply is recorded in any case,
+ * because it has been paid for.
  */
 export async function recordReply(
   original: TracedReply,
@@ -94,7 +94,10 @@ function readSpecialForm(
   return decide === 'schema' ? readDecision(reply, definition) : { reply };
 }
 
-/** Checks a reply that would end the turn by the agent's contract; undefined for any other reply. */
+/**
+ * Checks a reply that would end the turn against the agent's contract; undefined for any other
+ * reply.
+ */
 async function readAnswer(
   { text, calls, finish }: ModelReply,
   { pinned, input, userContext, isGivenUp, judge }: ReplySource,
@@ -108,12 +111,12 @@ async function readAnswer(
   return await checkAnswer(pinned, text, userContext);
 }
 
-/** Replaces a text that was calls, because a model would read them twice. */
+/** Replaces a text that consisted of calls, so the model does not read them twice. */
 const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
 
 /**
- * Reads calls that a model wrote as its answer, as some small models do. Null unless the agent decides by
- * native calls, the whole text is calls, and each of them fits its tool.
+ * Reads calls that a model wrote as its answer, as some small models do. Null unless the agent
+ * decides by native calls, the whole text is calls, and each of them fits its tool.
  */
 async function readWrittenCalls(
   { text, calls, finish }: ModelReply,
@@ -171,8 +174,8 @@ const INLINE_ITEM_BYTES = 32 * 1024;
 const MAX_ITEM_BYTES = 8 * 1024 * 1024;
 
 /**
- * Returns the items that the provider wants back with later requests. Undefined if there are none, or if
- * they cannot be stored: later requests are then made without them.
+ * Returns the items that the provider needs back in later requests. Undefined if there are none or
+ * they cannot be stored; later requests then omit them.
  */
 async function recordItems(
   { provider }: ModelReply,

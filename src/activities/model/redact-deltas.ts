@@ -9,7 +9,10 @@ export interface DeltaRedactor {
   end(): void;
 }
 
-/** A shorter rest is emitted before another part of the reply begins, so that the parts stay in order. */
+/**
+ * A shorter remainder is emitted before another part of the reply begins, so the parts stay in
+ * order.
+ */
 const LONGEST_HELD = 4;
 
 interface Part {
@@ -18,8 +21,8 @@ interface Part {
 }
 
 /**
- * Creates the redactor of one reply, which calls `emit` with deltas without secrets. A secret may be split
- * over several deltas of the same part: the text, the reasoning, or the arguments of one call.
+ * Creates the redactor of one reply, which calls `emit` with deltas without secrets. A secret may
+ * span several deltas of the same part: the text, the reasoning, or the arguments of one call.
  */
 export function createDeltaRedactor(emit: (delta: ModelDelta) => void): DeltaRedactor {
   const parts = new Map<string, Part>();

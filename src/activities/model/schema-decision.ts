@@ -11,9 +11,9 @@ import { extractJson } from '../../output/extract-json.js';
 const ANSWER = 'answer';
 
 /**
- * Returns a request whose reply is a decision as JSON, for models and servers without tool calling. The
- * instructions describe the tools, and earlier calls and results become texts. It is a pure function of
- * the request, so the prompt's beginning stays the same from step to step.
+ * Returns a request whose reply is a decision as JSON, for models and servers without tool calling.
+ * The instructions describe the tools, and earlier calls and results become texts. It is a pure
+ * function of the request, so the prompt's beginning stays the same from step to step.
  */
 export function decisionRequest(request: ModelRequest, definition: AgentDefinition): ModelRequest {
   const tools = request.toolChoice === 'none' ? [] : shownTools(definition);
@@ -34,7 +34,10 @@ export function decisionRequest(request: ModelRequest, definition: AgentDefiniti
   };
 }
 
-/** Returns a decision as a reply with a call or an answer. If it is not a decision, `parsed` has the problem. */
+/**
+ * Returns a decision as a reply with a call or an answer. If it is not a decision, `parsed` has the
+ * problem.
+ */
 export function readDecision(
   reply: ModelReply,
   definition: AgentDefinition,
@@ -50,7 +53,7 @@ export function readDecision(
   }
   const { action } = chosen;
   const answer = chosen['answer'];
-  // A tool may have this name, too; then a decision without an answer means the tool.
+  // A tool may also have this name; a decision without an answer then refers to the tool.
   const isTool = answer === undefined && definition.tools.some(({ name }) => name === ANSWER);
   if (action === ANSWER && !isTool) {
     const text = typeof answer === 'string' ? answer : JSON.stringify(answer ?? '');
@@ -106,7 +109,7 @@ function variant(action: string, rest: JsonObject): JsonObject {
   };
 }
 
-/** Returns a message in the form in which the model decides: calls as decisions, results as texts. */
+/** Returns a message in decision form: calls as decisions, results as texts. */
 function toText(
   message: PromptMessage,
   { names, definition }: { names: ReadonlyMap<string, string>; definition: AgentDefinition },
@@ -129,7 +132,10 @@ function toText(
   }
 }
 
-/** Whether a message asks for a repair. The reply before it was no decision, and is shown as it was. */
+/**
+ * Whether a message requests a repair. The preceding reply was not a decision and is shown
+ * unchanged.
+ */
 function isRepair(message: PromptMessage | undefined, begin: string): boolean {
   return message?.role === 'user' && message.text.startsWith(begin);
 }

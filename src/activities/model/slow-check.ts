@@ -12,17 +12,20 @@ import type { CallModelInput } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 
-/** How many attempts may begin to check a reply: each check that does not end has frozen a worker. */
+/**
+ * Maximum attempts that may begin to check a reply: each check that did not end has frozen a
+ * worker.
+ */
 const MAX_CHECKS = 2;
 
-/** What the model and people read if a check was given up. */
+/** The text for the model and people about an abandoned check. */
 export const CHECK_GIVEN_UP = `the check took too long and was given up after ${MAX_CHECKS} attempts`;
 
 /**
- * Records a reply in a heartbeat before the author's code checks it, so that a check that blocks this process
- * does not cause a second payment. For a check that is provably cheap, it does nothing.
+ * Records a reply in a heartbeat before the author's code checks it, so a check that blocks this
+ * process does not cause a second payment. For a check that is provably cheap, it does nothing.
  *
- * Returns false if earlier attempts have begun the check too often: then it must not be run again.
+ * Returns false if earlier attempts have begun the check too often; it must not be run again.
  */
 export async function beginCheck(
   reply: ModelReply,
@@ -53,7 +56,7 @@ export async function beginCheck(
   return true;
 }
 
-/** Returns whether code of the author, or a pattern, will check this reply. */
+/** Returns whether the author's code, or a pattern, will check this reply. */
 function needsSlowCheck(
   { calls, text, finish }: ModelReply,
   pinned: PinnedAgent,
@@ -68,18 +71,24 @@ function needsSlowCheck(
   }
   if (finish !== 'stop' && finish !== 'calls') return false;
   if (isSlowAnswer(pinned)) return true;
-  // The text may be calls.
+  // The text may consist of calls.
   const mayCall = decide === 'schema' || /^\s*(?:`|[{[])/.test(text);
   return mayCall && tools.some((tool) => mayBlock(tool, pinned));
 }
 
-/** Returns whether reading an answer can block: by a function of the author, or by a type that is not plain. */
+/**
+ * Returns whether reading an answer can block: by a function of the author, or by a type that is
+ * not plain.
+ */
 export function isSlowAnswer(pinned: PinnedAgent): boolean {
   const parser = findParser(pinned);
   return parser?.type === 'function' || (parser?.type === 'zod' && mayBeSlow(parser.schema));
 }
 
-/** Returns the parser of answers. Null also if the pinned schema cannot be read: the check reports that. */
+/**
+ * Returns the parser of answers. Also null if the pinned schema cannot be read, which the check
+ * reports.
+ */
 function findParser(pinned: PinnedAgent): AnswerParser | null {
   try {
     return createAnswerParser(pinned);
@@ -88,15 +97,15 @@ function findParser(pinned: PinnedAgent): AnswerParser | null {
   }
 }
 
-/** Returns whether code of the author may block this process over a call of this tool. */
+/** Returns whether the author's code may block this process for a call of this tool. */
 function mayBlock(known: ToolDefinition, pinned: PinnedAgent): boolean {
   const { approval } = pinned.tools.get(known.name) ?? {};
   return typeof approval === 'function' || isSlowTool(known, pinned);
 }
 
 /**
- * Returns whether checking or describing a call of this tool can block this process. The schema of an MCP
- * server cannot: it is checked in another thread.
+ * Returns whether checking or describing a call of this tool can block this process. The schema of
+ * an MCP server cannot: it is checked in another thread.
  */
 export function isSlowTool(known: ToolDefinition, pinned: PinnedAgent): boolean {
   if (known.mcp !== undefined) return false;

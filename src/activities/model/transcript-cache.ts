@@ -17,13 +17,13 @@ export type FetchMessages = (from: number, to: number) => Promise<readonly Promp
 
 export interface TranscriptCache {
   /**
-   * Returns the messages of a prompt; fetches only what is missing here. Rejects if the fetched messages do
-   * not have the digest that the name gives.
+   * Returns the messages of a prompt, and fetches only missing ones. Rejects if the fetched
+   * messages do not match the name's digest.
    */
   prompt(name: PromptName, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
-  /** Adds a message that this worker has made, and that the workflow will append at `name.upTo`. */
+  /** Adds a message from this worker that the workflow will append at `name.upTo`. */
   noteReply(name: PromptName, reply: PromptMessage): void;
-  /** Adds a tool message that this worker has made. Its place is known when its whole batch is here. */
+  /** Adds a tool message from this worker. Its place is known once its whole batch is cached. */
   noteResult(run: string, result: PromptMessage & { role: 'tool' }): void;
 }
 
@@ -37,12 +37,12 @@ interface Entry {
 }
 
 /**
- * Creates a cache of prompts in the worker's memory. At `maxBytes` it evicts the runs that were used least
- * recently.
+ * Creates a cache of prompts in the worker's memory. At `maxBytes`, it evicts the least recently
+ * used runs.
  *
- * A prompt is served only if the digest over its messages equals the one that the workflow gave. So an
- * attempt that timed out, a reset, or a result that another worker recorded can only cost a query: a
- * prompt is never wrong.
+ * A prompt is served only if the digest of its messages equals the workflow's. An attempt that
+ * timed out, a reset, or a result from another worker can therefore only cost a query: a prompt is
+ * never wrong.
  */
 export function createTranscriptCache(options: { maxBytes: number }): TranscriptCache {
   const entries = new LRUCache<string, Entry>({
@@ -100,7 +100,7 @@ async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): P
   entry.unplaced.clear();
 }
 
-/** Appends the results of the last message's calls in order, if all of them are here. */
+/** Appends the results of the last message's calls in order, if all of them are cached. */
 function placeResults(entry: Entry, upTo: number): void {
   const last = entry.messages.at(-1);
   if (entry.messages.length >= upTo || last?.role !== 'assistant') return;

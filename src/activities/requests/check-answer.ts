@@ -20,9 +20,9 @@ import type { CheckedDecision } from './check-edit.js';
 import type { Judge } from './judge-call.js';
 
 /**
- * Checks a result that a person or the caller gives in place of the tool, and records it as a result of the
- * tool: it has to fit the tool's `output`, and the answer to a question has to be a text. The result of a
- * tool with `ends` has to fit the output of the agent, too.
+ * Checks a result from a person or the caller, and records it as the tool's result. It must fit the
+ * tool's `output`, and the answer to a question must be a text. The result of a tool with `ends`
+ * must also fit the agent's output.
  */
 export async function checkAnswer({
   call,
@@ -68,7 +68,9 @@ type Checked =
   | { readonly ok: true; readonly output: unknown }
   | { readonly ok: false; readonly problem: string };
 
-/** Passes a result through the tool's `output`, then through that of the agent. Never rejects. */
+/**
+ * Validates a result against the tool's `output`, then against that of the agent. Never rejects.
+ */
 async function checkResult(result: Json, tool: ToolDefinition, judge: Judge): Promise<Checked> {
   try {
     const schema = outputOf(tool, judge);

@@ -20,9 +20,9 @@ import { createJudge } from './judge-call.js';
 const MAX_MESSAGE_CHARACTERS = 4_000;
 
 /**
- * Checks a decision before it counts: whether the worker's `mayDecide` allows it, and what only this worker
- * can check of an edit and of an answer. Whatever the decision holds, it is refused with a message, and the
- * activity does not fail.
+ * Checks a decision before it takes effect: whether the worker's `mayDecide` allows it, and the
+ * parts of an edit or an answer that only a worker can check. An invalid decision is refused with a
+ * message; the activity does not fail.
  */
 export async function checkDecision(
   deps: ActivityDependencies,

@@ -13,7 +13,7 @@ import { recordCalls } from '../model/record-calls.js';
 import { ifUnchanged } from '../tool/pinned-tool.js';
 import type { Judge } from './judge-call.js';
 
-/** A decision about a call, with what it is checked by. */
+/** A decision about a call, with the data for its check. */
 export interface CheckedDecision {
   readonly call: ToolCall;
   readonly decision: Decision;
@@ -23,8 +23,9 @@ export interface CheckedDecision {
 }
 
 /**
- * Checks new arguments as those of a model are: by the pinned schema, by this worker's tool if it has
- * changed, and by rules and the tool's `approval`. Returns the call with them, and with its verdict.
+ * Checks new arguments like those of a model: against the pinned schema, this worker's tool if it
+ * has changed, the rules, and the tool's `approval`. Returns the call with the new arguments and
+ * its verdict.
  */
 export async function checkEdit({
   call,
@@ -53,7 +54,10 @@ export async function checkEdit({
   return { ok: true, call: { ...edited, ...(via && { via }), ...(safety && { safety }) } };
 }
 
-/** A worker with newer code executes only arguments that fit its own schema, too. */
+/**
+ * Returns the problem if arguments do not fit a changed tool: a worker with newer code executes
+ * only arguments that also fit its own schema.
+ */
 async function changedToolProblem(
   name: string,
   value: JsonObject,

@@ -14,15 +14,15 @@ import { toRunIds } from '../tool/user-function.js';
 
 /** A call whose arguments have been checked. */
 export interface JudgedCall {
-  /** The tool as the run has pinned it. */
+  /** The run's pinned definition of the tool. */
   readonly tool: ToolDefinition;
-  /** The arguments as they were written. */
+  /** The original arguments. */
   readonly given: JsonObject;
-  /** The arguments as the tool's `input` parses them. */
+  /** The arguments as parsed by the tool's `input`. */
   readonly parsed: unknown;
 }
 
-/** All that calls of one run are judged by, beside the tools' own checks. */
+/** The inputs of the verdicts on one run's calls, in addition to the tools' own checks. */
 export interface Judge {
   readonly pinned: PinnedAgent;
   /** The rules of the worker, the agent, and the run. */
@@ -52,22 +52,22 @@ export function createJudge({ requests, pinned, input, info, userContext }: Judg
 }
 
 /**
- * Returns what the rules and the tool's `approval` say about a call; null if they allow it. Never rejects:
- * a check that fails asks. `givenUp`: why the tool's check must not be run.
+ * Returns the verdict of the rules and the tool's `approval` on a call; null if they allow it.
+ * Never rejects: a failed check requires approval. `givenUp`: why the tool's check must not be run.
  */
 export async function judgeCall(
   call: JudgedCall,
   judge: Judge,
   { givenUp }: { readonly givenUp?: string } = {},
 ): Promise<Verdict | null> {
-  // The run's state answers these calls; nothing happens outside.
+  // The run's state answers these calls, without side effects.
   if (call.tool.kind === 'artifacts') return null;
   return strictest([judgeByRules(call, judge.rules), await judgeByTool(call, judge, givenUp)]);
 }
 
 /**
- * Returns what rules say about a call. A rule applies if the arguments fit it as they were written or as
- * the tool reads them: defaults and conversions of `input` may change what happens.
+ * Returns the rules' verdict on a call. A rule applies if it matches the original or the parsed
+ * arguments, because defaults and conversions of `input` may change the effect.
  */
 export function judgeByRules(
   { tool, given, parsed }: JudgedCall,

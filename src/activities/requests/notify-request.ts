@@ -14,8 +14,8 @@ const TIMEOUT_MS = 10_000;
 const SHOWN_CHARACTERS = 300;
 
 /**
- * Tells the worker's `notify` about a request. Throws unless it took the notice: Temporal then retries,
- * except if the address has refused it for good.
+ * Calls the worker's `notify` for a request. Throws unless it accepted the notice. Temporal then
+ * retries, unless the address refused it permanently.
  */
 export async function notifyRequest(
   { requests: { notify } }: Pick<ActivityDependencies, 'requests'>,
@@ -48,7 +48,10 @@ export async function notifyRequest(
   }
 }
 
-/** Returns what a notice says: no more than a visibility query shows of the request, and the command. */
+/**
+ * Returns the content of a notice: only the parts of the request that a visibility query shows, and
+ * the command.
+ */
 function createNotice({ request, agent, turn }: NotifyRequestInput, run: string): Notice {
   const { id, kind, tool, effect, digest, expiresAt, decisions, fix } = request;
   const notice = {
@@ -66,7 +69,7 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
   return redactJson({ run, agent, turn, request: notice });
 }
 
-/** Returns the same id in every attempt, so that a receiver recognizes a notice that it has had. */
+/** Returns the same id in every attempt, so a receiver recognizes a duplicate notice. */
 function noticeId({ request: { id, digest, raisedAt } }: NotifyRequestInput, run: string): string {
   return `msg_${sha256Hex(JSON.stringify([run, id, digest, raisedAt])).slice(0, 32)}`;
 }
@@ -95,18 +98,18 @@ interface WebhookMessage {
   readonly body: object;
 }
 
-/** The receiver has refused a message in a way that no retry changes. */
+/** The receiver has permanently refused a message. */
 class WebhookRefusal extends Error {
   override readonly name = 'WebhookRefusal';
 }
 
-/** Statuses from 400 to 499 after which a later attempt may succeed. */
+/** Transient statuses from 400 to 499: a later attempt may succeed. */
 const PASSING = [408, 425, 429];
 
 /**
- * Posts a message, signed as Standard Webhooks says: HMAC-SHA-256 over id, time, and body. Only a status
- * from 200 to 299 is a success. Redirects are not followed, because the body is meant for this address.
- * Throws a `WebhookRefusal` for a status that a retry would not change.
+ * Posts a message, signed as defined by Standard Webhooks: HMAC-SHA-256 over id, time, and body.
+ * Only a status from 200 to 299 is a success. Redirects are not followed, because the body is meant
+ * for this address. Throws a `WebhookRefusal` for a status that a retry would not change.
  */
 async function postWebhook(
   { url, key }: Webhook,
@@ -128,7 +131,7 @@ async function postWebhook(
     redirect: 'manual',
     signal,
   });
-  // The receiver's words are not read; without this, the connection stays open.
+  // The response body is not read; without this, the connection stays open.
   await response.body?.cancel();
   if (response.ok) return;
   const { status } = response;

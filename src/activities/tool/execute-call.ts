@@ -30,15 +30,15 @@ import {
   type SerializedResult,
 } from './tool-result.js';
 
-/** Error types whose names are of no use to a model. */
+/** Error types whose names do not help a model. */
 const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault', 'StrayError'];
 
-/** A prepared call with all that its execution needs. */
+/** A prepared call with everything needed to execute it. */
 export interface Execution {
   readonly tool: Tool;
   readonly agent: PinnedAgent;
   readonly pinned: ToolDefinition;
-  /** The arguments as they were written. */
+  /** The original arguments. */
   readonly given: JsonObject;
   /** The checked arguments. */
   readonly value: unknown;
@@ -48,8 +48,9 @@ export interface Execution {
 }
 
 /**
- * Executes a prepared call, unless a rule of this worker denies it now. A `once` tool is executed at most one time: if an earlier attempt may have
- * executed it, or if anything fails around its execution, the result is `unknown`.
+ * Executes a prepared call, unless a rule of this worker denies it now. A `once` tool is executed
+ * at most once: if an earlier attempt may have executed it, or if anything else fails during its
+ * execution, the result is `unknown`.
  */
 export async function executeCall(
   deps: ActivityDependencies,
@@ -59,7 +60,7 @@ export async function executeCall(
   const { pinned } = execution;
   const denied = deniedResult(deps, context, execution);
   if (pinned.effect !== 'once') return denied ?? (await execute(deps, context, execution));
-  // A person can pause or reset an activity, which starts it again despite the retry policy.
+  // An operator can pause or reset an activity, which starts it again despite the retry policy.
   if (context.info.attempt > 1 || execution.input.again) {
     return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
   }
@@ -73,8 +74,8 @@ export async function executeCall(
 }
 
 /**
- * Returns the result of a call that the worker's rules deny, else null. They may have changed since the
- * model asked for the call, or since a person approved it.
+ * Returns the result of a call that the worker's rules deny, else null. They may have changed since
+ * the model requested the call or a person approved it.
  */
 function deniedResult(
   { requests }: ActivityDependencies,
@@ -121,7 +122,7 @@ async function execute(
   }
 }
 
-/** Returns the message of a result that is a failure; null for any other result. */
+/** Returns the message of a failed result; null for any other result. */
 function failureOf(tool: Tool, returned: unknown): string | null {
   if (tool.failed !== undefined) return tool.failed(returned) ? failureText(returned) : null;
   return tool.output === undefined ? returnedError(returned) : null;
@@ -144,8 +145,8 @@ async function callFunction(
 }
 
 /**
- * Returns the result of a tool that threw. A plain error is thrown again while attempts are left, and
- * Temporal retries it; the model reads a `ToolError` at once. A `once` tool is never retried.
+ * Returns the result of a tool that threw. A plain error is rethrown while attempts remain, and
+ * Temporal retries it; a `ToolError` goes to the model at once. A `once` tool is never retried.
  */
 function onThrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message } = normalizeError(error);
@@ -153,7 +154,7 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
   if (error instanceof CallFault && isOnce) {
     return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
   }
-  // The function had not ended when its stray error came, so its side effect may still follow.
+  // The function had not ended when its stray error occurred, so its side effect may still follow.
   if (error instanceof StrayError && isOnce) return { ok: 'unknown', message };
   const isLast = context.info.attempt >= pinned.attempts;
   if (isLast || isOnce || type === 'ToolError') {
@@ -162,7 +163,9 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
   throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
 }
 
-/** Throws the cancellation of a canceled call. Any other interruption is left to another attempt. */
+/**
+ * Throws the cancellation of a canceled call. Any other interruption is left to another attempt.
+ */
 function onInterrupted(context: Context, pinned: ToolDefinition): RunToolResult {
   const cause = interruptionCause(context);
   if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
@@ -176,9 +179,9 @@ function failed(type: CallErrorType, message: string): RunToolResult {
 }
 
 /**
- * Returns the error that counts as the tool's own. Throws the failure that blocks the run if the worker's
- * store caused the error, unless a `once` tool may have acted before. A reference that this run has never
- * had is a mistake of the model, so it becomes a `ToolError`.
+ * Returns the error that is attributed to the tool. Throws the failure that blocks the run if the
+ * worker's store caused the error, unless a `once` tool may have acted before. A reference unknown
+ * to this run is a mistake of the model, so it becomes a `ToolError`.
  */
 async function toToolFault(
   deps: ActivityDependencies,
@@ -196,7 +199,10 @@ async function toToolFault(
   throw storageFailure(fault);
 }
 
-/** Returns whether the run has stored this blob. Only its records count: a text may name any hash. */
+/**
+ * Returns whether the run has stored this blob. Only its own records are evidence, because a text
+ * may contain any hash.
+ */
 async function isOwnBlob(
   deps: ActivityDependencies,
   context: Context,
@@ -206,7 +212,7 @@ async function isOwnBlob(
     const messages = await queryWorkflow(context, deps).prompt(0, Number.MAX_SAFE_INTEGER);
     return messages.some((message) => blobsOf(message).includes(sha256));
   } catch (error) {
-    // If an earlier part of the conversation is missing too, the fault is the store's.
+    // If an earlier part of the conversation is also missing, the store is at fault.
     if (findStorageFault(error) !== null) return true;
     throw error;
   }

@@ -14,25 +14,31 @@ import { effectChangedMessage } from './pinned-tool.js';
 export type FoundTool =
   { readonly ok: true; readonly tool: Tool } | ({ readonly ok: false } & ToolBlocked);
 
-/** A tool with effect `read` may be called by a list of this age; any other effect needs a fresh list. */
+/**
+ * Maximum age in ms of the tool list for a tool with effect `read`; any other effect needs a fresh
+ * list.
+ */
 const READ_AGE_MS = 60_000;
-/** A server that needs longer continues to start; meanwhile the call is retried. */
+/**
+ * Maximum wait in ms for a starting server. A slower one continues to start while the call is
+ * retried.
+ */
 const WAIT_MS = 8_000;
-/** How much of a hash people have to type. */
+/** Number of digits of a hash that people must type. */
 const HASH_DIGITS = 16;
 
 interface McpCall {
   readonly pinned: ToolDefinition;
-  /** The definition that a person has accepted in place of the pinned one. */
+  /** The definition that a person accepted in place of the pinned one. */
   readonly accepted: string | undefined;
   /** The beginning of the command that resolves the call. */
   readonly resolve: string;
 }
 
 /**
- * Returns the tool of an MCP server that the run has pinned, or why the run is blocked: the server has
- * changed the tool, or no longer has it. Rejects if the server cannot be reached; the call has not been
- * made then.
+ * Returns the run's pinned tool of an MCP server, or why the run is blocked: the server has changed
+ * the tool or no longer has it. Rejects if the server cannot be reached; the call was not made
+ * then.
  */
 export async function findMcpTool(
   { mcp, blobs }: Pick<ActivityDependencies, 'mcp' | 'blobs'>,
@@ -62,7 +68,8 @@ export async function findMcpTool(
   const isPinned = current.hash === origin.hash;
   if (isPinned || definition === accepted) {
     const effect = effectOf(server, current);
-    // In an accepted definition the effect may differ only if the pinned effect is the strictest one.
+    // In an accepted definition the effect may differ only if the pinned effect is the strictest
+    // one.
     if (effect !== pinned.effect && (isPinned || pinned.effect !== 'once')) {
       return changed({ message: effectChangedMessage(pinned, effect) });
     }
@@ -74,7 +81,9 @@ export async function findMcpTool(
   return changed(describeChange(pinned, usable.definition, { begin, definition, resolve }));
 }
 
-/** Returns the block for an error that only a person can fix. Throws any other error, to be retried. */
+/**
+ * Returns the block for an error that only a person can fix. Throws any other error, to be retried.
+ */
 function toBlock(error: unknown): FoundTool & { readonly ok: false } {
   if (error instanceof CallFault && error.kind === 'refused') {
     return { ok: false, reason: 'credentials', message: error.message };
@@ -86,8 +95,8 @@ function toBlock(error: unknown): FoundTool & { readonly ok: false } {
 }
 
 /**
- * Describes a changed tool. A person may accept the new definition, unless its effect is another one: a
- * tool is never called under the guarantees of an effect that it no longer has.
+ * Describes a changed tool. A person may accept the new definition, unless its effect differs: a
+ * tool is never called with the guarantees of an effect that it no longer has.
  */
 function describeChange(
   pinned: ToolDefinition,

@@ -7,7 +7,7 @@ import type { Tool } from '../../tools/tool.js';
 
 export const START_NEW_RUN = 'start a new run, or deploy the earlier form of the tool';
 
-/** Returns the worker's tool if its parameters are still those that the run has pinned, else undefined. */
+/** Returns the worker's tool if its parameters match the pinned ones, else undefined. */
 export function ifUnchanged(pinned: ToolDefinition, tool: Tool | undefined): Tool | undefined {
   const isSame =
     tool !== undefined && canonicalJson(tool.parameters) === canonicalJson(pinned.parameters);
@@ -16,10 +16,11 @@ export function ifUnchanged(pinned: ToolDefinition, tool: Tool | undefined): Too
 
 /**
  * Creates a schema from the pinned JSON schema, for a worker whose tool has changed. If that is not
- * possible, the schema accepts every object: the tool's own schema checks the arguments before execution.
+ * possible, the schema accepts every object: the tool's own schema checks the arguments before
+ * execution.
  */
 export function toPinnedInput(tool: ToolDefinition): z.ZodObject {
-  // zod cannot read every schema of an MCP server, so those have a check of their own.
+  // zod cannot read every schema of an MCP server, so those have a separate check.
   if (tool.mcp !== undefined) return argumentsOf(tool.parameters);
   try {
     const schema = toZodType(tool.parameters);
@@ -29,7 +30,7 @@ export function toPinnedInput(tool: ToolDefinition): z.ZodObject {
   }
 }
 
-/** Explains why a call is blocked: the tool's side effects are no longer those that the run has pinned. */
+/** Explains why a call is blocked: the tool's effect differs from the pinned one. */
 export function effectChangedMessage({ name, effect }: ToolDefinition, current: Effect): string {
   return `tool "${name}" was "${effect}" when the run began and is "${current}" now; ${START_NEW_RUN}`;
 }

@@ -22,9 +22,9 @@ export type PreparedCall =
       readonly ok: true;
       readonly agent: PinnedAgent;
       readonly tool: Tool;
-      /** The tool as the run has pinned it; its effect, timeouts, and attempts apply. */
+      /** The run's pinned definition of the tool; its effect, timeouts, and attempts apply. */
       readonly pinned: ToolDefinition;
-      /** The arguments as they were written. */
+      /** The original arguments. */
       readonly given: JsonObject;
       /** The checked arguments. */
       readonly value: unknown;
@@ -32,9 +32,9 @@ export type PreparedCall =
   | { readonly ok: false; readonly result: RunToolResult };
 
 /**
- * Finds the code for a call and checks the call's arguments. The worker's code may be newer than the run:
- * then the arguments must fit the pinned schema and the current one. Throws the failure that blocks the
- * run if the tool is missing or has changed.
+ * Finds the code for a call and checks the call's arguments. The worker's code may be newer than
+ * the run; the arguments must then fit both the pinned and the current schema. Throws the failure
+ * that blocks the run if the tool is missing or has changed.
  */
 export async function prepareCall(
   deps: ActivityDependencies,
@@ -95,9 +95,9 @@ function missingMessage({ definition }: PinnedAgent, name: string): string {
 }
 
 /**
- * Returns how the tool has changed since the run pinned it, if that prevents this call: another effect, or
- * arguments that were valid and are refused now. Null if the call may be made. Other changes do not
- * matter, because timeouts, attempts, `repeat`, and `ends` are the pinned ones.
+ * Returns the change of the tool since the run pinned it, if it prevents this call: a different
+ * effect, or valid arguments that are now refused. Null if the call may be made. Other changes do
+ * not matter, because timeouts, attempts, `repeat`, and `ends` are the pinned ones.
  */
 async function findChange(
   pinned: ToolDefinition,
@@ -115,14 +115,14 @@ function refuse(problem: Parameters<typeof errorText>[0]): PreparedCall {
   return { ok: false, result: { ok: false, text: errorText(problem) } };
 }
 
-/** What the workflow gives to a node's function. The function's own schema checks the state. */
+/** The workflow's input to a node's function. The function's own schema checks the state. */
 const nodeInput = z.object({
   state: z.record(z.string(), z.json()),
   item: z.json().optional(),
 });
 
 /**
- * Returns the function of a graph's node in the form of a tool, so that it is executed as one: with a
+ * Returns the function of a graph's node in the form of a tool, so it is executed as one: with a
  * time limit, attempts, cancellation, and redaction. Undefined if this worker does not have it.
  */
 function findNodeFunction(

@@ -11,8 +11,8 @@ import { undoCall } from './undo-call.js';
 import { recordResult, serializeResult, type SerializedResult } from './tool-result.js';
 
 /**
- * Calls a tool's `verify` for a call whose outcome is unknown, or its `undo` for one that succeeded. Temporal
- * retries what `verify` throws.
+ * Calls a tool's `verify` for a call whose outcome is unknown, or its `undo` for one that
+ * succeeded. Temporal retries errors from `verify`.
  */
 export async function runFunction(
   deps: ActivityDependencies,
@@ -33,7 +33,7 @@ export async function runFunction(
     if (end.type === 'cancelled') throw context.cancellationSignal.reason;
     if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
     const { verification, result } = end.value;
-    // Only a clear `false` lets a call with side effects be made again.
+    // Only an explicit `false` allows a call with side effects to be repeated.
     if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
       return { happened: 'unknown', message: 'verify returned no clear answer' };
     }

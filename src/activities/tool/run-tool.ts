@@ -24,8 +24,8 @@ type PreparedExecution =
   | { readonly ok: false; readonly result: RunToolResult };
 
 /**
- * Executes one tool call. A fault of the tool becomes a result that the model reads. Throws only what
- * another attempt, another worker, or a person can fix.
+ * Executes one tool call. A fault of the tool becomes a result that the model reads. Throws only
+ * problems that another attempt, another worker, or a person can fix.
  */
 export async function runTool(
   deps: ActivityDependencies,
@@ -60,7 +60,10 @@ async function executeObserved(
   );
 }
 
-/** Returns what keeps a call from being made if no model's reply has recorded it yet; null if nothing does. */
+/**
+ * Returns the verdict that prevents a call, if no model reply has recorded one yet; null if the
+ * call may be made.
+ */
 async function judgeFirst(
   { requests }: ActivityDependencies,
   { info }: Context,
@@ -73,8 +76,8 @@ async function judgeFirst(
 }
 
 /**
- * Prepares an execution. If that fails before a `once` tool is executed, nothing has happened: the result
- * is `not_started`, and the workflow may schedule the call again. Temporal retries the other tools.
+ * Prepares an execution. If that fails before a `once` tool is executed, the result is
+ * `not_started`, and the workflow may schedule the call again. Temporal retries the other tools.
  */
 async function prepareOrReport(
   deps: ActivityDependencies,
@@ -122,8 +125,8 @@ function cacheResult(
 }
 
 /**
- * Returns the text of the tool message. The workflow may rename an artifact whose name is taken; then the
- * digest differs, and the cache asks the workflow.
+ * Returns the text of the tool message. The workflow may rename an artifact whose name is taken;
+ * the digest then differs, and the cache queries the workflow.
  */
 function transcriptText(
   { text, artifact }: ToolSuccess,

@@ -46,9 +46,10 @@ interface ArtifactInput
 }
 
 /**
- * Returns the artifacts that a call may read. Each one is fetched when the tool asks for it. Those of a
- * `once` tool are fetched before it is executed: after it has acted, a store that is down could no longer
- * block the run. Rejects with a `StoreFault` if they cannot be read then. `run` is the workflow id of the run.
+ * Returns the artifacts that a call may read. Each one is fetched on demand. Those of a `once` tool
+ * are fetched before its execution, because a store that is down can no longer block the run
+ * afterward. Rejects with a `StoreFault` if they cannot be read then. `run` is the workflow id of
+ * the run.
  */
 export async function openArtifacts(
   input: ArtifactInput,
@@ -83,7 +84,7 @@ async function parseArtifact(schema: z.ZodType, value: unknown, name: string): P
   throw new ToolError(`artifact "${name}" does not fit this tool: ${fault ?? ''}`);
 }
 
-/** Explains to the model which artifacts exist, the nearest names first, or why there is none. */
+/** Explains to the model which artifacts exist, nearest names first, or why there are none. */
 function missingArtifactMessage(name: string, { artifacts, call }: ArtifactInput): string {
   const problem = `there is no artifact ${JSON.stringify(name.slice(0, 100))}`;
   if (artifacts === undefined) {

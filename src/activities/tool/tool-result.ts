@@ -20,19 +20,19 @@ import type { Tool } from '../../tools/tool.js';
 import { wellFormed } from '../../tools/utf8.js';
 import { offloadText, retryStore } from '../offload-text.js';
 
-/** The largest inline output; a larger result is text by reference, and not typed. */
+/** Maximum bytes of an inline output; a larger result is untyped text, stored by reference. */
 const OUTPUT_BYTES = 64 * 1024;
 
-/** Bytes of JSON that a node may return: the state of its graph has to hold them. */
+/** Maximum bytes of JSON that a node may return, because its graph's state holds them. */
 const NODE_BYTES = 1_000_000;
 
 type Warn = (message: string) => void;
 
 /**
- * Validates a tool's return value by the tool's `output` schema, and if the tool ends the turn also by
- * the output `contract` of its agent. Returns what the schemas make of it. For a value that does not fit,
- * a `read` throws a `ToolError`, which the model reads; any other tool has already had its side effect, so
- * its value is returned as it is, with a warning.
+ * Validates a tool's return value against the tool's `output` schema and, if the tool ends the
+ * turn, the agent's output `contract`. Returns the parsed value. For an invalid value, a `read`
+ * throws a `ToolError`, which the model reads. Any other tool has already had its side effect, so
+ * its value is returned unchanged, with a warning.
  */
 export async function validateResult(
   tool: Pick<Tool, 'name' | 'output' | 'effect'>,
@@ -87,18 +87,18 @@ function rejectOrWarn(
   return returned;
 }
 
-/** A tool's result as text, before any of it is stored. */
+/** A tool's result as text, before it is stored. */
 export interface SerializedResult {
   readonly content: string;
-  /** The tool returned a text; else `content` is JSON. */
+  /** Whether the tool returned a text; otherwise, `content` is JSON. */
   readonly isText: boolean;
   readonly artifact?: Omit<ArtifactMade, 'blob'> & { readonly head: string };
   readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
 
 /**
- * Serializes a tool's result; a stream is read here. For a value that cannot be an artifact, a `read`
- * throws a `ToolError`; any other tool's value becomes an ordinary result, with a warning.
+ * Serializes a tool's result; a stream is read here. For a value that cannot be an artifact, a
+ * `read` throws a `ToolError`; any other tool's value becomes an ordinary result, with a warning.
  */
 export async function serializeResult(
   result: unknown,
@@ -136,8 +136,8 @@ export async function serializeResult(
 }
 
 /**
- * Returns a serialized result as the history records it; what is too large goes to the blob store first.
- * Never throws a `BlobError`: the tool has run, so the result then says what could not be stored.
+ * Returns a serialized result as the history records it. Oversized parts are offloaded first. Never
+ * throws a `BlobError`: the tool has run, so the result then states what could not be stored.
  */
 export async function recordResult(
   { name, ends, value }: Pick<ToolDefinition, 'name' | 'ends' | 'value'>,
@@ -154,7 +154,7 @@ export async function recordResult(
     return { text: `[no artifact]\n${cutText(content, { lost: stored.fault })}` };
   }
   const artifact = { ...facts, blob: stored.value };
-  // The result that ends a turn is its answer, and remains an artifact for the next turn.
+  // A result that ends a turn is its answer, and remains an artifact for the next turn.
   const shown = ends ? await recordText(content, { typed: !isText, blobs }) : { text: head };
   return { ...shown, artifact };
 }
@@ -169,7 +169,10 @@ export function nodeResultProblem(
   return `it returned ${bytes} bytes of JSON, at most ${NODE_BYTES} fit; keep large values elsewhere`;
 }
 
-/** A node's result is a part of the graph's state, so it is recorded as a value, whatever its size. */
+/**
+ * Records a node's result as a value, regardless of its size, because it is part of the graph's
+ * state.
+ */
 function recordNode(content: string): ToolSuccess {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
   return { text: '', output: parseJson(content) as Json };
@@ -180,7 +183,7 @@ async function recordText(
   { typed, blobs }: { typed: boolean | undefined; blobs: BlobStore },
 ): Promise<ToolSuccess> {
   const { text, blob } = await offloadText(content, blobs);
-  // Only the run's output is recorded as a value, too; everything else is recorded once, as text.
+  // Only the run's output is also recorded as a value; everything else is recorded once, as text.
   const output = typed && !blob ? parseJson(content) : undefined;
   return {
     text,
@@ -190,7 +193,10 @@ async function recordText(
   };
 }
 
-/** If the picture cannot be stored, the result tells the model so: the action itself has been done. */
+/**
+ * Records a screenshot. If it cannot be stored, the result informs the model that the action itself
+ * was done.
+ */
 async function recordScreenshot(
   note: string,
   { picture, blobs }: { picture: NonNullable<SerializedResult['picture']>; blobs: BlobStore },

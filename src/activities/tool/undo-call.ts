@@ -18,9 +18,9 @@ import type { PreparedCall } from './prepare-call.js';
 type Prepared = Extract<PreparedCall, { ok: true }>;
 
 /**
- * Calls a tool's `undo` for a call that succeeded, if rules and the tool's `approval` allow it, or a person
- * has. Throws while the tool's attempts allow another one; the `undo` of a `once` tool is called at most
- * one time.
+ * Calls a tool's `undo` for a successful call, if the rules and the tool's `approval` allow it or a
+ * person approved it. Throws while further attempts remain; the `undo` of a `once` tool is called
+ * at most once.
  */
 export async function undoCall(
   deps: ActivityDependencies,
@@ -40,7 +40,7 @@ export async function undoCall(
     return unknown(`tool "${pinned.name}" has no \`undo\` on this worker; nothing was undone`);
   }
   if (pinned.effect === 'once') {
-    // A person can pause or reset an activity, which starts it again despite the retry policy.
+    // An operator can pause or reset an activity, which starts it again despite the retry policy.
     if (info.attempt > 1) return unknown('an earlier attempt may have undone it');
     await assertCurrentAttempt(context);
   }
@@ -56,7 +56,10 @@ export async function undoCall(
   );
 }
 
-/** An undo is judged as the call is. If a person has approved it, only the worker's `deny` still counts. */
+/**
+ * Applies the rules to an undo as to a call. If a person approved it, only the worker's `deny`
+ * still applies.
+ */
 async function judgeUndo(
   { requests }: Pick<ActivityDependencies, 'requests'>,
   judge: Judge,
@@ -77,8 +80,9 @@ async function readResult(
 }
 
 /**
- * Returns a recorded result as `execute` returned it, as far as JSON keeps it: the value of a text that is
- * JSON, else the text. A JSON string was returned as that text, and so was all that a `z.string()` describes.
+ * Returns a recorded result as `execute` returned it, as far as JSON preserves it: the parsed value
+ * if the text is JSON, else the text. Text that is a JSON string, or whose schema is `z.string()`,
+ * is returned unparsed.
  */
 export function recordedValue({ output }: Pick<Tool, 'output'>, text: string): unknown {
   if (output?.type === 'string') return text;

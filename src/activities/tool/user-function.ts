@@ -6,13 +6,19 @@ import { redactMessage } from '../../secrets/redact.js';
 
 const MAX_DETAILS_CHARACTERS = 4_000;
 
-/** Creates the `log` of a user's function. It writes to the worker's log, bounded and without secrets. */
+/**
+ * Creates the `log` of a user's function. It writes to the worker's log, bounded and without
+ * secrets.
+ */
 export function createLog(context: Context): (message: string, fields?: JsonObject) => void {
   return (message, fields) =>
     context.log.info(redactMessage(message), { fields: toSafeDetails(fields) });
 }
 
-/** Returns details for people as JSON without secrets, or undefined if they have over 4,000 characters. */
+/**
+ * Returns details for people as JSON without secrets, or undefined if they have over 4,000
+ * characters.
+ */
 export function toSafeDetails(details: Json | undefined): unknown {
   if (details === undefined) return undefined;
   const safe = redactJson(toPlain(details));
