@@ -9,7 +9,7 @@ import { decodeEvent } from './decode-event.js';
 import type { History } from './history-event.js';
 import { historyFromJson, historyToJson } from './json.js';
 
-/** Stores the history of a segment as it is now. `firstRunId`: of the run's first segment. */
+/** Stores the current history of a segment. `firstRunId`: run id of the run's first segment. */
 export async function archiveHistory(
   archive: Archive,
   run: ArchivedRun,
@@ -31,8 +31,8 @@ export interface ArchivedSegment {
 }
 
 /**
- * Reads the newest segment of a run: of the one with this `firstRunId`, else of the newest run with the id.
- * Returns null if the archive has none. Rejects with an `ArchiveError`.
+ * Reads the newest segment of the run with this `firstRunId`, or else of the newest run with the
+ * id. Returns null if the archive has none. Rejects with an `ArchiveError`.
  */
 export async function newestArchived(
   archive: Archive,
@@ -56,7 +56,9 @@ export async function readArchivedSegment(
   return found?.history ?? null;
 }
 
-/** Reads the newest of the histories that match. A segment that was archived twice is longer the second time. */
+/**
+ * Reads the newest matching history. A segment that was archived twice is longer the second time.
+ */
 async function readLongest(
   archive: Archive,
   run: ArchivedRun,

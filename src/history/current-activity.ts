@@ -2,10 +2,13 @@ import { callSummary, visible } from '../core/text/summaries.js';
 import type { PendingActivity, PendingWork } from './pending-work.js';
 import type { InFlight, Projection } from './projection.js';
 
-/** A task that no worker has taken after this time is shown as waiting for a worker. */
+/** Milliseconds after which an unstarted task is shown as waiting for a worker. */
 const TAKEN_WITHIN_MS = 1_000;
 
-/** Returns what the run is doing at `now`, such as `read_file src/a.ts (3 s, attempt 2)`; null for nothing. */
+/**
+ * Returns what the run is doing at `now`, such as `read_file src/a.ts (3 s, attempt 2)`; null for
+ * nothing.
+ */
 export function currentActivity(
   { view, work }: { readonly view: Projection; readonly work: PendingWork },
   now: number,

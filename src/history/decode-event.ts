@@ -4,7 +4,10 @@ import { decodeRunEvent } from './decode-run-event.js';
 import type { EventBody, HistoryEvent, RawEvent } from './history-event.js';
 import { decodeAll, decodeFailure, decodeFirst, decodePayload } from './payloads.js';
 
-/** Decodes one event of a Temporal history. Never throws: a payload that cannot be read becomes null. */
+/**
+ * Decodes one event of a Temporal history. Never throws: a payload that cannot be read becomes
+ * null.
+ */
 export function decodeEvent(raw: RawEvent): HistoryEvent {
   const at = Number(raw.eventTime?.seconds ?? 0) * 1_000 + (raw.eventTime?.nanos ?? 0) / 1e6;
   return { id: Number(raw.eventId ?? 0), at, ...(decodeBody(raw) ?? { type: 'other' }) };
@@ -100,7 +103,7 @@ function decodeChildEvent(raw: RawEvent): EventBody<ChildEvent> | null {
   return { ...end, result: null, message: endMessage({ terminated, timedOut }) };
 }
 
-/** Returns the message of the SDK, which the workflow reads too. */
+/** Returns the SDK's message, which the workflow also reads. */
 function endMessage(event: { terminated: unknown; timedOut: unknown }): string {
   if (event.terminated) return 'Terminated';
   return event.timedOut ? 'Workflow execution timed out' : '';

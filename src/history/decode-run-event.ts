@@ -3,7 +3,10 @@ import type { SegmentFacts } from '../core/segments/carry.js';
 import type { EventBody, HistoryEvent, RawEvent } from './history-event.js';
 import { decodeFailure, decodeFields, decodeFirst, decodePayload } from './payloads.js';
 
-/** Decodes an event of the run itself: its start, its end, and what reaches it; null for all other events. */
+/**
+ * Decodes an event of the run itself: its start, its end, or an incoming message; null for all
+ * other events.
+ */
 export function decodeRunEvent(raw: RawEvent): EventBody | null {
   const started = raw.workflowExecutionStartedEventAttributes;
   if (started) {
@@ -60,7 +63,7 @@ export function decodeRunEvent(raw: RawEvent): EventBody | null {
 
 type TaskStarted = NonNullable<RawEvent['workflowTaskStartedEventAttributes']>;
 
-/** Returns what the workflow knows about its history in this task. */
+/** Returns the workflow's data about its history in this task. */
 function segmentFacts(task: TaskStarted, id: number): SegmentFacts {
   return {
     historyBytes: Number(task.historySizeBytes ?? 0),

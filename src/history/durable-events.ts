@@ -10,8 +10,8 @@ import type { ActionProgress } from '../core/plan/progress.js';
 import type { RequestKind } from '../core/requests/request.js';
 
 /**
- * A durable step of a run, derived from its history. The same history always gives the same steps, so a
- * reader can resume after the `offset` of the last step that it has processed.
+ * A durable step of a run, derived from its history. The same history always produces the same
+ * steps, so a reader can resume after the `offset` of the last processed step.
  */
 export type DurableEvent = DurableStep & {
   /** The step's place in the run, to pass back as `from`. Its format may change. */
@@ -28,11 +28,13 @@ export type DurableStep =
   | { readonly type: 'turn-begun'; readonly turn: number }
   /** A node of the run's graph has begun; `visit` counts its visits in the run, from 1. */
   | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
-  /** The run has left a node by an exit. A node that takes no time, such as a `choose`, only ends. */
+  /**
+   * The run has left a node by an exit. A node that takes no time, such as a `choose`, only ends.
+   */
   | { readonly type: 'node-ended'; readonly node: string; readonly exit: string }
   /** The run has a plan, or has changed it. */
   | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
-  /** An action of the plan has got further; `done` of `total` have succeeded so far. */
+  /** An action of the plan has made progress; `done` of `total` have succeeded so far. */
   | {
       readonly type: 'action-changed';
       readonly action: ActionProgress;
@@ -40,8 +42,8 @@ export type DurableStep =
       readonly total: number;
     }
   /**
-   * A message of a person or of the engine, a retrieved document (see `origin`), or what an assistant has said
-   * before, as the sender gives it (see `given`).
+   * A message of a person or of the engine, a retrieved document (see `origin`), or an assistant's
+   * earlier message supplied by the sender (see `given`).
    */
   | { readonly type: 'message-said'; readonly message: UserMessage | AssistantMessage }
   /** A step: the text of the model's reply, and the calls that it requests. */
@@ -50,7 +52,9 @@ export type DurableStep =
       readonly message: AssistantMessage;
       readonly usage?: Usage;
     }
-  /** An answer that violates its contract, with the message to the model. Later prompts omit both. */
+  /**
+   * An answer that violates its contract, with the message to the model. Later prompts omit both.
+   */
   | {
       readonly type: 'answer-refused';
       readonly message: AssistantMessage;
@@ -83,7 +87,7 @@ export type DurableStep =
       readonly call?: string;
       readonly why: string;
     }
-  /** `as`: the decision, or `expired`; null if what the request was about went away by itself. */
+  /** `as`: the decision, or `expired`; null if the reason for the request disappeared by itself. */
   | {
       readonly type: 'request-closed';
       readonly request: string;

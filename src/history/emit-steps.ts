@@ -13,17 +13,17 @@ import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import { carriedState, readBegun } from './reader/end.js';
 
-/** Takes the events of one segment in order, and returns the steps that each of them adds. */
+/** Receives the events of one segment in order, and returns the steps that each one adds. */
 export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
 
-/** What has been emitted so far. */
+/** The state of the emitter after the last event. */
 interface Emitted extends MessageProgress {
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   /** Ids of the open requests. */
   readonly requests: readonly string[];
   readonly paused: boolean;
   readonly wait: WaitBegun | null;
-  /** Where the run stood in its graph; undefined for a run of an agent. */
+  /** The run's last position in its graph; undefined for a run of an agent. */
   readonly graph: GraphState | undefined;
   readonly plan: PlanProgress | null;
 }
@@ -43,8 +43,9 @@ const NOTHING: Emitted = {
 };
 
 /**
- * Creates the emitter of a segment: it turns each event into steps by what the event changes in the
- * projected run. It is a pure function of the events, so every reader of a segment gets the same steps.
+ * Creates the emitter of a segment: it turns each event into steps, based on the changes in the
+ * projected run. It is a pure function of the events, so every reader of a segment gets the same
+ * steps.
  */
 export function createStepEmitter(runId: string): StepEmitter {
   const projector = createProjector();
@@ -98,7 +99,7 @@ function emittedIn(state: RunState): Emitted {
 }
 
 function waitIn(state: RunState): WaitBegun | null {
-  // For a reader, a wait in a new segment is the same wait, also while messages are archived.
+  // For a reader, a wait continues in a new segment and while messages are being archived.
   const action = nextAction(withoutWork(state, WORK.archive));
   if (action.type === 'await-message') return { type: 'wait-begun', for: 'message' };
   if (action.type !== 'await-time') return null;
@@ -115,7 +116,7 @@ function startSteps(
   return [{ type: 'run-started', agent: input?.agent ?? '', open: input?.open === true }];
 }
 
-/** Activities about a call that do not execute it. */
+/** Activities that refer to a call but do not execute it. */
 const NO_EXECUTION: readonly string[] = ['runFunction', 'checkDecision'];
 
 /** Emits the start of a call once: the probe of a blocked call is not another start. */
@@ -126,14 +127,17 @@ function callSteps(
 ): readonly DurableStep[] {
   const work = inFlight.get(event.id);
   if (!work?.call || NO_EXECUTION.includes(work.activity)) return [];
-  // The work of a node is a step of its own.
+  // A node's work is a separate step.
   if (nodeOfCall(work.call) !== null) return [];
   if (begunCalls.has(work.call.id)) return [];
   begunCalls.add(work.call.id);
   return [{ type: 'call-begun', turn: state?.turn.number ?? 0, call: work.call }];
 }
 
-/** Emits nothing for a run that has ended: its end says what blocked it. */
+/**
+ * Returns the steps for unblocked work; none for a run that has ended, because its end states the
+ * block.
+ */
 function unblockedSteps(
   before: Emitted,
   now: Emitted,
@@ -166,7 +170,7 @@ function requestIds(state: RunState): readonly string[] {
   return askingWork(state).map(({ request }) => request.id);
 }
 
-/** Returns a step for each request that was open before, and is not any more. */
+/** Returns a step for each request that was open before and no longer is. */
 function closedSteps(before: readonly string[], state: RunState | null): readonly DurableStep[] {
   if (before.length === 0 || state === null) return [];
   const open = requestIds(state);
@@ -179,7 +183,7 @@ function closedStep({ decisions = [] }: RunState, id: string): DurableStep {
   return { type: 'request-closed', request: id, as, ...(by !== undefined && { by }) };
 }
 
-/** Returns a step for each request that is open, and was not before. */
+/** Returns a step for each request that is newly open. */
 function raisedSteps(before: readonly string[], state: RunState | null): readonly DurableStep[] {
   if (state === null) return [];
   return askingWork(state)

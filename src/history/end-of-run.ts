@@ -11,7 +11,7 @@ export interface EndOfRun {
   readonly outcome: Outcome;
 }
 
-/** Returns null for a run that goes on, also in a further segment. */
+/** Returns how a run ended; null for a run that continues, even in a later segment. */
 export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOfRun | null {
   const { ended, state } = run.view;
   if (ended === null || ended.how === 'continued') return null;

@@ -18,10 +18,10 @@ export interface EventsOptions {
 }
 
 /**
- * Yields the durable events of a run, past and future, through all its segments. It follows the history
- * by long polling and needs no worker. Ends after `run-ended`. With `from`, yields exactly the events
- * after that one. Rejects with a `NoRunError`, and with an `InputError` for an offset that does not
- * exist or is no longer kept.
+ * Yields the durable events of a run, past and future, through all its segments. It follows the
+ * history by long polling and needs no worker. Ends after `run-ended`. With `from`, yields exactly
+ * the events after that one. Rejects with a `NoRunError`, and with an `InputError` for an offset
+ * that does not exist or is no longer kept.
  */
 export async function* followEvents(
   client: Client,
@@ -46,7 +46,7 @@ export interface EventSteps {
   readonly steps: readonly DurableEvent[];
 }
 
-/** Yields the history events of a run from one segment on, as `followEvents` follows them. */
+/** Yields the history events of a run, starting with one segment, for `followEvents`. */
 export async function* followSteps(
   client: Client,
   { id, runId: first, signal }: FollowOptions,

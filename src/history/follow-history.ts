@@ -12,10 +12,13 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-/** A server that restarts is back within this time. After it, following fails. */
+/** Milliseconds within which a restarting server must be back. After that, following fails. */
 const SILENCE_MS = 60_000;
 const PAUSE_MS = 1_000;
-/** The server answers a poll within 20 s, also without new events. After this time, the connection is dead. */
+/**
+ * Milliseconds after which the connection is considered dead. The server answers a poll within 20
+ * s, even without new events.
+ */
 const POLL_MS = 40_000;
 /** gRPC codes: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
 const FINAL: readonly number[] = [3, 5, 7, 12, 16];
@@ -23,12 +26,12 @@ const FINAL: readonly number[] = [3, 5, 7, 12, 16];
 const CLOSE_EVENT = 2;
 
 /**
- * Yields the events of one segment, page by page, and waits for future ones by long polling, which needs
- * no worker. Ends with the segment, or when the signal aborts. Rejects if the server stays unreachable.
- * `only: 'end'`: yields only the last event, however long the history is.
+ * Yields the events of one segment, page by page, and waits for future ones by long polling, which
+ * needs no worker. Ends with the segment, or when the signal aborts. Rejects if the server stays
+ * unreachable. `only: 'end'`: yields only the last event, regardless of the history's length.
  *
- * A workflow task at the end of a page may be yielded again, or other events may be yielded under its
- * ids. The later ones are right.
+ * A workflow task at the end of a page may be yielded again, or other events may be yielded under
+ * its ids. The later ones are correct.
  */
 export async function* segmentEvents(
   client: Client,
@@ -59,7 +62,9 @@ export async function* segmentEvents(
   }
 }
 
-/** Returns the run id of the next segment, given the last event of one; null if the run has ended. */
+/**
+ * Returns the run id of the next segment, given the last event of one; null if the run has ended.
+ */
 export function nextRunId(last: HistoryEvent | undefined | null): string | null {
   if (last?.type !== 'ended' || last.how !== 'continued') return null;
   return typeof last.result === 'string' ? last.result : null;
@@ -111,7 +116,10 @@ async function callWithSignal<T>(
   }
 }
 
-/** Whether another try may succeed: an unreachable server may come back, a missing run does not. */
+/**
+ * Whether another attempt may succeed: an unreachable server may recover, but a missing run does
+ * not.
+ */
 function isTransient(error: unknown): boolean {
   return isGrpcServiceError(error) && !FINAL.includes(error.code);
 }

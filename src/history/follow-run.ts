@@ -12,8 +12,8 @@ export interface FollowedRun {
 }
 
 /**
- * Follows a run through its segments by long polling its history, which needs no worker. Ends with the
- * run, or when the signal aborts. Rejects if the server stays unreachable.
+ * Follows a run through its segments by long polling its history, which needs no worker. Ends with
+ * the run, or when the signal aborts. Rejects if the server stays unreachable.
  */
 export async function* followRun(
   client: Client,

@@ -2,7 +2,7 @@ import type { EndedTurn } from '../core/state.js';
 import { inTurn } from '../core/turn.js';
 import type { Projection } from './projection.js';
 
-/** How far a run is followed: to its own end, or to the end of one turn. */
+/** The end of following: that of the run, or that of one turn. */
 export type FollowTarget = 'end' | { readonly turn: number };
 
 export type Reached =
@@ -15,7 +15,7 @@ export type Reached =
 export function reached(view: Projection, target: FollowTarget): Reached | null {
   const turnEnd = target === 'end' ? null : endOfTurn(view, target.turn);
   if (turnEnd !== null) return turnEnd;
-  // A run that ends before a turn has begun ends that turn too.
+  // A run that ends before a turn begins also ends that turn.
   return view.ended === null || view.ended.how === 'continued' ? null : { type: 'run-ended' };
 }
 
@@ -26,8 +26,8 @@ function endOfTurn({ turns, state }: Projection, turn: number): Reached | null {
 }
 
 /**
- * Returns what to follow in a run as it is now: the current turn, else the next one, else the end of a
- * run that is ending. Returns null for an open run that waits for a message.
+ * Returns the current target to follow in a run: the current turn, else the next one, else the end
+ * of a run that is ending. Returns null for an open run that waits for a message.
  */
 export function nextTarget(view: Projection): FollowTarget | null {
   const { state, input, cancelRequested } = view;

@@ -3,8 +3,8 @@ import type { PlanProgress } from '../core/plan/progress.js';
 import type { DurableStep } from './durable-events.js';
 
 /**
- * Returns the steps of a run in its graph between two states of it: the nodes that it has left, with
- * their exits, and the node that it is at now. A node that takes no time, such as a `choose`, only ends.
+ * Returns the steps of a run in its graph between two states: the nodes that it left, with their
+ * exits, and its current node. A node that takes no time, such as a `choose`, only ends.
  */
 export function nodeSteps(
   before: GraphState | undefined,
@@ -34,8 +34,8 @@ function isSame(before: GraphState['at'], now: NonNullable<GraphState['at']>): b
 }
 
 /**
- * Returns the steps of a run's plan between two states of it: a plan that is new or has been changed, as
- * a whole, and then each action that has got further.
+ * Returns the steps of a run's plan between two states: the whole plan if it is new or changed,
+ * then each action that made progress.
  */
 export function planSteps(
   before: PlanProgress | null,
@@ -57,7 +57,7 @@ export function planSteps(
   ];
 }
 
-/** What a plan is about to do, as text. */
+/** Returns the actions of a plan as text. */
 function wordsOf({ actions }: PlanProgress): string {
   return JSON.stringify(actions.map(({ id, tool, shown }) => [id, tool, shown]));
 }

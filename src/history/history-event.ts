@@ -3,9 +3,9 @@ import type { Failure } from '../core/facts.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import type { SegmentStart } from '../core/segments/start.js';
 
-/** The history of one segment, as Temporal's API gives it. */
+/** The history of one segment, as returned by Temporal's API. */
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
-/** An event as Temporal's API gives it. */
+/** An event, as returned by Temporal's API. */
 export type RawEvent = NonNullable<History['events']>[number];
 /** A decoded event, as far as projecting a run needs it. `at`: Unix time in ms, by the server. */
 export type HistoryEvent = { readonly id: number; readonly at: number } & (
@@ -18,7 +18,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       /** Run id of the previous segment; empty in the first one. */
       readonly previousRunId: string;
       readonly firstRunId: string;
-      /** Workflow id of the run above all callers of this one; its own id if no run calls it. */
+      /** Workflow id of the root of all callers; the run's own id if no run calls it. */
       readonly root: string;
       readonly start: SegmentStart;
     }
@@ -46,7 +46,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly scheduled: number;
       readonly details: readonly unknown[];
     }
-  /** The workflow asked for an activity to be canceled. It may not wait for the activity. */
+  /** The workflow requested the cancellation of an activity. It may not wait for the activity. */
   | { readonly type: 'cancel-asked'; readonly scheduled: number }
   | {
       readonly type: 'update';
@@ -54,19 +54,19 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly updateId: string;
       readonly input: unknown;
     }
-  /** The server recorded a signal. A worker need not have been there. */
+  /** The server recorded a signal, which needs no worker. */
   | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
   /** The workflow changed its memo, as it does at the end of a turn. */
   | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly type: 'child-started'; readonly call: string; readonly child: string }
-  /** The server has a run with this id already. The caller follows it, or starts it again. */
+  /** The server already has a run with this id. The caller follows it, or starts it again. */
   | { readonly type: 'child-existed'; readonly call: string }
   | {
       readonly type: 'child-ended';
       /** The id of the call that started the child. */
       readonly call: string;
       readonly cancelled: boolean;
-      /** Its outcome, however it ended; null if it left none. */
+      /** Its outcome, regardless of how it ended; null if it left none. */
       readonly result: unknown;
       readonly message: string;
     }
@@ -77,13 +77,13 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly how: EndedHow;
       readonly result: unknown;
       readonly failure?: Failure;
-      /** What is carried over to the next segment, if there is one. */
+      /** The state for the next segment, if there is one. */
       readonly carried?: unknown;
     }
   /**
    * A worker starts and completes a workflow task, in which the workflow processes new events. The
-   * server shows the first two before the history has them. If the task fails, it leaves no such
-   * events, and other events get their ids; only a later event confirms them.
+   * server shows the first two events before the history contains them. If the task fails, it
+   * leaves no such events, and other events get their ids; only a later event confirms them.
    */
   | { readonly type: 'task-scheduled' }
   | { readonly type: 'task-started'; readonly segment: SegmentFacts }
@@ -99,7 +99,10 @@ export type EndedHow =
 /** A history event without the fields that all events share. */
 export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;
 
-/** Returns whether an event is permanent, even at the end of a history: no other event can take its id. */
+/**
+ * Returns whether an event is permanent, even at the end of a history: no other event can take its
+ * id.
+ */
 export function isPermanent({ type }: HistoryEvent): boolean {
   return type !== 'task-scheduled' && type !== 'task-started';
 }

@@ -8,7 +8,7 @@ export interface MatchingRun {
   readonly history: History;
 }
 
-/** What matched the query and was skipped, counted while the runs are read. */
+/** Counts of matches that were skipped while the runs were read. */
 export interface SkipCounts {
   /** Workflows that are not agents, by type. */
   readonly others: Map<string, number>;
@@ -25,8 +25,8 @@ export function createSkipCounts(): SkipCounts {
 }
 
 /**
- * Yields the runs of agents that a visibility query finds, at most `limit`, each with its history. Each
- * history is fetched when it is needed. Rejects if the server refuses the query.
+ * Yields the runs of agents that a visibility query finds, at most `limit`, each with its history.
+ * Each history is fetched on demand. Rejects if the server refuses the query.
  */
 export async function* matchingRuns(
   client: Client,

@@ -2,12 +2,12 @@ import type { Message } from '../core/transcript/messages.js';
 import type { DurableStep } from './durable-events.js';
 import type { Projection } from './projection.js';
 
-/** How far the messages and turns of a segment have been emitted. */
+/** The messages and turns of a segment that have been emitted. */
 export interface MessageProgress {
   /** Number of the next message. */
   readonly next: number;
   readonly turn: number;
-  /** How many turns have ended in this segment. */
+  /** Number of turns that have ended in this segment. */
   readonly ended: number;
 }
 

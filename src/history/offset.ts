@@ -13,7 +13,7 @@ export function writeOffset({ runId, event, index }: Offset): string {
   return `${runId}:${event}:${index}`;
 }
 
-/** Parses what `writeOffset` wrote. Throws an `InputError` for any other text. */
+/** Parses a text from `writeOffset`. Throws an `InputError` for any other text. */
 export function readOffset(text: string): Offset {
   const [, runId, event, index] = /^([\w-]{1,64}):(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   if (runId === undefined) {

@@ -6,7 +6,7 @@ type RawFailure = NonNullable<
   NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']
 >;
 
-/** Returns the innermost failure: the failure of an activity wraps what its code threw. */
+/** Returns the innermost failure: the failure of an activity wraps the error of its code. */
 export function decodeFailure(failure: RawFailure | null | undefined): Failure {
   let inner = failure;
   while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;

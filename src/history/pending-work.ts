@@ -20,7 +20,7 @@ export interface PendingActivity {
   readonly activityId: string;
   /** From 1. */
   readonly attempt: number;
-  /** When a worker took this attempt; null while none has. */
+  /** When a worker started this attempt; null while none has. */
   readonly startedAt: number | null;
   /** When this attempt is available to workers; in the future while the server delays a retry. */
   readonly dueAt: number;
@@ -30,11 +30,11 @@ export interface PendingActivity {
   readonly reports: readonly AttemptReport[];
 }
 
-/** What a run waits for. */
+/** The pending work of a run. */
 export interface PendingWork {
   /** Pending activities by id. */
   readonly activities: ReadonlyMap<string, PendingActivity>;
-  /** Since when the workflow itself waits for a worker, in Unix time in ms; null if it does not. */
+  /** Unix time in ms since which the workflow itself waits for a worker; null if it does not. */
   readonly workflowDueAt: number | null;
 }
 
@@ -69,7 +69,7 @@ function readActivity(raw: RawActivity): PendingActivity {
   };
 }
 
-/** A timeout has the failure of the previous attempt as its cause. */
+/** Returns a failure and its causes. A timeout's cause is the failure of the previous attempt. */
 function causeChain(failure: RawFailure | null | undefined): readonly RawFailure[] {
   return failure ? [failure, ...causeChain(failure.cause)] : [];
 }

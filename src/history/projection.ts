@@ -30,14 +30,14 @@ export type {
   InFlight,
 } from './reader/run-view.js';
 
-/** A run as its history shows it. */
+/** A run, as projected from its history. */
 export interface Projection {
   /** Null until a worker has begun the run. */
   readonly state: RunState | null;
   readonly input: RunInput | null;
-  /** All messages in these events: in the first segment from the beginning. */
+  /** All messages in these events; in the first segment, from the beginning. */
   readonly messages: readonly Message[];
-  /** What the model calls of this segment cost, by the number of the message that each produced. */
+  /** The usage of this segment's model calls, by the number of the message that each produced. */
   readonly usageByMessage: ReadonlyMap<number, Usage>;
   /** Turns that have ended in this segment, oldest first. */
   readonly turns: readonly EndedTurnOf[];
@@ -55,18 +55,20 @@ export interface Projection {
   readonly lastEvent: number;
 }
 
-/** Takes the events of a history one by one, in order, and projects the run as of then. */
+/** Receives the events of a history in order, and projects the run after each one. */
 export interface Projector {
   push(event: HistoryEvent): void;
-  /** Returns a snapshot, including what has happened and the workflow has yet to process. */
+  /** Returns a snapshot, including events that the workflow has yet to process. */
   view(): Projection;
-  /** Returns a snapshot of what the workflow has processed. Later events take nothing of it back. */
+  /**
+   * Returns a snapshot of the events that the workflow has processed. Later events never revert it.
+   */
   processed(): Projection;
 }
 
 /**
  * Creates a projector, which interprets a history as the workflow does, with the same functions. It
- * needs no worker, and it skips what it cannot read.
+ * needs no worker, and it skips unreadable data.
  *
  * The start of a workflow task is applied when a later event confirms it. An event with the same id
  * shows that the server has dropped the task.

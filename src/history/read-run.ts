@@ -12,7 +12,7 @@ import type { History, HistoryEvent } from './history-event.js';
 import { project, type Projection } from './projection.js';
 import { NoRunError } from '../core/errors.js';
 
-/** A run as the server knows it at this moment, or as the archive has it. */
+/** The current state of a run on the server or in the archive. */
 export interface RunReading {
   readonly id: string;
   /** Run id of the newest segment. */
@@ -26,11 +26,16 @@ export interface RunReading {
   /** The decoded events of `history`. */
   readonly events: readonly HistoryEvent[];
   readonly view: Projection;
-  /** The reason given for its termination; empty if it was not terminated or no reason was given. */
+  /**
+   * The reason given for its termination; empty if it was not terminated or no reason was given.
+   */
   readonly terminatedWhy: string;
 }
 
-/** Describes the newest run with an id, or that segment, without reading its history. Rejects with a `NoRunError`. */
+/**
+ * Describes the newest run with an id, or that segment, without reading its history. Rejects with a
+ * `NoRunError`.
+ */
 export async function describeRun(
   client: Client,
   id: string,
@@ -47,16 +52,19 @@ export async function describeRun(
 }
 
 interface ReadRunOptions {
-  /** Where a run is read that the server has deleted; absent: only the server is asked. */
+  /** The archive for a run that the server has deleted; absent: only the server is queried. */
   readonly archive?: Archive | undefined;
-  /** Only the run with this run id of its first segment: another one may have the same id. */
+  /**
+   * Selects the run with this run id of its first segment, because several runs may have the same
+   * id.
+   */
   readonly firstRunId?: string | undefined;
 }
 
 /**
- * Reads the description of a run and the history of its newest segment, or what the archive has of a run that
- * the server has deleted. Rejects with a `NoRunError`, and with an `ArchiveError` if the archive is needed
- * and cannot be read.
+ * Reads the description of a run and the history of its newest segment, or the archived data of a
+ * run that the server has deleted. Rejects with a `NoRunError`, and with an `ArchiveError` if the
+ * archive is needed and cannot be read.
  */
 export async function readRun(
   client: Client,
@@ -78,7 +86,10 @@ export async function readRun(
   }
 }
 
-/** Returns the run id of the newest segment of an older run. Rejects with a `NoRunError` if it is deleted. */
+/**
+ * Returns the run id of the newest segment of an older run. Rejects with a `NoRunError` if it is
+ * deleted.
+ */
 async function newestSegment(client: Client, id: string, firstRunId: string): Promise<string> {
   for (let runId = firstRunId; ;) {
     const history = await client.workflow

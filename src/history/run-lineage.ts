@@ -2,7 +2,9 @@ import type { Client } from '@temporalio/client';
 import type { Archive } from '../storage/archive.js';
 import { readRun, type RunReading } from './read-run.js';
 
-/** Returns a run, the run that it was forked from, and so on, up to a run that is not kept any more. */
+/**
+ * Returns a run, the run from which it was forked, and so on, up to a run that is no longer kept.
+ */
 export async function readLineage(
   client: Client,
   id: string,

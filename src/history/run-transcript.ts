@@ -12,13 +12,18 @@ import { NoRunError } from '../core/errors.js';
 /** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
 export interface RunTranscript extends TranscriptPage {
   /**
-   * From this number on, the range is complete; the start of the range if nothing is missing. Messages
-   * are missing if neither the server nor the archive keeps them.
+   * The range is complete starting with this number, which is the start of the range if nothing is
+   * missing. Messages are missing if neither the server nor the archive keeps them.
    */
   readonly completeFrom: number;
-  /** The number of the run's own first message. Earlier ones are of the run that it was forked from. */
+  /**
+   * The number of the run's own first message. Earlier ones belong to the run from which it was
+   * forked.
+   */
   readonly ownFrom: number;
-  /** Run id of the first segment. When the server forgets a run, another one may get the same id. */
+  /**
+   * Run id of the first segment. After the server deletes a run, another one may get the same id.
+   */
   readonly runId: string;
   /** The artifacts that tools have created, oldest first; absent if there are none. */
   readonly artifacts?: readonly Artifact[];
@@ -27,10 +32,10 @@ export interface RunTranscript extends TranscriptPage {
 export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
 
 /**
- * Reads the messages of a run through all its segments: from the server, and from the archive what the
- * server no longer keeps. A summary for the model stands where it was made, with `compacts`.
- * Refused answers have numbers too; they are omitted unless `side` is set. The messages of a forked run
- * begin with those of its source. Needs no worker.
+ * Reads the messages of a run through all its segments, from the server and, for deleted segments,
+ * from the archive. A summary for the model appears at the place where it was created, with
+ * `compacts`. Refused answers also have numbers, but are omitted unless `side` is set. The messages
+ * of a forked run begin with those of its source. Needs no worker.
  */
 export async function readTranscript(
   client: Client,
@@ -70,7 +75,7 @@ export async function readCalls(
   run: RunReading,
   { to = Infinity, ...request }: Omit<TranscriptRequest, 'side'>,
 ): Promise<readonly CallPair[]> {
-  // A result stands after its call, so it may be outside the range.
+  // A result follows its call, so it may be outside the range.
   const { messages } = await readTranscript(client, run, request);
   return callPairs(messages).filter(({ n }) => n < to);
 }
@@ -132,7 +137,7 @@ function startOf({ events: [started] }: RunReading): {
   return started?.type === 'started' ? started : { previousRunId: '', firstRunId: '' };
 }
 
-/** What an archive that is down has is missing. */
+/** Treats messages in an archive that is down as missing. */
 function asMissing(error: unknown): null {
   if (error instanceof ArchiveError) return null;
   throw error;

@@ -19,7 +19,7 @@ export interface Segment {
 /** gRPC codes not found and invalid argument, which the server uses for an id that cannot exist. */
 const NOT_FOUND: readonly (number | null)[] = [5, 3];
 
-/** Names a segment, and where it is read if the server has deleted it. */
+/** Identifies a segment, and the archive to read if the server has deleted it. */
 export interface SegmentPlace {
   readonly id: string;
   readonly runId: string;
@@ -27,8 +27,8 @@ export interface SegmentPlace {
 }
 
 /**
- * Reads a whole segment; null if neither the server nor the archive keeps it. Rejects with an `ArchiveError`
- * if the archive is needed and cannot be read.
+ * Reads a whole segment; null if neither the server nor the archive keeps it. Rejects with an
+ * `ArchiveError` if the archive is needed and cannot be read.
  */
 export async function readSegment(client: Client, place: SegmentPlace): Promise<Segment | null> {
   const history = await readSegmentHistory(client, place);
@@ -50,7 +50,9 @@ async function readSegmentHistory(
   }
 }
 
-/** Returns the run id of the previous segment, given the events of one; empty for the first segment. */
+/**
+ * Returns the run id of the previous segment, given the events of one; empty for the first segment.
+ */
 export function previousRunId([started]: readonly HistoryEvent[]): string {
   return started?.type === 'started' ? started.previousRunId : '';
 }
@@ -75,7 +77,10 @@ export async function readSegmentStart(
   }
 }
 
-/** Returns the run id of the oldest segment that the server keeps. `runId`: of any segment that it keeps. */
+/**
+ * Returns the run id of the oldest segment that the server keeps. `runId`: that of any kept
+ * segment.
+ */
 export async function oldestKeptSegment(
   client: Client,
   id: string,
@@ -90,7 +95,7 @@ export async function oldestKeptSegment(
   }
 }
 
-/** Whether the error says that the server has no such segment. */
+/** Whether the error means that the server has no such segment. */
 export function isNotFound(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError) return true;
   const code: number | null = isGrpcServiceError(error) ? error.code : null;

@@ -10,12 +10,12 @@ import type { EndedTurnOf } from './projection.js';
 import type { RunReading } from './read-run.js';
 import { previousRunId, readSegment } from './segments.js';
 
-/** A turn that has ended: which agent took it, in which form, and what came of it. */
+/** An ended turn: the agent, its definition, and the outcome. */
 export interface TurnRecord {
   /** Number of the turn, from 1. */
   readonly turn: number;
   readonly agent: string;
-  /** Hash of the agent's definition that the run had pinned. */
+  /** Hash of the run's pinned agent definition. */
   readonly definition: string;
   readonly model: string;
   /** The settings of the model that were sent with each request. */
@@ -36,7 +36,10 @@ export interface TurnLog {
   readonly incomplete: boolean;
 }
 
-/** Reads the turns of a run through all its segments, from the server and from the archive. Needs no worker. */
+/**
+ * Reads the turns of a run through all its segments, from the server and from the archive. Needs no
+ * worker.
+ */
 export async function readTurns(
   client: Client,
   run: RunReading,
@@ -71,7 +74,7 @@ export async function readTurns(
   return { turns: turns.toSorted((one, other) => one.turn - other.turn), incomplete: runId !== '' };
 }
 
-/** Returns the reports on failed attempts, with the turn that the model was called in. */
+/** Returns the reports on failed attempts, by the turn of the model call. */
 function reportsByTurn(
   events: readonly HistoryEvent[],
 ): readonly (readonly [turn: number, report: AttemptReport])[] {

@@ -1,7 +1,7 @@
 import { nextAction } from '../core/next-action.js';
 import type { Projection } from './projection.js';
 
-/** What an open run waits for. */
+/** The condition for which an open run waits. */
 export type Waiting =
   | { readonly type: 'message' }
   /** The run is paused and waits for `resume`. */
@@ -9,7 +9,10 @@ export type Waiting =
   /** `until`: Unix time in ms. */
   | { readonly type: 'time'; readonly until: number };
 
-/** Returns what a run waits for, other than blocked work; null while it works and before it starts. */
+/**
+ * Returns the condition for which a run waits, other than blocked work; null while it works and
+ * before it starts.
+ */
 export function waitingFor({ state, inFlight, ended }: Projection): Waiting | null {
   if (state === null || ended !== null || inFlight.size > 0) return null;
   const action = nextAction(state);

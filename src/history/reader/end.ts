@@ -10,8 +10,8 @@ import { readStart, type Begun } from '../../core/segments/start.js';
 import type { EndedEvent, EventOf, ReadRun } from './run-view.js';
 
 /**
- * Returns what one segment carries over to the next. Null if there is nothing, or if it cannot be read:
- * any starter can write anything there, and a newer version may use another form.
+ * Returns the state that one segment carries over to the next. Null if there is none or it cannot
+ * be read: a starter can pass any value, and a newer version may use another form.
  */
 export function readCarried(carried: unknown): Carried | null {
   try {
@@ -22,7 +22,10 @@ export function readCarried(carried: unknown): Carried | null {
   }
 }
 
-/** Returns what a segment begins with; null if the run refuses it, or if a newer version has written it. */
+/**
+ * Returns the initial data of a segment; null if the run refuses it, or if a newer version wrote
+ * it.
+ */
 export function readBegun({ start, ...given }: EventOf<'started'>): Begun | null {
   try {
     const read = readStart(start, given);
@@ -37,12 +40,15 @@ export function carriedState(carried: unknown): RunState | null {
   return readCarried(carried)?.state ?? null;
 }
 
-/** Returns the outcome that the workflow recorded, however it ended; null if it recorded none. */
+/**
+ * Returns the outcome that the workflow recorded, regardless of how it ended; null if it recorded
+ * none.
+ */
 export function outcomeOf({ result }: EndedEvent): Outcome | null {
   return isOutcome(result) ? result : null;
 }
 
-/** Applies the end of a segment: the end of the run, or what it hands to the next segment. */
+/** Applies the end of a segment: the end of the run, or the state for the next segment. */
 export function endRun(run: ReadRun, event: EndedEvent): void {
   run.ended = event;
   run.inFlight.clear();

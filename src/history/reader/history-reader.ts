@@ -20,13 +20,14 @@ interface WorkflowTask {
 }
 
 /**
- * Follows a run through the events of its history, in the order in which the workflow learns of them.
+ * Follows a run through the events of its history, in the order in which the workflow learns of
+ * them.
  *
- * The workflow learns of everything that has happened at the beginning of a workflow task, and the
- * history shows only after the task what came of it: first the updates that were accepted in the task,
- * then its commands. So events wait in `queue` until the first command, or the next event, shows that
- * the task is complete. Then they are interpreted as the workflow does: signals, updates, a cancel,
- * and the rest in the order of the history; and after them the loop takes its next actions.
+ * The workflow learns of new events at the beginning of a workflow task, and the history shows the
+ * results only after the task: first the accepted updates, then the commands. Events therefore wait
+ * in `queue` until the first command, or the next event, shows that the task is complete. They are
+ * then interpreted in the workflow's order: signals, updates, a cancellation, and the rest in the
+ * order of the history. After that, the loop performs its next actions.
  */
 export interface HistoryReader {
   readonly run: ReadRun;
@@ -63,7 +64,7 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
       reader.started = event;
       return begin(run, event);
     case 'update':
-      // A further update of a task that is processed already came after all else in it.
+      // A further update of an already processed task came after everything else in it.
       reader.queue.push(event);
       if (!reader.isDue) settle(reader, event.id);
       return;
@@ -108,7 +109,7 @@ function begin(run: ReadRun, event: EventOf<'started'>): void {
   run.messages.sort((one, other) => one.n - other.n);
 }
 
-/** Applies a command of the workflow, which shows what it has done in the task. */
+/** Applies a command of the workflow, which shows its actions in the task. */
 function command(reader: HistoryReader, event: HistoryEvent): void {
   const { run, task } = reader;
   switch (event.type) {
@@ -137,7 +138,7 @@ function settleIfDue(reader: HistoryReader, event: number): void {
   if (reader.isDue) settle(reader, event);
 }
 
-/** Interprets what has happened before the workflow task, and takes the actions that follow. */
+/** Interprets the events before the workflow task and performs the resulting actions. */
 export function settle(reader: HistoryReader, event: number): void {
   reader.isDue = false;
   interpretQueue(reader);
@@ -145,10 +146,10 @@ export function settle(reader: HistoryReader, event: number): void {
   noteBlocks(reader.run, event);
 }
 
-/** What the workflow learns of first in a task; the rest follows in the order of the history. */
+/** Event types that the workflow processes first in a task; the rest follow in order. */
 const FIRST: readonly HistoryEvent['type'][] = ['signal', 'update', 'cancel-requested'];
 
-/** Interprets the queue, in the order in which the workflow does. */
+/** Interprets the queue in the workflow's order. */
 export function interpretQueue(reader: HistoryReader): void {
   const queue = reader.queue.splice(0);
   const first = FIRST.flatMap((type) => queue.filter((event) => event.type === type));
@@ -165,7 +166,7 @@ function interpretEvent(reader: HistoryReader, event: HistoryEvent): void {
   if (state !== null && fact !== null) record(asRun(reader.run, state), fact);
 }
 
-/** Takes the actions that need no time, as the loop does. */
+/** Performs instant actions, as the loop does. */
 function advance(reader: HistoryReader): void {
   const { task, run } = reader;
   const state = currentState(reader);
@@ -178,7 +179,7 @@ function advance(reader: HistoryReader): void {
   }
 }
 
-/** Returns the state of the run, which begins with its first workflow task; null for a run without one. */
+/** Returns the run's state, which begins with its first workflow task; null before that. */
 function currentState({ run, task, started }: HistoryReader): RunState | null {
   if (run.state !== undefined) return run.state;
   if (run.input === null || started === null) return null;
@@ -230,8 +231,8 @@ function removeEnded(run: ReadRun, event: HistoryEvent): void {
 }
 
 /**
- * The memo has the end of each turn. A turn that ended for a reason which the history does not show, a
- * fault of the engine, ends here too.
+ * Applies a changed memo, which records the end of each turn. A turn that ended because of a fault
+ * of the engine, which the history does not show, also ends here.
  */
 function memoChanged(reader: HistoryReader, { fields }: EventOf<'memo'>): void {
   const { run, task } = reader;

@@ -31,23 +31,25 @@ export type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { ty
 
 export type EndedEvent = EventOf<'ended'>;
 
-/** A turn that has ended, with the definition that the run had pinned then. `at`: Unix time in ms. */
+/**
+ * A turn that has ended, with the definition that the run had pinned then. `at`: Unix time in ms.
+ */
 export interface EndedTurnOf extends EndedTurn {
   readonly definition: AgentDefinition;
   readonly at: number;
 }
 
-/** What a reader of a history remembers beside the run's state; mutable. */
+/** The mutable data that a reader of a history keeps in addition to the run's state. */
 export interface Remembered {
   input: RunInput | null;
   /** All messages in the events, by number. The run's state drops those that were summarized. */
   readonly messages: Message[];
-  /** What a model call cost, by the number of the message that it produced. */
+  /** The usage of each model call, by the number of the message that it produced. */
   readonly usageByMessage: Map<number, Usage>;
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurnOf[];
   readonly inFlight: Map<number, InFlight>;
-  /** Name of blocked work to the event since which it is blocked, for the same reason. */
+  /** The reason for each block, and the event since which it applies, by the name of the work. */
   readonly blockedSince: Map<string, { readonly reason: string; readonly since: number }>;
   ended: EndedEvent | null;
   /** The run's own outcome, once it has ended. */
@@ -89,7 +91,9 @@ export function copyRun(run: ReadRun): ReadRun {
   };
 }
 
-/** Returns the run in the form of the loop, which remembers messages, costs, and turns as they come. */
+/**
+ * Returns the run in the form of the loop, which records messages, costs, and turns as they occur.
+ */
 export function asRun(run: ReadRun, state: RunState): Run {
   return {
     get state() {
@@ -124,7 +128,7 @@ function isFromModel(message: Message): boolean {
   return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
 }
 
-/** Notes since which event each piece of work is blocked. */
+/** Records the event since which each piece of work is blocked. */
 export function noteBlocks({ state, blockedSince }: ReadRun, event: number): void {
   const now = state === undefined ? [] : blocks(state);
   for (const name of blockedSince.keys()) {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/json.js';
 import type { HistoryEvent } from '../history-event.js';
 import type { ReadRun } from './run-view.js';
 
-/** The task in the first workflow task, of which the history has the result only. */
+/** The local activity in the first workflow task. The history has only its result. */
 const LOCAL_LOAD: Task = { activity: 'loadAgent', input: { local: true } };
 
 /** Activities that the workflow does not wait for when it cancels them. */
@@ -15,12 +15,15 @@ const NOT_AWAITED: readonly string[] = [
   'checkBlob',
 ];
 
-/** Whether the run is done with an activity once it has canceled it. What the activity does then is ignored. */
+/** Whether the run ignores an activity's result after it has canceled the activity. */
 export function isOverOnCancel(activity: string): boolean {
   return NOT_AWAITED.includes(activity);
 }
 
-/** Returns the fact that an event of the history records; null for an event that records none. `at`: the workflow's clock. */
+/**
+ * Returns the fact that an event of the history records; null if it records none. `at`: the
+ * workflow's clock.
+ */
 export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
   switch (event.type) {
     case 'cancel-requested':
