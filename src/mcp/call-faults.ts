@@ -13,7 +13,7 @@ const UNREACHABLE = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** The SDK's codes for faults of an answer that has come. */
+/** The SDK's codes for faults in a received answer. */
 const ANSWERED: readonly string[] = [
   'INVALID_RESULT',
   'UNSUPPORTED_RESULT_TYPE',
@@ -22,8 +22,8 @@ const ANSWERED: readonly string[] = [
 const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'];
 
 /**
- * Converts the error of a call by what is known of its side effect: to a `ToolError` if the server has
- * answered, or to a `CallFault` if nothing was sent or no answer came.
+ * Converts the error of a call according to its side effect: to a `ToolError` if the server
+ * answered, or to a `CallFault` if nothing was sent or no answer arrived.
  */
 export async function toCallFault(error: unknown, server: McpServer): Promise<Error> {
   const { ProtocolError, SdkError, SdkHttpError } = await import('@modelcontextprotocol/client');
@@ -36,7 +36,8 @@ export async function toCallFault(error: unknown, server: McpServer): Promise<Er
     const { status } = error;
     if (isRefusedKey(status)) return new CallFault('refused', refusedKey(server, status));
     const answer = `MCP server "${server.name}" answers with HTTP ${status}: ${message}`;
-    // The server did not process the request: it moved, the session has ended, or there are too many.
+    // The server did not process the request: it moved, the session has ended, or there are too
+    // many.
     const isTurnedAway = status >= 300 && status < 500;
     return new CallFault(isTurnedAway ? 'unsent' : 'unanswered', answer);
   }

@@ -11,7 +11,7 @@ import { resultText } from './result-text.js';
 import { checkBySchema, getUncheckedReason } from '../output/schema-check.js';
 import type { McpSession } from './session.js';
 
-/** Makes a tool of an MCP server executable: each call is one request to the server. */
+/** Creates an executable tool of an MCP server: each call is one request to the server. */
 export function callTool(pinned: ToolDefinition, session: McpSession, blobs: BlobStore): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
   const input = argumentsOf(parameters);
@@ -38,7 +38,10 @@ export function callTool(pinned: ToolDefinition, session: McpSession, blobs: Blo
   };
 }
 
-/** Returns a note for the model, and logs it, if the schema cannot check the arguments; else an empty text. */
+/**
+ * Returns a note for the model, and logs it, if the schema cannot check the arguments; else an
+ * empty text.
+ */
 function uncheckedNote(parameters: JsonObject, log: (message: string) => void): string {
   const why = getUncheckedReason(parameters);
   if (why === undefined) return '';
@@ -48,8 +51,9 @@ function uncheckedNote(parameters: JsonObject, log: (message: string) => void): 
 }
 
 /**
- * Returns the check of a call's arguments by the pinned JSON schema, before anything is sent. Nulls may
- * stand for absent values. A schema that cannot be used accepts everything, since the server checks too.
+ * Returns the check of a call's arguments against the pinned JSON schema, before anything is sent.
+ * Nulls may represent absent values. An unusable schema accepts everything, because the server also
+ * checks.
  */
 export function argumentsOf(parameters: JsonObject): z.ZodObject {
   return z.looseObject({}).superRefine(async (value, context) => {
@@ -58,7 +62,7 @@ export function argumentsOf(parameters: JsonObject): z.ZodObject {
   });
 }
 
-/** Removes nulls that stand for absent values: models write them, and most servers refuse them. */
+/** Removes nulls that represent absent values: models write them, and most servers refuse them. */
 function presentOnly(value: unknown, parameters: JsonObject): JsonObject {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- arguments came as JSON
   const given = (isObject(value) ? value : {}) as JsonObject;

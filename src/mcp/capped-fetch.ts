@@ -4,9 +4,10 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Returns a `fetch` for a server that may answer without end: a body that is one message, and each event
- * of a stream, may be at most as long as the longest message. Events are passed on whole, because the
- * SDK's reader scans an event again with each part of it. `onBreach` receives what the server did.
+ * Returns a `fetch` for a server that may answer without end: a body that is one message, and each
+ * event of a stream, may be at most as long as the longest message. Events are passed on whole,
+ * because the SDK's reader scans an event again with each part of it. `onBreach` receives a
+ * description of the breach.
  */
 export function cappedFetch(onBreach: (reason: string) => void): typeof fetch {
   return async (url, init) => {
@@ -21,7 +22,7 @@ export function cappedFetch(onBreach: (reason: string) => void): typeof fetch {
   };
 }
 
-/** Passes on whole events, or the whole body at its end; fails at a message that is too long. */
+/** Passes on whole events, or the whole body at its end. Fails if a message is too long. */
 function wholeEvents(
   isStream: boolean,
   onBreach: (reason: string) => void,

@@ -20,19 +20,19 @@ export interface McpConnection {
   close(): Promise<void>;
 }
 
-/** Accepts all results: the model reads them unchanged, whatever schema the server has promised. */
+/** Accepts all results: the model reads them unchanged, regardless of the server's schema. */
 const UNCHECKED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator<T>(): JsonSchemaValidator<T> {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing relies on it
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
   },
 };
-/** The most pages of a list of tools, each with at most a thousand. */
+/** Maximum pages of a list of tools, each with at most a thousand. */
 const MAX_PAGES = 20;
-/** How long to wait for a server to end its session. */
+/** Milliseconds to wait for a server to end its session. */
 const END_SESSION_MS = 1_000;
 
-/** What a connection reports, and what interrupts its handshake. */
+/** The events of a connection, and the signal that interrupts its handshake. */
 export interface ConnectionEvents {
   /** The server has closed the connection or has died. */
   readonly onLost: () => void;
@@ -43,8 +43,8 @@ export interface ConnectionEvents {
 }
 
 /**
- * Connects to a server: starts or reaches it, and performs the handshake. Rejects with an error that names
- * the server, has the end of its standard error, and holds no secret.
+ * Connects to a server: starts or reaches it, and performs the handshake. Rejects with an error
+ * that names the server and includes the end of its standard error, without secrets.
  */
 export async function connect(
   server: McpServer,
@@ -52,7 +52,8 @@ export async function connect(
   events: ConnectionEvents,
 ): Promise<McpConnection> {
   const handed = serverEnvironment(server, env);
-  // A server that supports only the newest protocol refuses the older handshake; then a second process is needed.
+  // A server that supports only the newest protocol refuses the older handshake; then a second
+  // process is needed.
   const modes = server.transport === 'http' ? (['auto'] as const) : (['legacy', 'auto'] as const);
   const [first, second] = modes;
   try {
@@ -104,7 +105,9 @@ async function attempt(
   };
 }
 
-/** Adds why the connection failed: a breach of the limits, or the end of the child's standard error. */
+/**
+ * Adds why the connection failed: a breach of the limits, or the end of the child's standard error.
+ */
 function withStderr(error: unknown, open: OpenTransport): unknown {
   const breach = open.breach();
   if (breach !== null) return new Error(breach, { cause: error });

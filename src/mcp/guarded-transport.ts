@@ -1,19 +1,21 @@
 import type { JSONRPCMessage, MessageExtraInfo, Transport } from '@modelcontextprotocol/client';
 import { withinLimits } from './message-limits.js';
 
-/** The code of the error that stands for an answer that will not come. */
+/** The code of the error that replaces an answer that will not arrive. */
 export const STREAM_ENDED = -32_990;
 
 /**
- * The most unsolicited messages within `WINDOW_MS`: progress, logs, requests of the server, answers to no
- * request, and lines that are not messages.
+ * Maximum unsolicited messages within `WINDOW_MS`: progress, logs, requests from the server,
+ * answers without a request, and lines that are not messages.
  */
 const MAX_UNSOLICITED = 10_000;
 const WINDOW_MS = 60_000;
 
 /** The guard of a transport. */
 export interface TransportGuard {
-  /** Ends the connection because of what the server does; calls in progress fail with this reason. */
+  /**
+   * Ends the connection because of a breach by the server; calls in progress fail with this reason.
+   */
   readonly breach: (reason: string) => void;
   /** Counts a line that is not a message. */
   readonly unreadable: () => void;
@@ -22,8 +24,8 @@ export interface TransportGuard {
 }
 
 /**
- * Limits what a server sends: results and lists are cut before they are read, and a server that floods
- * its client loses the connection.
+ * Limits the messages of a server: results and lists are cut before they are read, and a server
+ * that floods its client loses the connection.
  */
 export function guardTransport(transport: Transport): TransportGuard {
   const open = new Set<string | number>();

@@ -3,9 +3,12 @@ import { connect, type McpConnection } from './connection.js';
 import type { McpServer } from './mcp-server.js';
 import type { Environment } from './server-environment.js';
 
-/** A server's connection that is opened on demand and opened again after a fault; at most one is current. */
+/** A server's connection, opened on demand and reopened after a fault; at most one is current. */
 export interface McpLink {
-  /** Runs `work` over the connection. If it fails with a `CallFault`, the next use opens a new connection. */
+  /**
+   * Runs `work` over the connection. If it fails with a `CallFault`, the next use opens a new
+   * connection.
+   */
   use<T>(work: (connection: McpConnection) => Promise<T>): Promise<T>;
   /** Closes the connection and refuses new ones. Never rejects. */
   close(): Promise<void>;
@@ -16,11 +19,13 @@ interface Line {
   uses: number;
 }
 
-/** The shortest time between a failed connection and the next attempt. Temporal decides on retries. */
+/**
+ * The shortest time between a failed connection and the next attempt. Temporal decides on retries.
+ */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** Makes a link. `onChange` is called when the server's list of tools may have changed. */
+/** Creates a link. `onChange` is called when the server's list of tools may have changed. */
 export function createLink(server: McpServer, env: Environment, onChange: () => void): McpLink {
   let line: Line | null = null;
   let failures = 0;
@@ -49,7 +54,9 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
     return opened;
   };
 
-  /** Stops using a connection. If calls still wait for answers on it, the last of them closes it. */
+  /**
+   * Stops using a connection. If calls still wait for answers on it, the last of them closes it.
+   */
   const leave = (old: Line): void => {
     if (line === old) {
       line = null;

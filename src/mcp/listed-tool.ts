@@ -23,7 +23,7 @@ export type UsableTool =
 const DESCRIPTION_CHARACTERS = 4_096;
 /** Characters beyond these count as cut without being processed. */
 const READ_CHARACTERS = 4 * DESCRIPTION_CHARACTERS;
-/** A repeatable call is retried for about eight seconds, so that a restarted server is back. */
+/** A repeatable call is retried for about eight seconds, so a restarted server can recover. */
 const ATTEMPTS = 6;
 const HEARTBEAT_MS = 10_000;
 
@@ -43,12 +43,12 @@ export function listedTool(value: unknown): ListedTool | null {
   };
 }
 
-/** Returns the effect of a tool by the agent author's setting and the server's hints. */
+/** Returns the effect of a tool, based on the agent author's setting and the server's hints. */
 export function effectOf({ effects }: McpServer, { name, annotations }: ListedTool): Effect {
   return toolEffect(Object.hasOwn(effects, name) ? effects[name] : undefined, annotations);
 }
 
-/** Returns the tool as a run pins it and a model sees it, or why no model can use it. */
+/** Returns the tool's definition for runs and models, or why no model can use it. */
 export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
   const schema = usableSchema(tool.schema);
   if (!schema.ok) return schema;
@@ -90,8 +90,8 @@ interface ToolAnnotations {
 }
 
 /**
- * Returns the side effect of a tool as far as it can be trusted. The default is `once`; only the agent's
- * author can relax it, and a hint that contradicts the author makes it `once` again:
+ * Returns the trusted side effect of a tool. The default is `once`; only the agent's author can
+ * relax it, and a hint that contradicts the author makes it `once` again:
  *
  * | author  | hint                                          | effect  |
  * | ------- | --------------------------------------------- | ------- |
@@ -119,9 +119,9 @@ const MAX_CHARACTERS = 64;
 const SUFFIX_DIGITS = 8;
 
 /**
- * Returns the name by which a model knows a tool of a server: `<server>__<tool>`. Characters that providers
- * refuse are replaced, and long names are cut; such a name ends in digits of the original name's hash, so
- * that names stay different and are the same in every run.
+ * Returns a tool's name for models: `<server>__<tool>`. Characters that providers refuse are
+ * replaced, and long names are cut. Such a name ends in digits of the original name's hash, so
+ * names stay distinct and are the same in every run.
  */
 export function toolName(server: string, tool: string): string {
   const plain = `${server}__${tool}`;

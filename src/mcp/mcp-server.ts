@@ -21,7 +21,10 @@ interface Policy {
   readonly startup: 'strict' | 'best_effort';
 }
 
-/** A server made by `mcpServer`: checked, with defaults filled in. It has names of secrets, never values. */
+/**
+ * A server made by `mcpServer`: checked, with defaults filled in. It contains names of secrets,
+ * never values.
+ */
 export type McpServer = Policy &
   (Omit<StdioServerOptions, Filled> | Omit<HttpServerOptions, Filled>);
 

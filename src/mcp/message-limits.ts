@@ -1,16 +1,16 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isObject } from '../core/json.js';
 
-/** The most bytes of one message. An attachment of 20 MB, the largest that is stored, has 27 MB as base64. */
+/** Maximum bytes of one message. The largest stored attachment, of 20 MB, has 27 MB as base64. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 /** The problem with a longer message. */
 export const TOO_LONG = `it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`;
-/** The most parts of one result that are read. */
+/** Maximum parts of one result that are read. */
 const MAX_PARTS = 1_000;
-/** The most tools, and bytes of tools, in one page of a list. */
+/** Maximum tools, and bytes of tools, in one page of a list. */
 const MAX_TOOLS = 1_000;
 const MAX_LIST_BYTES = 8 * 1024 * 1024;
-/** The most brackets and commas of one message; each may become a value of 50 bytes or more. */
+/** Maximum brackets and commas in one message; each may become a value of 50 bytes or more. */
 const MAX_STRUCTURE = 2_000_000;
 const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
 
@@ -28,8 +28,8 @@ export function textProblem(text: Uint8Array): string | null {
 }
 
 /**
- * Returns a message within the limits: a result with too many parts keeps the first ones and gets a note
- * with the number of omitted parts, and an error replaces a list with too many tools.
+ * Returns a message within the limits: a result with too many parts keeps the first ones and gets a
+ * note with the number of omitted parts, and an error replaces a list with too many tools.
  */
 export function withinLimits(message: JSONRPCMessage): JSONRPCMessage {
   if (!('result' in message) || !isObject(message.result)) return message;

@@ -9,17 +9,17 @@ export interface CallResult {
   readonly text: string;
 }
 
-/** The most bytes of one decoded part; a larger part is named but not stored. */
+/** Maximum bytes of one decoded part; a larger part is named but not stored. */
 const MAX_BYTES = 20 * 1024 * 1024;
-/** The most UTF-16 units of one result's text. */
+/** Maximum UTF-16 units of one result's text. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
-/** The most UTF-16 units of structured content that is compared with the texts. */
+/** Maximum UTF-16 units of structured content that is compared with the texts. */
 const MAX_COMPARED = 64 * 1024;
 
 /**
- * Converts a server's result, which may be anything, into text for the model: the structured content as
- * JSON, else the texts. Images, sounds, and files go to the blob store, and the text names them as
- * attachments with their media type.
+ * Converts a server's result, which may be anything, into text for the model: the structured
+ * content as JSON, else the texts. Images, sounds, and files go to the blob store, and the text
+ * names them as attachments with their media type.
  */
 export async function resultText(result: unknown, blobs: BlobStore): Promise<CallResult> {
   if (!isObject(result)) return { isError: true, text: 'the server gave no result' };
@@ -41,7 +41,9 @@ export async function resultText(result: unknown, blobs: BlobStore): Promise<Cal
   return { isError, text: bounded(parts) || none };
 }
 
-/** Joins the parts. Of a text that is too long, returns the start and the number of omitted characters. */
+/**
+ * Joins the parts. If the text is too long, returns its start and the number of omitted characters.
+ */
 function bounded(parts: readonly string[]): string {
   const text = parts.join('\n');
   const omitted = text.length - MAX_CHARACTERS;
@@ -65,7 +67,7 @@ function canonicalOf(json: string): string | undefined {
 
 type Block = Record<string, unknown>;
 
-/** Stores a part that is not a text and returns the note that stands for it. */
+/** Stores a part that is not a text and returns the note that replaces it. */
 async function nonText(block: Block, blobs: BlobStore): Promise<string> {
   switch (block['type']) {
     case 'image':
@@ -107,7 +109,7 @@ async function store(
   if (redact(base64) !== base64) return `[${kind} ${mediaType} that holds a secret, omitted]`;
   if (size > MAX_BYTES) return `[${kind} ${mediaType} of ${size} bytes, too large to store]`;
   const blob = await blobs.put(base64).catch((error: unknown) => normalizeError(error).message);
-  // The call has happened, so it must not be repeated because a picture cannot be stored.
+  // The call was executed, so it must not be repeated because an image cannot be stored.
   if (typeof blob === 'string') return `[${kind} ${mediaType} that could not be stored: ${blob}]`;
   const type = mediaType.startsWith('image/') ? 'image' : 'file';
   const attachment = { type, mediaType, blob, ...(typeof name === 'string' && { name }) };

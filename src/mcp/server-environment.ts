@@ -8,7 +8,7 @@ export type { Environment };
 export type ServerEnvironment = ReadonlyMap<string, string>;
 
 /**
- * Returns the variables that a server gets, and makes their values known as secrets, so that none leaves
+ * Returns the variables that a server gets, and registers their values as secrets, so none leaves
  * the worker. Throws a `WorkerFaultError` if the worker's environment lacks one.
  */
 export function serverEnvironment(server: McpServer, env: Environment): ServerEnvironment {
@@ -23,7 +23,7 @@ export function serverEnvironment(server: McpServer, env: Environment): ServerEn
   return new Map(names.map((name) => [name, env[name] ?? '']));
 }
 
-/** The worker itself lacks what a server needs, so no retry helps. */
+/** The worker itself lacks a variable that a server needs, so no retry helps. */
 export class WorkerFaultError extends Error {
   override readonly name = 'WorkerFaultError';
 }

@@ -10,11 +10,11 @@ interface CommonOptions {
   readonly name: string;
   /** Tools that the agent gets, by the server's own names; default: all. */
   readonly allowTools?: readonly string[];
-  /** Tools that the agent does not get, whatever `allowTools` says. */
+  /** Tools that the agent does not get, regardless of `allowTools`. */
   readonly denyTools?: readonly string[];
   /**
-   * The side effects of tools by the server's own names; the default is `once`. Hints of the server can
-   * make an effect stricter, never looser.
+   * The side effects of tools by the server's own names; the default is `once`. Hints of the server
+   * can make an effect stricter, never looser.
    */
   readonly effects?: Readonly<Record<string, Effect>>;
   /** How long one call may take. A duration: ms, or words such as '2 minutes', which is the default. */
@@ -34,8 +34,8 @@ export interface StdioServerOptions extends CommonOptions {
   readonly command: string;
   readonly args?: readonly string[];
   /**
-   * Names of the worker's environment variables that the child gets. Beside them, it gets only PATH,
-   * HOME, LOGNAME, SHELL, TERM, and USER.
+   * Names of the worker's environment variables that the child gets. In addition to them, it gets
+   * only PATH, HOME, LOGNAME, SHELL, TERM, and USER.
    */
   readonly env?: readonly string[];
   /** Its working directory; default: the worker's. */

@@ -2,7 +2,7 @@ import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { usableTool, type ListedTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 
-/** The tools of a server that an agent gets, and the problems with others that it should get. */
+/** The tools of a server that an agent gets, and the problems with other requested tools. */
 export interface ServerTools {
   readonly tools: readonly ToolDefinition[];
   readonly problems: readonly string[];
@@ -33,7 +33,10 @@ export function serverTools(server: McpServer, listed: readonly ListedTool[]): S
   return { tools, problems };
 }
 
-/** Returns the names in the options that the server does not have: a misspelled one would have no effect. */
+/**
+ * Returns the problems with names in the options that the server lacks: a misspelled one would have
+ * no effect.
+ */
 function unknownNames(
   { allowTools, denyTools, effects }: McpServer,
   listed: readonly ListedTool[],

@@ -12,11 +12,14 @@ import type { Environment } from './server-environment.js';
 /** A worker's access to one server. */
 export interface McpSession {
   /**
-   * Returns the server's tools, listed at most `maxAgeMs` ago. Waits at most `waitMs` for a server that is
-   * still starting, and then rejects with a `CallFault`; the server continues to start.
+   * Returns the server's tools, listed at most `maxAgeMs` ago. Waits at most `waitMs` for a server
+   * that is still starting, and then rejects with a `CallFault`; the server continues to start.
    */
   listing(how: { maxAgeMs: number; waitMs?: number }): Promise<readonly ListedTool[]>;
-  /** Calls a tool. Rejects with a `ToolError` if the server answered, with a `CallFault` if it did not. */
+  /**
+   * Calls a tool. Rejects with a `ToolError` if the server answered, with a `CallFault` if it did
+   * not.
+   */
   call(tool: string, args: JsonObject, how: CallOptions): Promise<unknown>;
   /** Closes the connection and ends a process that was started for it. Never rejects. */
   close(): Promise<void>;
@@ -40,7 +43,7 @@ const CALL_TIMEOUT_MS = 2_147_000_000;
 /** The field by which a server can recognize a repeated call. */
 const KEY_FIELD = 'perdure/idempotency-key';
 
-/** Makes the session of one server; it connects on demand. */
+/** Creates the session of one server, which connects on demand. */
 export function createSession(server: McpServer, env: Environment): McpSession {
   let known: Promise<Listing> | null = null;
   const link = createLink(server, env, () => (known = null));
@@ -85,7 +88,7 @@ async function list(server: McpServer, { client }: McpConnection): Promise<Listi
     return { tools: tools.flatMap((tool) => listedTool(tool) ?? []), at };
   } catch (error) {
     const fault = await toCallFault(error, server);
-    // Whatever the fault is, nothing has happened, and a new connection may help.
+    // Regardless of the fault, nothing was executed, and a new connection may help.
     if (fault instanceof CallFault && fault.kind === 'refused') throw fault;
     throw new CallFault('unsent', `its tools cannot be listed: ${fault.message}`);
   }

@@ -11,7 +11,7 @@ export interface McpSessions {
   close(): Promise<void>;
 }
 
-/** Makes the sessions of a worker; `env` is its environment. */
+/** Creates the sessions of a worker; `env` is its environment. */
 export function createSessions(env: Environment): McpSessions {
   const sessions = new Map<string, McpSession>();
   return {
@@ -27,7 +27,7 @@ export function createSessions(env: Environment): McpSessions {
   };
 }
 
-/** Returns a key of the settings by which a server is reached; which tools an agent gets is not part of it. */
+/** Returns a key of a server's connection settings, without the selection of tools. */
 function keyOf(server: McpServer): string {
   const {
     allowTools: _,

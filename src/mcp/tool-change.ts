@@ -3,7 +3,10 @@ import type { ToolDefinition } from '../core/definition/tool-definition.js';
 const MAX_CHARACTERS = 2_500;
 const MAX_LINES = 400;
 
-/** Describes to people how a tool differs from its pinned version: `-` removed lines, `+` added ones. */
+/**
+ * Describes for people how a tool differs from its pinned version: `-` marks removed lines, `+`
+ * added ones.
+ */
 export function describeToolChange(pinned: ToolDefinition, now: ToolDefinition): string {
   const parts = [
     part('description', pinned.description, now.description),
@@ -54,7 +57,9 @@ function changedLines(before: readonly string[], after: readonly string[]): read
   return lines;
 }
 
-/** Returns, for each pair of positions, the length of the longest common subsequence of both rests. */
+/**
+ * Returns, for each pair of positions, the length of the longest common subsequence of both rests.
+ */
 function commonLengths(before: readonly string[], after: readonly string[]): number[][] {
   const table = before.map(() => after.map(() => 0));
   for (let i = before.length - 1; i >= 0; i -= 1) {

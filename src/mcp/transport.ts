@@ -19,7 +19,7 @@ export interface OpenTransport {
 }
 
 const STDERR_CHARACTERS = 1_000;
-/** More is kept, so that no secret is cut before it is redacted. */
+/** More characters are kept than shown, so no secret is cut before it is redacted. */
 const KEPT_CHARACTERS = 16_000;
 
 /** Opens the transport of a server; `values` are the environment variables that it gets. */
@@ -33,8 +33,8 @@ export async function openTransport(
 }
 
 /**
- * Starts a server as a child process. Only this process writes to its standard input, so however this
- * process ends, the input ends too, and with it every MCP server.
+ * Starts a server as a child process. Only this process writes to its standard input. When this
+ * process ends for any reason, the input also ends, and with it every MCP server.
  */
 async function openStdio(
   { command, args = [], cwd }: Pick<StdioServerOptions, 'command' | 'args' | 'cwd'>,
@@ -141,8 +141,8 @@ interface LineBuffer {
 }
 
 /**
- * Splits a stream of bytes into lines, in time proportional to its length. Throws an `Error` at a line,
- * finished or not, that is too long or would become too many values.
+ * Splits a stream of bytes into lines, in time proportional to its length. Throws an `Error` at a
+ * line, finished or not, that is too long or would become too many values.
  */
 export function createLineBuffer(): LineBuffer {
   let lines: string[] = [];

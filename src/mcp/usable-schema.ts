@@ -16,7 +16,7 @@ const NOT_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum'];
 const FOR_READERS = new Set(['description', 'title', '$comment']);
 
 /**
- * Returns the schema of a tool's arguments as models see it: complete with its definitions, with keywords
+ * Returns the schema of a tool's arguments for models: complete with its definitions, with keywords
  * in a fixed order, and without hidden characters in its texts for readers.
  */
 export function usableSchema(schema: JsonObject): UsableSchema {
