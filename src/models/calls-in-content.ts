@@ -7,10 +7,10 @@ type Tools = readonly Pick<ModelTool, 'name' | 'parameters'>[];
 /**
  * Returns the tool calls that a model wrote as text, in order.
  *
- * The whole text must be calls, fenced or not: each names a tool of the request, has an object as its
- * arguments, and has no keys that calls do not have. If the text contains anything else, it is an
- * answer, and the result is empty. Whether the arguments fit the tool's schema is checked later, as for
- * other calls.
+ * The whole text must be calls, fenced or not: each names a tool of the request, has an object as
+ * its arguments, and has no keys that calls do not have. If the text contains anything else, it is
+ * an answer, and the result is empty. Whether the arguments fit the tool's schema is checked later,
+ * as for other calls.
  */
 export function parseCallsInContent(text: string, tools: Tools): readonly ReplyCall[] {
   if (tools.length === 0) return [];
@@ -27,7 +27,7 @@ function removeFence(text: string): string {
   return (FENCE.exec(trimmed)?.[1] ?? trimmed).trim();
 }
 
-/** A text may hold a list, a list in a wrapper, or one call. */
+/** Returns the possible calls in a value: a list, a list in a wrapper, or one call. */
 function listCandidates(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   const wrapped = isObject(value) ? (value['tool_calls'] ?? value['tools']) : undefined;
@@ -46,7 +46,7 @@ function parseCall(candidate: unknown, tools: Tools): ReplyCall | undefined {
   return args === undefined ? undefined : { name: tool.name, arguments: JSON.stringify(args) };
 }
 
-/** The keys of a call, as servers and chat templates write it. */
+/** The keys of a call, as written by servers and chat templates. */
 const CALL_KEYS = new Set(['name', 'arguments', 'parameters', 'id', 'type', 'function']);
 
 function isCallLike(value: unknown): value is Record<string, unknown> {
@@ -57,7 +57,9 @@ function requiresArguments({ required }: JsonObject): boolean {
   return Array.isArray(required) && required.length > 0;
 }
 
-/** Returns arguments as an object, also if they are absent or encoded twice; undefined if unusable. */
+/**
+ * Returns arguments as an object, even if they are absent or encoded twice; undefined if unusable.
+ */
 function parseObject(value: unknown): Record<string, unknown> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const parsed = typeof value === 'string' ? parseJson(value) : value;

@@ -2,19 +2,19 @@ import { z } from 'zod';
 import type { OptionSchemas } from '../validation/check-options.js';
 import type { RequestParameter } from './parameters.js';
 
-/** The role of the instructions; `user`: they are put before the text of the first user message. */
+/** The role of the instructions; `user`: they precede the text of the first user message. */
 export type SystemRole = 'system' | 'developer' | 'user';
 
 /**
- * Whether several user messages, or several tool results, may follow each other. `alternating`: they
- * may not, as the chat templates of open weights demand.
+ * Whether several user messages, or several tool results, may follow each other. `alternating`:
+ * they may not, as required by the chat templates of open weights.
  */
 export type RoleOrder = 'any' | 'alternating';
 
 /** How a server constrains a reply: to a JSON schema, to any JSON object, or not at all. */
 export type ResponseFormat = 'json_schema' | 'json_object' | 'none';
 
-/** What a model accepts, apart from texts and tools. */
+/** The capabilities of a model, apart from texts and tools. */
 export interface ModelCapabilities {
   readonly systemRole: SystemRole;
   readonly roleOrder: RoleOrder;
@@ -41,8 +41,8 @@ export interface ModelCapabilities {
 }
 
 /**
- * What a modern server that speaks OpenAI's API accepts. It is assumed of an unknown model: a parameter
- * that its server refuses is left out at run time.
+ * The capabilities of a modern server with OpenAI's API. They are assumed for an unknown model: a
+ * parameter that its server refuses is omitted at run time.
  */
 export const OPTIMISTIC: ModelCapabilities = {
   systemRole: 'system',
@@ -97,7 +97,7 @@ export function reduceCapabilities(
   };
 }
 
-/** What a config may set of a model's capabilities. */
+/** The capabilities that a config may set. */
 export const capabilityOptions = z
   .strictObject({
     systemRole: z.enum(['system', 'developer', 'user']),

@@ -6,8 +6,8 @@ export type EmitDelta = (delta: ModelDelta) => void;
 export const ignoreDeltas: EmitDelta = () => {};
 
 /**
- * Wraps the listener of a call so that it cannot fail the call: after the first time that it throws, or
- * that its promise rejects, it gets no more deltas.
+ * Wraps the listener of a call so that it cannot fail the call: after it throws, or its promise
+ * rejects, it gets no more deltas.
  */
 export function createEmitter(onDelta: ModelContext['onDelta']): EmitDelta {
   if (onDelta === undefined) return ignoreDeltas;

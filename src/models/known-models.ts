@@ -2,23 +2,22 @@ import type { ModelPrice } from '../core/definition/definition.js';
 import { OPTIMISTIC, type ModelCapabilities } from './capabilities.js';
 
 /**
- * The models of Claude share these proportions, but for `cached`, the price of a cached token as a share of
- * `input`. The cache keeps what is written for five minutes. Absent below: models whose price depends on
- * the size of the prompt.
+ * Returns the prices of a Claude model. All share these proportions, except for `cached`, the price
+ * of a cached token as a share of `input`. Cache entries expire after five minutes. Models whose
+ * price depends on the prompt's size are omitted below.
  */
 function claude(input: number, cached = 0.1): ModelPrice {
   return { input, cachedInput: input * cached, cacheWrite: input * 1.25, output: input * 5 };
 }
 
 /**
- * What perdure knows about models by their names. Looked up 2026-11, in lists and documentation
- * published up to 2026-09; prices up to 2026-06, windows up to 2026-07. A config entry may override
- * each value.
+ * Known facts about models, by name. Looked up 2026-11, in lists and documentation published up to
+ * 2026-09; prices up to 2026-06, windows up to 2026-07. A config entry may override each value.
  *
  * `price` is that of the standard tier with short context, in US dollars per million tokens.
- * `window` is the most tokens that a prompt may have. That is less than the advertised window where
- * a part of it is reserved for the answer: 272,000 of the 400,000 of `gpt-5`, 922,000 of the
- * 1,050,000 of `gpt-5.4`. Figures for Claude are of 2026-10, as the provider publishes them.
+ * `window` is the maximum number of tokens in a prompt. That is less than the advertised window
+ * where a part of it is reserved for the answer: 272,000 of the 400,000 of `gpt-5`, 922,000 of the
+ * 1,050,000 of `gpt-5.4`. Figures for Claude are those published by the provider in 2026-10.
  */
 const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window: number }> =
   new Map([
@@ -62,11 +61,11 @@ const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window
 const TEXT_ONLY = { images: false, files: false };
 
 /**
- * Where models fall short of `OPTIMISTIC`; the first pattern that matches the base name decides. What
- * depends on more than the model (the reasoning effort, the provider that serves it) is found out at
- * run time.
+ * Where models fall short of `OPTIMISTIC`; the first pattern that matches the base name decides.
+ * Capabilities that depend on more than the model (the reasoning effort, the serving provider) are
+ * determined at run time.
  *
- * Open weights, and names with a tag as Ollama writes them, take `max_tokens`: Ollama silently ignores
+ * Open weights, and names with an Ollama tag, use `max_tokens`: Ollama silently ignores
  * `max_completion_tokens`, and no other server for open weights refuses the older name.
  */
 const FAMILIES: readonly (readonly [RegExp, Partial<ModelCapabilities>])[] = [
@@ -124,12 +123,14 @@ export function findPrice(model: string): ModelPrice | null {
   return findModel(model)?.price ?? null;
 }
 
-/** Returns the most tokens that a prompt may have; null if that is unknown, as for a local server. */
+/**
+ * Returns the maximum number of tokens in a prompt; null if unknown, such as for a local server.
+ */
 export function findWindow(model: string): number | null {
   return findModel(model)?.window ?? null;
 }
 
-/** Returns what the model accepts: `overrides` field by field, then what is known about its name. */
+/** Returns the model's capabilities: `overrides` field by field, then known values for its name. */
 export function getCapabilities(
   model: string,
   overrides: Partial<ModelCapabilities> = {},
@@ -144,14 +145,17 @@ export function getCapabilities(
   };
 }
 
-/** Snapshots such as `gpt-4.1-2025-04-14` and `claude-haiku-4-5-20251001` share the row of their model. */
+/** The suffix of snapshots such as `gpt-4.1-2025-04-14`, which share the row of their model. */
 const SNAPSHOT = /-\d{4}-?\d{2}-?\d{2}$/;
 
 function findModel(model: string) {
   return MODELS.get(model) ?? MODELS.get(model.replace(SNAPSHOT, ''));
 }
 
-/** The name without its provider (`openai/gpt-4o`) and without a fine-tuning suffix (`ft:gpt-4o:me::1`). */
+/**
+ * Returns the name without its provider (`openai/gpt-4o`) and without a fine-tuning suffix
+ * (`ft:gpt-4o:me::1`).
+ */
 function baseName(model: string): string {
   const own = model.slice(model.lastIndexOf('/') + 1).toLowerCase();
   return /^ft:([^:]+)/.exec(own)?.[1] ?? own;

@@ -21,7 +21,10 @@ export interface FoundServer {
   readonly baseUrl: string;
 }
 
-/** Returns the first of `servers` that lists models on this machine; null if none does within 300 ms. */
+/**
+ * Returns the first of `servers` that lists models on this machine; null if none does within 300
+ * ms.
+ */
 export async function findLocalServer(
   servers: readonly LocalServer[] = LOCAL_SERVERS,
 ): Promise<FoundServer | null> {

@@ -18,17 +18,18 @@ import { DEFAULT_KEY_ENV, openAiModel, type OpenAiApiName } from './openai/model
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A model of the config: an adapter of the user's own, or how to reach a server that speaks a known API. */
+/** A model of the config: a custom adapter, or the options for a server with a known API. */
 export type ModelEntry = ModelOptions | (Model & ModelFacts);
 
 /** Facts about a model that replace those of perdure's tables. */
 interface ModelFacts {
   readonly price?: ModelPrice;
-  /** The most tokens that a prompt may have; default: the model's, if it is known. Compaction uses it. */
+  /**
+   * The maximum number of tokens in a prompt; default: the model's, if known. Compaction uses it.
+   */
   readonly window?: number;
   /**
-   * What the model accepts; default, field by field: what is known about it, else all that a modern
-   * server accepts.
+   * The model's capabilities; default, field by field: known values, else those of a modern server.
    */
   readonly capabilities?: Partial<ModelCapabilities>;
 }
@@ -40,29 +41,33 @@ export type ModelApiName = OpenAiApiName | 'anthropic';
 export interface ModelOptions extends ModelFacts {
   /** The name at the provider; default: the entry's own. */
   readonly model?: string;
-  /** Default: OPENAI_BASE_URL, else OpenAI's; with `api: 'anthropic'`, ANTHROPIC_BASE_URL, else Anthropic's. */
+  /**
+   * Default: OPENAI_BASE_URL, else OpenAI's; with `api: 'anthropic'`, ANTHROPIC_BASE_URL, else
+   * Anthropic's.
+   */
   readonly baseUrl?: string;
   /**
-   * The name of the environment variable with the key, never the key itself; default OPENAI_API_KEY, with
-   * `api: 'anthropic'` ANTHROPIC_API_KEY.
+   * The name of the environment variable with the key, never the key itself; default
+   * OPENAI_API_KEY, with `api: 'anthropic'` ANTHROPIC_API_KEY.
    */
   readonly apiKeyEnv?: string;
   /**
-   * The API that the server speaks: `chat` (Chat Completions), `responses`, or `anthropic` (Messages).
-   * Default: `chat`; for a name such as `claude-…` without a `baseUrl`, as for the name alone. Such a
-   * name with an `apiKeyEnv` needs it if OPENAI_BASE_URL is set.
+   * The API that the server speaks: `chat` (Chat Completions), `responses`, or `anthropic`
+   * (Messages). Default: `chat`; for a name such as `claude-…` without a `baseUrl`, the API that
+   * the name implies. Such a name with an `apiKeyEnv` requires `api` if OPENAI_BASE_URL is set.
    */
   readonly api?: ModelApiName;
   /**
-   * Whether to ask for the reply as a stream, so that a dead connection is noticed early. Default: if
-   * the reply may have readers. False: never, for servers that cannot stream.
+   * Whether to request the reply as a stream, which detects a dead connection early. Default: only
+   * if the reply may have readers. False: never, for servers that cannot stream.
    */
   readonly stream?: boolean;
   /** Milliseconds that a whole call may take, at most an hour; default 10 minutes. */
   readonly timeoutMs?: number;
   /**
-   * Milliseconds without a byte after which a streamed reply is given up, at most an hour; default
-   * 60 s. Before the first word it is five times as long, and with the default as long as the whole call.
+   * Milliseconds without a byte after which a streamed reply is abandoned, at most an hour; default
+   * 60 s. Before the first word, it is five times as long; with the default, as long as the whole
+   * call.
    */
   readonly idleMs?: number;
 }
@@ -73,22 +78,23 @@ export interface ResolvedModel {
   /** The name at the provider. */
   readonly name: string;
   /**
-   * What telemetry calls the provider: `anthropic`, `openai` for every server that speaks OpenAI's API,
-   * `demo`, or `custom`.
+   * The provider's name in telemetry: `anthropic`, `openai` for every server that speaks OpenAI's
+   * API, `demo`, or `custom`.
    */
   readonly provider: string;
   /** Null if it is unknown. */
   readonly price: ModelPrice | null;
-  /** The most tokens that a prompt may have; null if that is unknown. */
+  /** The maximum number of tokens in a prompt; null if unknown. */
   readonly window: number | null;
-  /** What the model accepts, as far as it is known before the first call. */
+  /** The model's capabilities, as known before the first call. */
   readonly capabilities: ModelCapabilities;
 }
 
 export interface ModelCatalog {
   /**
-   * Returns the entry of that name, else the demo model for `demo`, else the adapter for the name: names
-   * such as `claude-…` belong to Anthropic's API, unless only a server for OpenAI's API is set.
+   * Returns the entry of that name, else the demo model for `demo`, else the adapter for the name:
+   * names such as `claude-…` belong to Anthropic's API, unless only a server for OpenAI's API is
+   * set.
    */
   resolve(name: string): ResolvedModel;
 }
@@ -125,7 +131,7 @@ export function createModelCatalog(
 
 const FREE: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-/** The demo model reads texts and calls tools, and nothing else. */
+/** The capabilities of the demo model, which only reads texts and calls tools. */
 const DEMO: ModelCapabilities = getCapabilities('demo', {
   responseFormat: 'none',
   logprobs: false,

@@ -23,7 +23,10 @@ const KINDS = [
 /** What a failed model call is known by: who can fix it, and what the provider said. Times are in ms. */
 export interface ModelErrorDetails {
   readonly kind: ModelErrorKind;
-  /** A short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`, `bad_json`. */
+  /**
+   * A short machine name for reports, e.g. `rate_limit`, `http_502`, `connection_reset`,
+   * `bad_json`.
+   */
   readonly type: string;
   readonly status?: number;
   /** Milliseconds that the provider asks to wait. */
@@ -57,7 +60,10 @@ export class ModelError extends PerdureError {
   }
 }
 
-/** Recognizes errors of another copy of this package too: an adapter may be loaded beside the engine. */
+/**
+ * Whether a value is a `ModelError`, possibly from another copy of this package: an adapter may
+ * have its own.
+ */
 export function isModelError(thrown: unknown): thrown is ModelError {
   if (thrown instanceof ModelError) return true;
   if (!(thrown instanceof Error) || thrown.name !== 'ModelError' || !('details' in thrown))

@@ -20,8 +20,8 @@ export interface ResponseSchema {
   readonly name: string;
   readonly schema: JsonObject;
   /**
-   * Describes the schema in words. It is added to the instructions if the schema itself cannot be sent,
-   * also during the call in which the server refuses it.
+   * Describes the schema in words. It is added to the instructions if the schema itself cannot be
+   * sent, including in the call in which the server refuses it.
    */
   readonly instruction?: string;
 }
@@ -34,17 +34,20 @@ export interface ModelRequest {
   readonly messages: readonly PromptMessage[];
   readonly tools: readonly ModelTool[];
   readonly toolChoice: ToolChoice;
-  /** What is added to the instructions if `required` cannot be sent; default: perdure's words. */
+  /** The text added to the instructions if `required` cannot be sent; default: perdure's. */
   readonly demandCall?: string;
   readonly settings: ModelSettings;
   readonly responseFormat?: ResponseSchema;
   /** Asks for the logprobs of the reply's tokens, with `top` alternatives each (at most 20). */
   readonly logprobs?: { readonly top: number };
-  /** The parameters that this model's server refused in earlier calls (`dropped`); they are not sent. */
+  /**
+   * The parameters that this model's server refused in earlier calls (`dropped`); they are not
+   * sent.
+   */
   readonly without?: readonly RequestParameter[];
   /**
-   * Resolves to the text of a blob. Only needed if a message refers to one: an attachment (base64), or
-   * a provider's items (JSON).
+   * Resolves to the text of a blob. Only needed if a message refers to one: an attachment (base64),
+   * or a provider's items (JSON).
    */
   readonly files?: (blob: BlobRef) => Promise<string>;
 }
@@ -53,8 +56,8 @@ export interface ModelRequest {
 export type FinishReason = 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
 
 /**
- * Tokens as the provider counts them. `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`, and
- * `reasoningTokens` part of `outputTokens`.
+ * Token counts from the provider. `cachedTokens` and `cacheWriteTokens` are part of `inputTokens`,
+ * and `reasoningTokens` part of `outputTokens`.
  */
 export interface ModelUsage {
   readonly inputTokens: number;
@@ -64,7 +67,7 @@ export interface ModelUsage {
   readonly cacheWriteTokens?: number;
   /** Absent if the provider did not report it. */
   readonly reasoningTokens?: number;
-  /** The counts, or a part of them, are estimated from the texts. */
+  /** Some or all counts are estimated from the texts. */
   readonly estimated?: true;
 }
 
@@ -74,29 +77,35 @@ export interface TokenAlternative {
   readonly logprob: number;
 }
 
-/** A token of a reply with the likely tokens at its place, mostly including itself. */
+/** A token of a reply with the likely tokens at its place, usually including itself. */
 export interface TokenLogprob extends TokenAlternative {
   readonly top: readonly TokenAlternative[];
 }
 
-/** A call that a model asks for. */
+/** A call that a model requests. */
 export interface ReplyCall {
   readonly name: string;
   readonly arguments: string;
-  /** The provider's safety checks: the call is not executed until a person has acknowledged them. */
+  /**
+   * The provider's safety checks: the call is not executed until a person has acknowledged them.
+   */
   readonly safety?: readonly SafetyCheck[];
 }
 
 /** A model's whole reply: text, calls, why it ended, and what it used. Only this counts, not its deltas. */
 export interface ModelReply {
   readonly text: string;
-  /** In the model's order; `arguments` is the text as the provider sent it, which may not be JSON. */
+  /**
+   * In the model's order; `arguments` is the text as the provider sent it, which may not be JSON.
+   */
   readonly calls: readonly ReplyCall[];
   readonly finish: FinishReason;
   /** Absent if the provider did not report it. */
   readonly usage?: ModelUsage;
   readonly requestId?: string;
-  /** For at most the first 256 tokens. Absent if not asked for, or if the server does not send them. */
+  /**
+   * For at most the first 256 tokens. Absent if not requested, or if the server does not send them.
+   */
   readonly logprobs?: readonly TokenLogprob[];
   /** The items that go back to the provider with this reply; they are stored with the message. */
   readonly provider?: Required<Pick<ProviderItems, 'from' | 'items'>>;
@@ -131,8 +140,8 @@ export interface ModelContext {
   /** Aborts the request, e.g. the HTTP connection, at cancellation or a deadline. */
   readonly signal: AbortSignal;
   /**
-   * Receives the reply in progress; an adapter that cannot stream emits it whole at the end. Its errors
-   * are ignored. If the call rejects, its deltas are void: only the reply counts.
+   * Receives the reply in progress; an adapter that cannot stream emits it whole at the end. Its
+   * errors are ignored. If the call rejects, its deltas are void: only the reply counts.
    */
   readonly onDelta?: (delta: ModelDelta) => void;
 }

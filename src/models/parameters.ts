@@ -1,7 +1,7 @@
 /**
- * The parts of a request that a server may refuse and that a call can leave out or replace. The names
- * are those of the wire. A value after a colon means that only this value is refused. Histories store
- * these names, so none may change its meaning.
+ * The parts of a request that a server may refuse and that a call can leave out or replace. The
+ * names are those of the API. A value after a colon means that only this value is refused.
+ * Histories store these names, so none may change its meaning.
  */
 const FIXED = [
   'role:system',
@@ -26,7 +26,7 @@ const FIXED = [
 /** One of the fixed names, or a setting of the agent under its own name. */
 export type RequestParameter = (typeof FIXED)[number] | `settings.${string}`;
 
-/** Reads recorded names as parameters; names that this version does not know are left out. */
+/** Reads recorded names as parameters; names unknown to this version are omitted. */
 export function toParameters(names: readonly string[]): readonly RequestParameter[] {
   return names.filter(isParameter);
 }

@@ -4,7 +4,7 @@ const SAMPLE_CHARACTERS = 300;
 
 /**
  * Returns a provider's text as one printable line of at most 300 characters, for a message. It is
- * redacted before it is cut, so that no part of a key remains.
+ * redacted before it is cut, so no part of a key remains.
  */
 export function sample(text: string): string {
   const line = redactMessage(text)

@@ -9,9 +9,11 @@ export type ScriptStep =
 
 /** A `Model` that replies from a list and records its requests. */
 export interface ScriptedModel extends Model {
-  /** Copies of the requests in the order of the calls, so later changes to a request do not show. */
+  /**
+   * Copies of the requests in the order of the calls, so later changes to a request do not show.
+   */
   readonly requests: readonly ModelRequest[];
-  /** Throws an `Error` if steps are left over. */
+  /** Throws an `Error` if unused steps remain. */
   assertConsumed(): void;
 }
 
@@ -32,7 +34,7 @@ export function replyText(text: string): ModelReply {
 }
 
 /**
- * Creates a reply that asks for calls, in this order.
+ * Creates a reply that requests calls, in this order.
  *
  * @example
  * ```ts
@@ -56,7 +58,7 @@ export function replyCalls(
 }
 
 /**
- * Creates a reply that asks for one call.
+ * Creates a reply that requests one call.
  *
  * @example
  * ```ts

@@ -3,7 +3,7 @@ import type { ModelReply, ModelRequest, ModelUsage } from './model.js';
 
 /**
  * Estimates the usage of a call whose provider reported none, on the high side. No token counts as
- * cached, since cached tokens are cheaper.
+ * cached, because cached tokens are cheaper.
  */
 export function estimateUsage(request: ModelRequest, reply: ModelReply): ModelUsage {
   const messages = request.messages.map((message) => {

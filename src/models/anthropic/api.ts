@@ -33,10 +33,10 @@ export const anthropicApi: WireApi = {
   assemble: (emit) => assembleMessage(emit),
 };
 
-/** The fields that every request has, or that the call cannot do without. */
+/** The fields that every request has or that a call requires. */
 const NEEDED = new Set(['model', 'max_tokens', 'system', 'messages', 'tools', 'stream']);
 
-/** Errors name no parameter in a field of its own, so only their text counts. */
+/** Matches nothing: errors have no separate field for a parameter, so only their text counts. */
 const NO_PARAM = /^$/;
 
 /** Returns the parameters of a request that a model may refuse. */
@@ -58,7 +58,7 @@ function listParameters(body: MessagesRequest): readonly SentParameter[] {
   ];
 }
 
-/** How the API refuses the setting `thinking`, by a field of it. */
+/** Matches the API's refusals of the setting `thinking`, which name one of its fields. */
 const REFUSED_THINKING = /\bthinking\.(?:type|budget_tokens|enabled|adaptive)\b/i;
 
 const FORMAT: SentParameter = {

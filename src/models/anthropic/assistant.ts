@@ -9,9 +9,9 @@ import type { ModelReply } from '../model.js';
 import { getReplayedItems, type AssistantMessage, type Replay } from '../wire/replayed-items.js';
 
 /**
- * Extracts the thoughts of a reply, which go back to the provider unchanged, and their places among the
- * texts and calls: `characters` of the text or one `call` stand where the reply had them. Returns
- * undefined for a reply without thoughts.
+ * Extracts the thoughts of a reply, which go back to the provider unchanged, and their places among
+ * the texts and calls: `characters` of the text or one `call` mark their positions in the reply.
+ * Returns undefined for a reply without thoughts.
  */
 export function extractThoughts(content: readonly unknown[], from: string): ModelReply['provider'] {
   const items: JsonObject[] = [];
@@ -32,8 +32,8 @@ export function extractThoughts(content: readonly unknown[], from: string): Mode
 }
 
 /**
- * Returns the blocks of a reply. If it has thoughts for this model, they stand in their places, without
- * those at its end, which the API refuses. What no place names follows the rest.
+ * Returns the blocks of a reply. Thoughts for this model are inserted at their places, except those
+ * at the end, which the API refuses. Blocks without a place follow the rest.
  */
 export function createAssistantBlocks(
   message: AssistantMessage,
@@ -61,7 +61,9 @@ export function createAssistantBlocks(
   return all.slice(0, all.findLastIndex((block) => !isThought(block)) + 1);
 }
 
-/** The API refuses texts without a visible character. */
+/**
+ * Returns a text as blocks; none without a visible character, because the API refuses such texts.
+ */
 export function toText(text: string): TextBlockParam[] {
   return text.trim() === '' ? [] : [{ type: 'text', text }];
 }

@@ -1,9 +1,11 @@
 import type { ModelCapabilities } from '../capabilities.js';
 import { getCapabilities } from '../known-models.js';
 
-/** What Anthropic's own API accepts, unlike servers that offer Claude through OpenAI's API. */
+/**
+ * The capabilities of Anthropic's own API, unlike servers that offer Claude through OpenAI's API.
+ */
 const OWN: Partial<ModelCapabilities> = {
-  // The version of the API that the SDK names (2026-10-21) has neither `temperature` nor `top_p`.
+  // The API version of the SDK (2026-10-21) has neither `temperature` nor `top_p`.
   temperature: false,
   roleOrder: 'alternating',
   responseFormat: 'json_schema',
@@ -16,10 +18,12 @@ const OWN: Partial<ModelCapabilities> = {
 /** Models before Claude 4.5 do not enforce a JSON schema. */
 const WITHOUT_SCHEMA = /^claude-(?:instant|[123]|(?:opus|sonnet)-4(?:-[01])?(?:-\d{8})?$)/;
 
-/** Models that refuse `tool_choice: 'any'`, since they always may think before they call. */
+/** Models that refuse `tool_choice: 'any'`, because they may always think before a call. */
 const WITHOUT_FORCED_TOOLS = /^claude-(?:fable|mythos|[a-z]+-5-5)/;
 
-/** Returns what a model accepts at Anthropic's API: `overrides` field by field, then what is known. */
+/**
+ * Returns a model's capabilities at Anthropic's API: `overrides` field by field, then known values.
+ */
 export function getAnthropicCapabilities(
   model: string,
   overrides: Partial<ModelCapabilities> = {},
@@ -32,7 +36,10 @@ export function getAnthropicCapabilities(
   });
 }
 
-/** The most tokens of a reply where less than `DEFAULT_OUTPUT` is accepted, by the beginning of the name. */
+/**
+ * Maximum tokens of a reply for models that accept less than `DEFAULT_OUTPUT`, by the beginning of
+ * the name.
+ */
 const SMALLER_OUTPUTS: readonly (readonly [RegExp, number])[] = [
   [/^claude-3-(?:haiku|opus|sonnet)/, 4_096],
   [/^claude-3-5/, 8_192],

@@ -12,8 +12,8 @@ import { toProviderFailure } from '../wire/read-error.js';
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 
 /**
- * Returns the URL up to `/v1`, which Anthropic's variable leaves out and OpenAI's has. Throws a
- * `TypeError` for one that cannot be used.
+ * Returns the URL up to `/v1`, which Anthropic's variable omits and OpenAI's includes. Throws a
+ * `TypeError` for an unusable URL.
  */
 export function toAnthropicUrl(text = ANTHROPIC_URL): string {
   const url = normalizeBaseUrl(text, {
@@ -25,7 +25,8 @@ export function toAnthropicUrl(text = ANTHROPIC_URL): string {
 
 /**
  * Returns a function that loads Anthropic's SDK at its first call and creates the client. A worker
- * without such a model never loads the SDK. Throws a `TypeError` for a key that no HTTP header can carry.
+ * without such a model never loads the SDK. Throws a `TypeError` for a key that no HTTP header can
+ * carry.
  */
 export function createConnect(
   baseUrl: string,
@@ -75,7 +76,7 @@ async function loadClient(
     // The SDK would otherwise read a second key from the environment.
     authToken: null,
     baseURL: baseUrl,
-    // Temporal retries, and nothing else does.
+    // Only Temporal retries.
     maxRetries: 0,
     fetch: fetchWithShortErrors,
     timeout: timeoutMs,

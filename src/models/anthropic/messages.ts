@@ -29,8 +29,8 @@ export const CACHED: { readonly cache_control: CacheControlEphemeral } = {
 };
 
 /**
- * Writes messages for Anthropic's API: user and assistant alternate, so neighbors of one role become one
- * message, and results of calls are blocks of the user.
+ * Writes messages for Anthropic's API: user and assistant alternate, so neighbors of one role
+ * become one message, and results of calls are blocks of the user.
  */
 export function createMessages(
   prompt: readonly PromptMessage[],
@@ -47,11 +47,13 @@ export function createMessages(
   return markCached(messages);
 }
 
-/** Marks the end of the newest message of the user, and of the one that ended the previous request. */
+/**
+ * Marks the end of the newest message of the user, and of the one that ended the previous request.
+ */
 function markCached(messages: WireMessage[]): readonly WireMessage[] {
   for (const message of messages.filter(({ role }) => role === 'user').slice(-2)) {
     const last = message.content.pop();
-    // A user's blocks are texts, images, documents, and results; all of them take the mark.
+    // A user's blocks are texts, images, documents, and results; all of them accept the mark.
     if (last !== undefined) message.content.push({ ...last, ...CACHED });
   }
   return messages;

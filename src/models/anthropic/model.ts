@@ -15,14 +15,14 @@ export interface AnthropicModelOptions extends WireModelOptions {
   readonly apiKeyEnv?: string;
   /** Default: Anthropic's own. With or without `/v1` at its end. */
   readonly baseUrl?: string;
-  /** What the model accepts; default, field by field: what is known about its name. */
+  /** The model's capabilities; default, field by field: known values for its name. */
   readonly capabilities?: Partial<ModelCapabilities>;
 }
 
 /**
- * Creates a model behind Anthropic's Messages API. Its calls reject with the reason of `context.signal`
- * if that aborts, else only with a `ModelError`. Throws a `TypeError` for a base URL or key that cannot
- * be used.
+ * Creates a model for Anthropic's Messages API. Its calls reject with the reason of
+ * `context.signal` if that aborts, else only with a `ModelError`. Throws a `TypeError` for an
+ * unusable base URL or key.
  */
 export function anthropicModel(options: AnthropicModelOptions = {}): Model {
   const { apiKey, apiKeyEnv = 'ANTHROPIC_API_KEY', timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -49,9 +49,9 @@ export function anthropicModel(options: AnthropicModelOptions = {}): Model {
 }
 
 /**
- * Returns true for a model whose name, `claude-…` or `anthropic/claude-…`, means Anthropic's own API.
- * Servers such as OpenRouter use the same names, so OPENAI_BASE_URL without ANTHROPIC_API_KEY means that
- * server.
+ * Returns true for a model whose name, `claude-…` or `anthropic/claude-…`, means Anthropic's own
+ * API. Servers such as OpenRouter use the same names, so OPENAI_BASE_URL without ANTHROPIC_API_KEY
+ * means that server.
  */
 export function isOwnedByAnthropic(
   name: string,
@@ -61,7 +61,7 @@ export function isOwnedByAnthropic(
   return isNamedAsAnthropic(name) && (isSet('ANTHROPIC_API_KEY') || !isSet('OPENAI_BASE_URL'));
 }
 
-/** How an entry of a config names a model; see `ModelOptions`. */
+/** The fields by which a config entry specifies a model; see `ModelOptions`. */
 interface NamedModel {
   readonly model?: string;
   readonly api?: string;
@@ -70,8 +70,8 @@ interface NamedModel {
 }
 
 /**
- * Whether an entry without an `api` means Anthropic's. Throws an `Error` if its name does not decide whose key its
- * variable has: a guess could send the key of one provider to another.
+ * Whether an entry without an `api` means Anthropic's. Throws an `Error` if its name does not
+ * determine the provider of its key, because a guess could send the key to another provider.
  */
 export function isForAnthropic(
   entryName: string,

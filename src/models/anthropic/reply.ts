@@ -7,10 +7,10 @@ import { getMaker } from '../wire/replayed-items.js';
 import { extractThoughts } from './assistant.js';
 
 /**
- * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an answer
- * without content is of kind `retry`, one without text or calls is `empty`.
+ * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an
+ * answer without content is of kind `retry`, one without text or calls is `empty`.
  *
- * The calls of a refused reply are dropped, so that they are never executed.
+ * The calls of a refused reply are dropped, so they are never executed.
  */
 export function parseMessage(value: unknown, source: ReplySource): ModelReply {
   if (!isObject(value) || !Array.isArray(value['content'])) {
@@ -69,7 +69,7 @@ function parseCalls(content: readonly unknown[], source: ReplySource): ModelRepl
 
 /**
  * `pause_turn` is only sent with tools of the provider, which are never requested; its reply is
- * incomplete, as one at a limit. For unknown reasons, the content of the reply decides.
+ * incomplete, like one at a limit. For unknown reasons, the content of the reply decides.
  */
 function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
   switch (reason) {
@@ -83,9 +83,9 @@ function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
 }
 
 /**
- * Reads the usage of a message; returns undefined if it is missing or not in whole numbers. Anthropic
- * counts the tokens that it has read from its cache, and those that it has written to it, beside
- * `input_tokens`; here they are a part of the input.
+ * Reads the usage of a message; returns undefined if it is missing or not in whole numbers.
+ * Anthropic counts tokens read from its cache, or written to it, separately from `input_tokens`;
+ * here they are part of the input.
  */
 function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
   if (!isObject(value)) return undefined;

@@ -21,7 +21,7 @@ import {
 import { getAnthropicCapabilities, getDefaultOutput } from './capabilities.js';
 import { CACHED, createMessages, type WireMessage } from './messages.js';
 
-/** The body of `POST /v1/messages`. Settings stand beside these fields under their own names. */
+/** The body of `POST /v1/messages`. Settings are added under their own names. */
 export interface MessagesRequest {
   readonly model: string;
   readonly max_tokens: number;
@@ -34,9 +34,9 @@ export interface MessagesRequest {
 }
 
 /**
- * Writes a request for Anthropic's Messages API. Equal messages give equal bytes. Up to three places end
- * a prefix to cache: the instructions with the tools, and the newest two messages of the user, so that
- * each request reads what the one before it has written.
+ * Writes a request for Anthropic's Messages API. Equal messages give equal bytes. Up to three
+ * places end a prefix to cache: the instructions with the tools, and the newest two messages of the
+ * user. Each request therefore reads the cache of the previous one.
  */
 export function createMessagesRequest(
   request: ModelRequest,
@@ -69,7 +69,10 @@ export function createMessagesRequest(
   };
 }
 
-/** A schema that cannot be enforced as it is goes into the instructions in words. */
+/**
+ * Selects the terms of a request. A schema that cannot be enforced is described in the
+ * instructions.
+ */
 function selectTerms(request: ModelRequest, capabilities: ModelCapabilities): Terms {
   const terms = createTerms(request, capabilities);
   const schema = request.responseFormat?.schema;
@@ -98,8 +101,8 @@ function isThinking(thinking: unknown): boolean {
 }
 
 /**
- * Returns false while a turn's calls have no thoughts to go back, as after a change of the model: with a
- * thinking budget, the API refuses such a turn. Thinking returns with the next turn.
+ * Returns false while a turn's calls have no thoughts to send back, such as after a change of the
+ * model: with a thinking budget, the API refuses such a turn. Thinking returns with the next turn.
  */
 function mayThink(thinking: unknown, { messages }: ModelRequest, replay: Replay): boolean {
   if (!isObject(thinking) || thinking['type'] !== 'enabled') return true;
@@ -150,7 +153,10 @@ function createTools(
   };
 }
 
-/** The API refuses earlier calls if the request defines no tool, so theirs are named and forbidden. */
+/**
+ * Returns the tools of earlier calls: the API refuses such calls if the request defines no tools,
+ * so they are defined but forbidden.
+ */
 function createPastTools(
   messages: readonly MessageParam[],
 ): Pick<MessagesRequest, 'tools' | 'tool_choice'> {

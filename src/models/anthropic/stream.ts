@@ -9,7 +9,7 @@ type AnyObject = Readonly<Record<string, unknown>>;
 /** A block in progress. */
 interface OpenBlock {
   readonly type: string;
-  /** The block as it began. */
+  /** The block's initial event. */
   readonly begin: AnyObject;
   /** The text, the thoughts, or the arguments so far. */
   text: string;
@@ -19,7 +19,7 @@ interface OpenBlock {
   isClosed: boolean;
 }
 
-/** Assembles the events of a stream into a message as it is sent without streaming. */
+/** Assembles the events of a stream into the message of an unstreamed reply. */
 export function assembleMessage(emit: EmitDelta = ignoreDeltas): StreamAssembly {
   const meter = createReplyMeter();
   const blocks = assembleBlocks({ meter, emit });
@@ -145,7 +145,7 @@ function finishBlock({ type, begin, text, signature }: OpenBlock): AnyObject {
   }
 }
 
-/** What is read of a usage. A hostile stream could add fields of its own to each event. */
+/** The counts read from a usage. A hostile stream could add other fields to each event. */
 const COUNTS = [
   'input_tokens',
   'output_tokens',
@@ -154,7 +154,7 @@ const COUNTS = [
   'output_tokens_details',
 ];
 
-/** Later counts replace earlier ones: those of `message_delta` are totals, and may lack some. */
+/** Later counts replace earlier ones: those of `message_delta` are totals and may omit some. */
 function mergeUsage(usage: AnyObject | undefined, later: unknown): AnyObject | undefined {
   if (!isObject(later)) return usage;
   const known = COUNTS.map((field) => [field, later[field] ?? usage?.[field]] as const);

@@ -35,12 +35,15 @@ export function readConversation(messages: readonly PromptMessage[]): DemoConver
   return { question: messages[start]?.text ?? '', calls };
 }
 
-/** The closing instruction and retrieved documents are user messages too, but ask nothing. */
+/**
+ * Whether a message is a question. The closing instruction and retrieved documents are also user
+ * messages, but ask nothing.
+ */
 function isQuestion({ role, text }: PromptMessage): boolean {
   return role === 'user' && text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
 }
 
-/** The engine reports a failure as `{"error":{"type","message"}}`. */
+/** Parses a result. The engine reports a failure as `{"error":{"type","message"}}`. */
 function parseResult(text: string): Omit<FinishedCall, 'tool'> {
   const value = text.startsWith('{"error":') ? parseJson(text) : undefined;
   const error = isObject(value) ? value['error'] : undefined;

@@ -11,14 +11,14 @@ const DISCLOSURE =
   'For an LLM, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL.)';
 
 export interface DemoModelOptions {
-  /** Milliseconds before each reply, so that a run can be watched or killed midway; default 0. */
+  /** Milliseconds before each reply, so a run can be watched or killed midway; default 0. */
   readonly delayMs?: number;
 }
 
 /**
- * Creates the model that needs no key. It follows a script: it lists the folder, reads the file that
- * the question names or else the README, and quotes both. A tool whose name stands in quotes in the
- * question is called instead. Equal requests get equal replies.
+ * Creates the model that needs no key. It follows a script: it lists the folder, reads the file
+ * that the question names or else the README, and quotes both. If the question names a tool in
+ * quotes, that tool is called instead. Equal requests get equal replies.
  *
  * Throws an `Error` if `delayMs` is negative or not finite.
  */

@@ -17,7 +17,9 @@ const NOT_PERMITTED = 'no further call was permitted.';
 const MOST_NAMES = 30;
 const MOST_LINES = 12;
 
-/** Decides from the conversation alone, so a run that resumes elsewhere continues the same script. */
+/**
+ * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
+ */
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
   const quoted = quotedTexts(conversation.question);
   const tool = terms.tools.find(({ name }) => quoted.includes(name));
@@ -64,7 +66,10 @@ function callNamedTool(
   );
 }
 
-/** Gives the values to the required properties in order; to the first property if none is required. */
+/**
+ * Assigns the values to the required properties in order, or to the first property if none is
+ * required.
+ */
 function fillArguments(
   { properties, required }: JsonObject,
   values: readonly string[],
@@ -90,7 +95,9 @@ function quotedTexts(question: string): string[] {
   return [...question.matchAll(quotes)].map((match) => match.slice(1).find(Boolean) ?? '');
 }
 
-/** The first word that is one of `names` or looks like a path: with an extension or a slash. */
+/**
+ * Returns the first word that is one of `names` or looks like a path, with an extension or a slash.
+ */
 function namedFile(question: string, names: readonly string[]): string | undefined {
   return question
     .split(/[\s"'`,;()<>]+/)
@@ -98,7 +105,10 @@ function namedFile(question: string, names: readonly string[]): string | undefin
     .find((word) => names.includes(word) || /^[\w@./-]*(\w\.[A-Za-z]\w*|\/[\w@.-]+)$/.test(word));
 }
 
-/** Folders end with `/`, files with their size in parentheses, notes stand in brackets. */
+/**
+ * Returns the names in a listing. Folders end with `/`, files with their size in parentheses; notes
+ * are in brackets.
+ */
 function namesIn({ text }: FinishedCall): readonly string[] {
   const [, ...lines] = text.split('\n');
   return lines
@@ -113,7 +123,7 @@ function describeListing({ tool, text }: FinishedCall, names: readonly string[])
   return `${returned}:\n${names.slice(0, MOST_NAMES).join(', ')}${more}`;
 }
 
-/** The first line of a result, and the lines that follow as a quotation; or the error. */
+/** Returns the first line of a result and a quotation of the following lines, or the error. */
 function describe({ tool, ok, text }: FinishedCall): string {
   if (!ok) return `${tool} failed: ${text}`;
   const [head = '', ...rest] = text.split('\n').filter((line) => line.trim() !== '');

@@ -9,8 +9,8 @@ export interface EnvironmentModelOptions extends Omit<OpenAiModelOptions, 'apiKe
 }
 
 /**
- * Creates the model that `apiKeyEnv` (default OPENAI_API_KEY) and OPENAI_BASE_URL name. With neither set, it never sends a
- * request: each call rejects with a `ModelError` of kind `credentials`.
+ * Creates the model that `apiKeyEnv` (default OPENAI_API_KEY) and OPENAI_BASE_URL name. If neither
+ * is set, it never sends a request: each call rejects with a `ModelError` of kind `credentials`.
  */
 export function openAiModelFromEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
@@ -28,7 +28,10 @@ export function openAiModelFromEnvironment(
   });
 }
 
-/** Its error names the variables to set and, if one answers, a model server on this machine. */
+/**
+ * Creates a model that always rejects. The error names the variables to set and, if one answers, a
+ * local model server.
+ */
 function createModelWithoutProvider(
   apiKeyEnv: string,
   localServers: readonly LocalServer[] | undefined,

@@ -1,17 +1,17 @@
 import { isObject } from '../../core/json.js';
 import type { TokenAlternative, TokenLogprob } from '../model.js';
 
-/** The most tokens whose logprobs are kept: decisions stand at the beginning of a reply. */
+/** Maximum tokens whose logprobs are kept, because decisions are at the beginning of a reply. */
 export const MOST_LOGPROBS = 256;
-/** No server returns more alternatives per token. */
+/** Maximum alternatives per token; no server returns more. */
 export const MOST_ALTERNATIVES = 20;
 const LONGEST_TOKEN = 100;
-/** What servers send for a probability that rounds to zero. */
+/** The value that servers send for a probability that rounds to zero. */
 const IMPOSSIBLE = -9_999;
 
 /**
  * Reads the `logprobs` of a choice; returns undefined if there are none. A token without a usable
- * number (minus infinity is sent as null) keeps its place with -9999, so that positions still count.
+ * number (minus infinity is sent as null) keeps its place with -9999, so positions stay correct.
  */
 export function parseLogprobs(value: unknown): readonly TokenLogprob[] | undefined {
   const content = isObject(value) ? value['content'] : undefined;
@@ -24,7 +24,9 @@ export function parseLogprobs(value: unknown): readonly TokenLogprob[] | undefin
   });
 }
 
-/** OpenAI sends a list; some servers send an object from token to number. */
+/**
+ * Reads the alternatives. OpenAI sends a list; some servers send an object from token to number.
+ */
 function parseAlternatives(value: unknown): readonly TokenAlternative[] {
   const pairs: readonly (readonly [unknown, unknown])[] = Array.isArray(value)
     ? value.filter(isObject).map(({ token, logprob }) => [token, logprob] as const)
@@ -39,6 +41,6 @@ function parseAlternative(token: unknown, logprob: unknown): TokenAlternative | 
   if (typeof token !== 'string' || typeof logprob !== 'number' || !Number.isFinite(logprob)) {
     return undefined;
   }
-  // Rounding takes some servers slightly above certainty.
+  // Rounding makes some servers return values slightly above 0.
   return { token: token.slice(0, LONGEST_TOKEN), logprob: Math.min(logprob, 0) };
 }

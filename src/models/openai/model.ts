@@ -23,15 +23,15 @@ import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from '../wire/wi
 export type OpenAiApiName = 'chat' | 'responses';
 
 export interface OpenAiModelOptions extends WireModelOptions {
-  /** Absent: a placeholder is sent; most servers on one's own machine need no key. */
+  /** Absent: a placeholder is sent, because most local servers need no key. */
   readonly apiKey?: string;
-  /** The environment variable that the key comes from, which errors name; default OPENAI_API_KEY. */
+  /** The environment variable that holds the key, for errors; default OPENAI_API_KEY. */
   readonly apiKeyEnv?: string;
   /** Default: OpenAI's own. */
   readonly baseUrl?: string;
   /** The API that the server speaks; default `chat`. */
   readonly api?: OpenAiApiName;
-  /** What the model accepts; default, field by field: what is known about its name. */
+  /** The model's capabilities; default, field by field: known values for its name. */
   readonly capabilities?: Partial<ModelCapabilities>;
 }
 
@@ -41,9 +41,9 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 export const DEFAULT_KEY_ENV = 'OPENAI_API_KEY';
 
 /**
- * Creates a model behind OpenAI's Chat Completions or Responses API, or any server that speaks one of
- * them. Its calls reject with the reason of `context.signal` if that aborts, else only with a
- * `ModelError`. Throws a `TypeError` for a base URL or key that cannot be used.
+ * Creates a model for OpenAI's Chat Completions or Responses API, or for any server with one of
+ * these APIs. Its calls reject with the reason of `context.signal` if that aborts, else only with a
+ * `ModelError`. Throws a `TypeError` for an unusable base URL or key.
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -61,12 +61,15 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
 
 interface ClientSettings {
   readonly apiKey: string | undefined;
-  /** The environment variable that the key comes from, for errors. */
+  /** The environment variable that holds the key, for errors. */
   readonly apiKeyEnv: string;
   readonly timeoutMs: number;
 }
 
-/** Throws a `TypeError` for a key that no HTTP header can carry. Without a key, a placeholder is sent. */
+/**
+ * Throws a `TypeError` for a key that no HTTP header can carry. Without a key, a placeholder is
+ * sent.
+ */
 export function createClient(
   baseUrl: string,
   { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
@@ -75,7 +78,7 @@ export function createClient(
   const client = new Client({
     apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv),
     baseURL: baseUrl,
-    // Temporal retries, and nothing else does.
+    // Only Temporal retries.
     maxRetries: 0,
     fetch: fetchWithShortErrors,
     timeout: timeoutMs,
@@ -96,7 +99,9 @@ export function createClient(
   };
 }
 
-/** OpenAI's client drops the text of an error body that is not in OpenAI's form; this one keeps it. */
+/**
+ * OpenAI's client drops the text of an error body that is not in OpenAI's form; this one keeps it.
+ */
 class Client extends OpenAI {
   protected override makeStatusError(
     status: number,

@@ -8,7 +8,7 @@ export function parseUsage(value: unknown): ModelUsage | undefined {
   if (!isCount(inputTokens) || !isCount(completion)) return undefined;
   const cached =
     readCount(value['prompt_tokens_details'], 'cached_tokens') ??
-    // DeepSeek's name for it.
+    // DeepSeek uses this name.
     readCount(value, 'prompt_cache_hit_tokens');
   const reasoning = readCount(value['completion_tokens_details'], 'reasoning_tokens');
   const listed = inputTokens + completion;
@@ -38,7 +38,10 @@ export function parseResponsesUsage(value: unknown): ModelUsage | undefined {
   });
 }
 
-/** Finds the usage in a chunk of a stream: mostly at its top, Moonshot's in the choice, Groq's in `x_groq`. */
+/**
+ * Finds the usage in a chunk of a stream: usually at the top level, for Moonshot in the choice, for
+ * Groq in `x_groq`.
+ */
 export function findUsage(chunk: Record<string, unknown>): unknown {
   const { choices, x_groq: groq } = chunk;
   const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
@@ -49,9 +52,9 @@ export function findUsage(chunk: Record<string, unknown>): unknown {
 }
 
 /**
- * Returns the output tokens in the total that are in neither the prompt nor the completion. OpenAI has
- * none: reasoning is a part of the completion. xAI and Gemini count it separately and bill it as
- * output. Some gateways count cached tokens separately; those are not output.
+ * Returns the output tokens in the total that are in neither the prompt nor the completion. OpenAI
+ * has none: reasoning is a part of the completion. xAI and Gemini count it separately and bill it
+ * as output. Some gateways count cached tokens separately; those are not output.
  */
 function countUnlisted(
   counts: { readonly total: number; readonly listed: number },

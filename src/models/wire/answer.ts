@@ -8,7 +8,10 @@ import type { WireClient } from './client.js';
 import { replyToError, unusableAnswer } from './errors.js';
 import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-limits.js';
 
-/** Longer than any legitimate answer; the rest would only fill the worker's memory. */
+/**
+ * Maximum bytes of an answer, more than any legitimate one; a larger answer would only fill the
+ * worker's memory.
+ */
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
 
 interface Reading {
@@ -24,8 +27,8 @@ interface BodyReading extends Reading {
 }
 
 /**
- * Reads a successful HTTP response as a reply. One that exceeds a limit is a `ModelError` of kind
- * `request`: it has been paid for, and would be as long again.
+ * Reads a successful HTTP response as a reply. One that exceeds a limit causes a `ModelError` of
+ * kind `request`: it has been paid for, and a retry would be just as long.
  */
 export async function readAnswer(
   response: Response,
@@ -63,14 +66,20 @@ async function readBody(
   return reply;
 }
 
-/** Goes by the content type: some servers ignore the request for a stream. */
+/**
+ * Whether a response is a stream, according to its content type: some servers ignore the request
+ * for a stream.
+ */
 function isEventStream(headers: Headers, streamed: boolean): boolean {
   const type = headers.get('content-type') ?? '';
   if (type.includes('event-stream')) return true;
   return streamed && !type.includes('json') && !type.includes('html');
 }
 
-/** Reads a body that came whole. It may be anything: a proxy's HTML, half a JSON, an error with status 200. */
+/**
+ * Reads an unstreamed body. It may be anything: a proxy's HTML, incomplete JSON, or an error with
+ * status 200.
+ */
 export function parseAnswer(text: string, source: ReplySource, api: WireApi): ModelReply {
   if (text.trimStart().startsWith('<')) {
     throw unusableAnswer(source, { type: 'html', what: 'sent a page, not an answer', text });
@@ -107,7 +116,7 @@ async function assemble(
       assembly.add(event);
       watch.setThinking(assembly.isThinking());
       if (performance.now() - turnBegan < TURN_MS) continue;
-      // Buffered events come without a pause, but other runs and their heartbeats need one.
+      // Buffered events arrive without a pause, but other runs and their heartbeats need one.
       await nextTurn();
       turnBegan = performance.now();
     }
@@ -125,10 +134,10 @@ async function assemble(
   throw unusableAnswer(source, { type: 'stream_cut', what, text: '' });
 }
 
-/** Characters kept of the end of a stream: room for the last event and white space behind it. */
+/** Characters kept of the end of a stream: enough for the last event and trailing whitespace. */
 const TAIL_CHARACTERS = 64;
 
-/** The last event; the model's text cannot imitate it, since JSON has no raw line breaks. */
+/** The last event; the model's text cannot imitate it, because JSON has no raw line breaks. */
 const DONE = /(?:^|[\r\n])data: ?\[DONE\]\s*$/;
 
 interface MeteredBody {

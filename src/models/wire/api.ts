@@ -7,7 +7,10 @@ import type { SentParameter } from './refusals.js';
 /** A protocol: Chat Completions, Responses, or Anthropic's Messages. */
 export interface WireApi {
   readonly path: string;
-  /** Reads once what the request refers to, such as attachments. Rejects with a `ModelError`. */
+  /**
+   * Reads the data to which the request refers, such as attachments, once. Rejects with a
+   * `ModelError`.
+   */
   prepare(
     request: ModelRequest,
     context: {
@@ -16,14 +19,14 @@ export interface WireApi {
       readonly variable: Variable;
     },
   ): Promise<WriteRequest>;
-  /** Returns true for a value that holds an answer, whatever else it holds. */
+  /** Returns true for a value that contains an answer, regardless of other content. */
   isAnswer(value: unknown): boolean;
-  /** Reads an answer as the reply. Throws a `ModelError` if it is unusable, and no other error. */
+  /** Reads an answer as the reply. Throws only a `ModelError`, if it is unusable. */
   read(value: unknown, source: ReplySource): ModelReply;
   assemble(emit: EmitDelta, source: ReplySource): StreamAssembly;
 }
 
-/** Writes a request in the form of the wire, once what it refers to has been read. */
+/** Writes a request in the API's form, after the data to which it refers has been read. */
 export type WriteRequest = (request: ModelRequest, options: { stream: boolean }) => WrittenRequest;
 
 export interface WrittenRequest {
@@ -32,14 +35,14 @@ export interface WrittenRequest {
   sent(): readonly SentParameter[];
 }
 
-/** Which call a reply or an error belongs to, for messages. */
+/** The call to which a reply or an error belongs, for messages. */
 export interface CallPlace {
   /** Without its query, which may hold a secret. */
   readonly baseUrl: string;
   readonly model: string;
   /** False if only a placeholder was sent as the key. */
   readonly hasKey: boolean;
-  /** The environment variable that the key comes from. */
+  /** The environment variable that holds the key. */
   readonly apiKeyEnv: string;
   /** The environment variable with the base URL; default OPENAI_BASE_URL. */
   readonly urlVariable?: string;
@@ -47,7 +50,7 @@ export interface CallPlace {
   readonly now: () => number;
 }
 
-/** The HTTP response that a reply came in, and the call that it belongs to. */
+/** The HTTP response of a reply, and the call to which it belongs. */
 export interface ReplySource {
   readonly headers: Headers;
   readonly place: CallPlace;
@@ -55,15 +58,18 @@ export interface ReplySource {
   readonly computer?: string;
 }
 
-/** Assembles the events of a stream into an answer as the API sends it without streaming. */
+/** Assembles the events of a stream into the API's unstreamed answer. */
 export interface StreamAssembly {
-  /** Takes any JSON value. Throws a `ModelError` for an event that reports an error. */
+  /** Accepts any JSON value. Throws a `ModelError` for an event that reports an error. */
   add(event: unknown): void;
   /** True once the provider has sent its finish reason: only then is the answer complete. */
   isFinished(): boolean;
   /** True once there is text or a call, so that an end mark alone can complete the answer. */
   hasContent(): boolean;
-  /** True while no text or call is in progress: a model may be silent for long while it reasons. */
+  /**
+   * True while no text or call is in progress: a model may be silent for a long time while it
+   * reasons.
+   */
   isThinking(): boolean;
   answer(): unknown;
 }

@@ -14,7 +14,7 @@ export type ContentPart =
       readonly file: { readonly filename: string; readonly file_data: string };
     };
 
-/** The base64 text of each attachment that lies in a blob, by the blob's SHA-256. */
+/** The base64 text of each attachment in a blob, by the blob's SHA-256. */
 export type AttachedData = ReadonlyMap<string, string>;
 
 export const NO_DATA: AttachedData = new Map();
@@ -24,8 +24,8 @@ type StoredAttachment = Extract<Attachment, { readonly mediaType: string }>;
 /**
  * Reads the attachments of a request's messages, and those in `also`, each blob once.
  *
- * Rejects with a `ModelError`: of kind `request` if the model does not accept such attachments or one
- * is not stored as base64, of kind `retry` if one cannot be read now.
+ * Rejects with a `ModelError`: of kind `request` if the model does not accept such attachments or
+ * one is not stored as base64, of kind `retry` if one cannot be read now.
  */
 export async function readAttachments(
   request: ModelRequest,
@@ -59,7 +59,10 @@ async function readBlob({ files }: ModelRequest, attachment: StoredAttachment): 
   throw invalid(`${describe(attachment)} is not stored as base64 text; attach it once more`);
 }
 
-/** Writes an attachment as a part of a message. Throws a `ModelError` for one that no server can read. */
+/**
+ * Writes an attachment as a part of a message. Throws a `ModelError` for one that no server can
+ * read.
+ */
 export function createPart(attachment: Attachment, data: AttachedData): ContentPart {
   if ('url' in attachment) {
     return { type: 'image_url', image_url: { url: checkUrl(attachment.url) } };
@@ -79,7 +82,10 @@ function checkUrl(url: string): string {
   throw invalid(`${sample(JSON.stringify(url))} is not an http(s) URL; attach the image itself`);
 }
 
-/** The first bytes decide, not the name: servers answer a wrong media type oddly or not at all. */
+/**
+ * Checks the media type by the first bytes, not the name, because servers handle a wrong media type
+ * unpredictably.
+ */
 function checkType(attachment: StoredAttachment, base64: string): void {
   const { type, mediaType } = attachment;
   const head = base64.slice(0, Math.ceil(MAGIC_BYTES / 3) * 4);

@@ -1,13 +1,16 @@
-/** Why a watch ended a call. */
+/** The clock that ended a call. */
 export type Expiry = 'timeout' | 'idle';
 
-/** The clocks of one request, and the one signal that ends it. */
+/** The clocks of one request, and the signal that ends it. */
 export interface CallWatch {
   /** Aborts when the caller's signal does, or when a clock expires. */
   readonly signal: AbortSignal;
   /** Restarts the idle clock when bytes arrive; the clock does not run before the first call. */
   progress(): void;
-  /** Sets the limit of the idle clock: a model may be silent for longer while it reasons. Initially true. */
+  /**
+   * Sets the limit of the idle clock: a model may be silent for longer while it reasons. Initially
+   * true.
+   */
   setThinking(isThinking: boolean): void;
   expiry(): Expiry | null;
   /** Returns the current limit of the clock in milliseconds. */
@@ -17,8 +20,8 @@ export interface CallWatch {
 }
 
 /**
- * Watches one request. It does not use `AbortSignal.any`: the caller's signal may outlive thousands of
- * requests and would collect their listeners.
+ * Watches one request. It does not use `AbortSignal.any`: the caller's signal may outlive thousands
+ * of requests and would collect their listeners.
  */
 export function watchCall(
   caller: AbortSignal,
@@ -67,7 +70,7 @@ export function watchCall(
   };
 }
 
-/** The longest delay of a timer in Node; a longer one fires at once. */
+/** The longest delay of a timer in Node; a longer one fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 function startTimer(action: () => void, delayMs: number): NodeJS.Timeout {

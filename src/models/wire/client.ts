@@ -9,13 +9,13 @@ export const PLACEHOLDER_KEY = 'none';
 /** The part of a provider's client that perdure uses. */
 export interface WireClient {
   /**
-   * Resolves with a successful response whose body is unread. Rejects with a `ProviderFailure` if the
-   * provider sent an error.
+   * Resolves with a successful response whose body is unread. Rejects with a `ProviderFailure` if
+   * the provider sent an error.
    */
   post(path: string, options: { body: object; signal: AbortSignal }): Promise<Response>;
   /**
-   * Returns the JSON values of a body's server-sent events, up to `[DONE]`. Throws a `SyntaxError` for
-   * broken JSON, and a `ProviderFailure` for an error within the stream.
+   * Returns the JSON values of a body's server-sent events, up to `[DONE]`. Throws a `SyntaxError`
+   * for broken JSON, and a `ProviderFailure` for an error within the stream.
    */
   events(response: Response): AsyncIterable<unknown>;
 }
@@ -35,7 +35,10 @@ export async function* events({ body, headers }: Response): AsyncGenerator {
   }
 }
 
-/** Yields the data of the server-sent events in a body. An event without its final empty line is dropped. */
+/**
+ * Yields the data of the server-sent events in a body. An event without its final empty line is
+ * dropped.
+ */
 export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let ready: string[] = [];
@@ -48,12 +51,12 @@ export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenera
     yield* ready;
     ready = [];
   }
-  // The parser takes a last CR for the first half of CRLF and waits.
+  // The parser treats a final CR as the first half of CRLF and waits.
   if (endsWithReturn) parser.feed('\n');
   yield* ready;
 }
 
-/** Returns the URL without trailing slashes. Throws a `TypeError` for one that cannot be used. */
+/** Returns the URL without trailing slashes. Throws a `TypeError` for an unusable URL. */
 export function normalizeBaseUrl(
   text: string,
   {

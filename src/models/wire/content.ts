@@ -1,6 +1,8 @@
 import { isObject } from '../../core/json.js';
 
-/** Returns the text of content that is a text or a list of parts; parts of other kinds are skipped. */
+/**
+ * Returns the text of content that is a text or a list of parts; parts of other kinds are skipped.
+ */
 export function joinText(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
@@ -12,10 +14,16 @@ export function joinText(content: unknown): string {
     .join('');
 }
 
-/** Replaces arguments that are nested too deeply to serialize: they are not valid, but the reply is paid for. */
+/**
+ * Replaces arguments that are nested too deeply to serialize. They are invalid, but the reply is
+ * paid for.
+ */
 const TOO_DEEP = '[nested too deeply]';
 
-/** Returns a call's arguments as JSON text; servers send them as a text, as an object, or not at all. */
+/**
+ * Returns a call's arguments as JSON text; servers send them as a string, as an object, or not at
+ * all.
+ */
 export function toArgumentsText(value: unknown): string {
   if (value === undefined || value === null || value === '') return '{}';
   if (typeof value === 'string') return value;

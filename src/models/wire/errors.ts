@@ -61,7 +61,7 @@ function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
 
 /**
  * Creates the `ModelError` for a redirect; returns null for any other status. Redirects are not
- * followed: the key and the conversation are only for the provider that was named.
+ * followed: the key and the conversation are only for the specified provider.
  */
 function redirectError({ status, headers }: ProviderError, place: CallPlace): ModelError | null {
   if (status === undefined || status < 300 || status > 399) return null;
@@ -73,20 +73,20 @@ function redirectError({ status, headers }: ProviderError, place: CallPlace): Mo
   );
 }
 
-/** Without path and query, which may hold a token. */
+/** Returns the origin of a location, without path and query, which may contain a token. */
 function getOrigin(location: string, base: string): string {
   if (!URL.canParse(location, base)) return 'nowhere';
   const { origin, protocol } = new URL(location, base);
   return origin === 'null' ? protocol : origin;
 }
 
-/** Creates the `ModelError` for an answer that cannot be used, with a sample of the provider's `text`. */
+/** Creates the `ModelError` for an unusable answer, with a sample of the provider's `text`. */
 export function unusableAnswer(
   source: ReplySource,
   problem: {
     readonly kind?: ModelErrorKind;
     readonly type: string;
-    /** What the provider did, after its address. */
+    /** The provider's fault, as text that follows its address. */
     readonly what: string;
     readonly text: string;
   },
@@ -122,8 +122,9 @@ export function getRequestId(headers: Headers): string | undefined {
 export const LONGEST_WAIT_MS = 600_000;
 
 /**
- * Returns the milliseconds that the provider asks to wait, at most `LONGEST_WAIT_MS`: `retry-after-ms`,
- * else `retry-after` in seconds or as a date. Returns undefined if neither can be read.
+ * Returns the milliseconds that the provider asks to wait, at most `LONGEST_WAIT_MS`:
+ * `retry-after-ms`, else `retry-after` in seconds or as a date. Returns undefined if neither can be
+ * read.
  */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
   const asked = readRetryAfter(headers, now);
@@ -131,7 +132,7 @@ export function retryAfterMs(headers: Headers, now: number): number | undefined 
 }
 
 const NUMBER = /^\d+(\.\d+)?$/;
-/** The forms of HTTP and of ISO 8601; `Date.parse` alone would read a date into nearly any text. */
+/** The forms of HTTP and of ISO 8601; `Date.parse` alone would find a date in nearly any text. */
 const DATE = /GMT$|^\d{4}-\d{2}-\d{2}T/;
 
 function readRetryAfter(headers: Headers, now: number): number | undefined {
@@ -141,7 +142,7 @@ function readRetryAfter(headers: Headers, now: number): number | undefined {
   if (NUMBER.test(text)) return Number(text) * 1000;
   const until = DATE.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(until)) return undefined;
-  // The provider's own clock if it sends it: ours may be minutes off.
+  // Uses the provider's own clock if it sends it: the local one may be minutes off.
   const sent = Date.parse(headers.get('date') ?? '');
   return Math.max(0, until - (Number.isNaN(sent) ? now : sent));
 }

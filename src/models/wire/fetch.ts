@@ -1,13 +1,13 @@
 import { isObject } from '../../core/json.js';
 
-/** Where the types of `fetch` are the browser's, there is none. */
+/** The dispatcher's type; `never` if the types of `fetch` are the browser's. */
 type Dispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : never;
 
 /**
- * Creates a dispatcher without the timeouts of Node's `fetch`, which gives up when headers or the next
- * bytes take 300 s: a model that reasons for longer would be cut off on every attempt, at full price.
- * It uses the same connections; the caller has its own clocks. Returns undefined if a Node version
- * keeps its connections elsewhere; Node's timeouts hold then.
+ * Creates a dispatcher without the timeouts of Node's `fetch`, which fails if headers or the next
+ * bytes take 300 s: a model that reasons for longer would be cut off on every attempt, at full
+ * price. It uses the same connections; the caller has its own clocks. Returns undefined if a Node
+ * version stores its connections elsewhere; Node's timeouts then apply.
  */
 export function createNoTimeoutDispatcher(): Dispatcher | undefined {
   const shared = getGlobalDispatcher();
@@ -22,7 +22,10 @@ export function createNoTimeoutDispatcher(): Dispatcher | undefined {
   return isDispatcher(patient) ? patient : undefined;
 }
 
-/** Where Node's `fetch`, and a package that replaces its connections, such as a proxy, keep them. */
+/**
+ * The place where Node's `fetch`, and packages that replace its connections, such as a proxy, store
+ * them.
+ */
 const GLOBAL_DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
 function getGlobalDispatcher(): Dispatcher | undefined {
@@ -32,12 +35,12 @@ function getGlobalDispatcher(): Dispatcher | undefined {
   return isDispatcher(dispatcher) ? dispatcher : undefined;
 }
 
-/** `fetch` uses no other method of a dispatcher. */
+/** Whether a value is a dispatcher. `fetch` uses no other method of it. */
 function isDispatcher(value: unknown): value is Dispatcher {
   return isObject(value) && typeof value['dispatch'] === 'function';
 }
 
-/** The most bytes that are read of an error's body. */
+/** Maximum bytes that are read from an error's body. */
 const MOST_ERROR_BYTES = 256 * 1024;
 
 /** Calls `fetch`, and truncates the body of an error, which may be endless. */

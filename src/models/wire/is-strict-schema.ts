@@ -13,7 +13,8 @@ const UNSUPPORTED = [
 
 /**
  * Returns true if OpenAI's strict mode accepts the schema: an object at the root, every property
- * required, no additional ones, and no unions but `anyOf`. Any other schema is sent without `strict`.
+ * required, no additional ones, and no unions but `anyOf`. Any other schema is sent without
+ * `strict`.
  */
 export function isStrictSchema(schema: Record<string, unknown>): boolean {
   if (schema['type'] !== 'object') return false;

@@ -25,7 +25,7 @@ export function createNativeTools(
   });
 }
 
-/** Returns the tokens of these tools, so that they can be redacted from every message. */
+/** Returns the tokens of these tools, so they can be redacted from every message. */
 export function getNativeSecrets(request: ModelRequest, variable: Variable): readonly string[] {
   return listNativeTools(request).flatMap(({ authorizationEnv: name }) => {
     const token = typeof name === 'string' ? variable(name) : undefined;

@@ -9,7 +9,10 @@ export interface ProviderError {
   readonly error: unknown;
 }
 
-/** Thrown by a client for an error that the provider sent. It carries the provider's text, so it is never shown. */
+/**
+ * Thrown by a client for an error that the provider sent. It carries the provider's text, so it is
+ * never shown.
+ */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure';
   readonly failure: ProviderError;
@@ -21,8 +24,8 @@ export class ProviderFailure extends Error {
 }
 
 /**
- * Returns the failure for an error of a provider's SDK; the error itself if the provider has not sent it.
- * `body`: what the provider says in it.
+ * Returns the failure for an error of a provider's SDK; the error itself if the provider did not
+ * send it. `body`: the provider's description of it.
  */
 export function toProviderFailure(
   error: Error & { status: unknown; headers: unknown; error: unknown },
@@ -34,14 +37,14 @@ export function toProviderFailure(
   return new ProviderFailure(typeof status === 'number' ? { ...failure, status } : failure);
 }
 
-/** What a provider's error says, as far as it can be read. */
+/** The readable content of a provider's error. */
 export interface ErrorReading {
   readonly kind: ModelErrorKind;
   /** A short machine name such as `rate_limit` or `http_502`. */
   readonly type: string;
   /** Undefined for an error within a stream. */
   readonly status: number | undefined;
-  /** The provider's own words. */
+  /** The provider's own text. */
   readonly text: string;
   /** The request parameter that the error names; empty if none. */
   readonly param: string;
@@ -63,7 +66,7 @@ export function readError(failure: ProviderError): ErrorReading {
   };
 }
 
-/** Returns true if the provider's text says that the prompt does not fit the model. */
+/** Returns true if the provider's text means that the prompt does not fit the model. */
 export function saysContextTooLong(text: string): boolean {
   return CONTEXT_TEXTS.some((phrase) => phrase.test(text));
 }
@@ -115,7 +118,7 @@ const FILTER_CODES = new Set([
   'image_content_policy_violation',
 ]);
 
-/** Anthropic's filter has no code of its own. */
+/** The text of Anthropic's filter, which has no separate code. */
 const FILTER_TEXT = /output blocked by content filtering policy/i;
 
 /** Codes of errors without a status that no retry can help. */
@@ -146,7 +149,10 @@ const CONTEXT_TEXTS: readonly RegExp[] = [
   /token limit exceeded|exceed\w{0,9} (the )?(model )?token limit/i,
 ];
 
-/** Sent with 429 if a single request is larger than the allowance of a minute: waiting does not help. */
+/**
+ * Sent with 429 if a single request is larger than the allowance of a minute: waiting does not
+ * help.
+ */
 const TOO_LARGE_TEXT = /request (entity )?too large/i;
 
 function classify(facts: Facts, shouldRetry: string | null): ModelErrorKind {

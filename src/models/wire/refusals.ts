@@ -1,14 +1,14 @@
 import type { RequestParameter } from '../parameters.js';
 import { readError, type ProviderError } from './read-error.js';
 
-/** A parameter of a request, and how an error refers to it. */
+/** A parameter of a request, and the patterns by which errors refer to it. */
 export interface SentParameter {
   readonly parameter: RequestParameter;
   /** Matches the error's `param`. */
   readonly param: RegExp;
   /** The source of a pattern that matches its names in a sentence. */
   readonly names: string;
-  /** Matches texts that refuse it, whatever else they say. */
+  /** Matches texts that refuse it, regardless of their other content. */
   readonly also?: RegExp;
 }
 
@@ -23,7 +23,7 @@ export function settingParameter(name: string): SentParameter {
   return {
     parameter: `settings.${name}`,
     param: new RegExp(`^${escaped}$`),
-    // A bare word could mean anything; `top_p` means only one thing.
+    // A bare word could mean anything; `top_p` is unambiguous.
     names:
       name.includes('_') || name === 'temperature' ? `\\b${escaped}\\b` : `['"\`]${escaped}['"\`]`,
   };
@@ -33,23 +33,28 @@ export function settingParameter(name: string): SentParameter {
 export const SCHEMA_FAULT =
   /invalid schema(?! for function)|(?<!_)schema.{0,40}(conversion failed|not (valid|permitted|supported)|too (complex|large))|unrecognized schema|failed to parse grammar/i;
 
-/** Refusals have these statuses, and 403 only if a model's logprobs are not available to everybody. */
+/** The statuses of refusals. 403 counts only if a model's logprobs are not generally available. */
 const STATUSES = new Set([400, 422, 500, 501]);
 
-/** How servers refuse a parameter. A value out of range is another matter. */
+/** Matches servers' refusals of a parameter, but not of a value out of range. */
 const REFUSED =
   "unsupported|not (?:currently )?(?:supported|allowed|permitted|enabled|available|recogni[sz]ed|implemented)|(?:doesn't|does not|do not|don't|cannot) (?:support|accept|allow|take)|only supports|unrecogni[sz]ed|extra_forbidden|must be verified|is (?:currently )?unavailable|literal_error|(?:unknown|unexpected) (?:name|parameter|argument|keyword|field|key|property|variant|role)";
 
-/** Begins what a server names beside the refused parameter: the values it takes, what to use instead. */
+/**
+ * Matches the beginning of a server's hints about a refused parameter: accepted values, or
+ * alternatives.
+ */
 const ALTERNATIVES = /expected one of|supported values|must be one of|did you mean|use ['"`]/i;
 
-/** The characters of an error's text that are searched; the rest is mostly a copy of the request. */
+/**
+ * The characters of an error's text that are searched; the rest is mostly a copy of the request.
+ */
 const TEXT_CHARACTERS = 1_000;
 
 /**
- * Returns which of the sent parameters the server refused; null if the error has another reason, or if
- * the call cannot do without the parameter. A `param` in the error is trusted; in a text, the refusal
- * and the name must stand in one sentence.
+ * Returns which of the sent parameters the server refused; null if the error has another reason, or
+ * if the call requires the parameter. A `param` in the error is trusted; in a text, the refusal and
+ * the name must be in one sentence.
  */
 export function findRefused(
   sent: readonly SentParameter[],

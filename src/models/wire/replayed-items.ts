@@ -7,7 +7,7 @@ import { sample } from '../sample.js';
 
 export type AssistantMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
 
-/** The items of a request's messages that lie in blobs, by the blob's SHA-256. */
+/** The items of a request's messages that are in blobs, by the blob's SHA-256. */
 export type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
 
 /** Which provider items go back with the messages of a request. */
@@ -20,8 +20,8 @@ export interface Replay {
 export const NO_REPLAY: Replay = { from: null, stored: new Map() };
 
 /**
- * Returns the name of the maker of items: one model cannot read what another has encrypted. `api` is
- * given for protocols whose items have another form than those of Responses.
+ * Returns the name of the maker of items: one model cannot read the encrypted items of another.
+ * `api` is set for protocols whose items differ from those of Responses.
  */
 export function getMaker(
   { baseUrl, model }: { baseUrl: string; model: string },
@@ -41,7 +41,7 @@ export function getReplayedItems(
   return items ?? (blob && stored.get(blob.sha256));
 }
 
-/** Reads the items that lie in blobs. Rejects with a `ModelError` of kind `retry`. */
+/** Reads the items in blobs. Rejects with a `ModelError` of kind `retry`. */
 export async function readStoredItems(
   { messages, files }: ModelRequest,
   from: string,

@@ -1,19 +1,24 @@
 import type { ModelReply } from '../model.js';
 
-/** Calls of one reply. A run executes at most 128 of them. */
+/** Maximum calls of one reply. A run executes at most 128 of them. */
 const MOST_CALLS = 1_024;
-/** UTF-16 units of text, arguments, and reasoning; the longest legitimate reply has about 2 million. */
+/**
+ * Maximum UTF-16 units of text, arguments, and reasoning; the longest legitimate reply has about 2
+ * million.
+ */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
-/** Items of one response, of any type. */
+/** Maximum items of one response, of any type. */
 const MOST_ITEMS = 10_000;
-/** Events of one stream. */
+/** Maximum events of one stream. */
 const MOST_EVENTS = 1_000_000;
-/** Brackets and commas of one JSON text; each may become a value of 50 bytes and more. */
+/** Maximum brackets and commas of one JSON text; each may become a value of 50 bytes or more. */
 const MOST_STRUCTURE = 2_000_000;
 /** A shorter text is not searched for structure. */
 const SMALL_JSON = MOST_STRUCTURE / 2;
 
-/** A reply exceeds a limit. It is neither used nor requested again, since it has been paid for. */
+/**
+ * A reply exceeds a limit. It is neither used nor requested again, because it has been paid for.
+ */
 export class ReplyTooLargeError extends Error {
   override readonly name = 'ReplyTooLargeError';
 }
@@ -52,7 +57,10 @@ export function assertWithinLimits({ text, calls }: ModelReply): void {
   }
 }
 
-/** Parses JSON. Throws a `ReplyTooLargeError` if it has too many values, and a `SyntaxError` as `JSON.parse` does. */
+/**
+ * Parses JSON. Throws a `ReplyTooLargeError` if it has too many values, and a `SyntaxError` as
+ * `JSON.parse` does.
+ */
 export function parseBounded(json: string): unknown {
   let structure = 0;
   if (json.length > SMALL_JSON) {

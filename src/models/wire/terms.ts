@@ -2,7 +2,7 @@ import { reduceCapabilities, type ModelCapabilities } from '../capabilities.js';
 import type { ModelRequest, ResponseSchema } from '../model.js';
 import type { RequestParameter } from '../parameters.js';
 
-/** What the server accepts in this request, whichever API it speaks. */
+/** The parameters that the server accepts in this request, regardless of the API. */
 export interface Terms {
   readonly accepts: ModelCapabilities;
   /** The parameters that it has refused. */
@@ -24,8 +24,8 @@ export function isLeftOut(setting: string, { accepts, without }: Terms): boolean
 }
 
 /**
- * Returns the tools to send with the choice among them. Tools that must not be called are left out if
- * the server refuses `tool_choice: 'none'`.
+ * Returns the tools to send with the choice among them. Tools that must not be called are omitted
+ * if the server refuses `tool_choice: 'none'`.
  */
 export function selectTools<Tool>(
   tools: readonly Tool[],
@@ -43,8 +43,8 @@ const DEMAND =
   'call the tool that gives the answer.';
 
 /**
- * Returns the instructions, with the schema in words where the schema itself cannot be sent, and with a
- * demand for a call where the server does not accept `required`.
+ * Returns the instructions, with the schema in words if the schema itself cannot be sent, and with
+ * a demand for a call if the server does not accept `required`.
  */
 export function composeInstructions(
   { instructions, responseFormat, toolChoice, tools, demandCall = DEMAND }: ModelRequest,

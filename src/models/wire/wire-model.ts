@@ -19,13 +19,13 @@ export interface WireModelOptions {
   /** Milliseconds that a whole call may take; default 10 minutes. */
   readonly timeoutMs?: number;
   /**
-   * Milliseconds without a byte after which a streamed answer is given up; default 60 s. Before its
-   * first word a model has five times as long, since it may be reasoning; with the default it has as
-   * long as the whole call. A call that is given up too early is paid for twice.
+   * Milliseconds without a byte after which a streamed answer is abandoned; default 60 s. Before
+   * its first word, a model has five times as long, because it may be reasoning; with the default,
+   * as long as the whole call. A call that is abandoned too early is paid for twice.
    */
   readonly idleMs?: number;
   /**
-   * Whether to ask for the answer as a stream, so that a dead connection is noticed early. Default:
+   * Whether to request the answer as a stream, which detects a dead connection early. Default: only
    * if the call has `onDelta`. False: never, for servers that cannot stream.
    */
   readonly stream?: boolean;
@@ -33,7 +33,7 @@ export interface WireModelOptions {
   readonly variable?: Variable;
 }
 
-/** How a model is reached. */
+/** The connection to a model. */
 export interface Connection {
   readonly api: WireApi;
   readonly place: Omit<CallPlace, 'model' | 'now'>;
@@ -44,11 +44,11 @@ export interface Connection {
 
 export const DEFAULT_TIMEOUT_MS = 600_000;
 const DEFAULT_IDLE_MS = 60_000;
-/** How many times longer a model may be silent while it reasons. */
+/** The factor by which a model may be silent longer while it reasons. */
 const THINKING_FACTOR = 5;
 
 /**
- * Creates a model behind an HTTP API. Its calls reject with the reason of `context.signal` if that
+ * Creates a model for an HTTP API. Its calls reject with the reason of `context.signal` if that
  * aborts, else only with a `ModelError`.
  */
 export function wireModel(connection: Connection, options: WireModelOptions = {}): Model {
@@ -118,14 +118,16 @@ async function performCall(
 
 interface Exchange {
   send(request: ModelRequest): Promise<ModelReply>;
-  /** Returns the parameter that the server refused with this error; null if it has another reason. */
+  /**
+   * Returns the parameter that the server refused with this error; null if it has another reason.
+   */
   findRefused(error: unknown, request: ModelRequest): RequestParameter | null;
 }
 
 /**
- * Sends a request, and if the server refuses a parameter, sends it again without that parameter. The
- * refused request cost nothing, and each parameter is left out only once, so this ends. Any other
- * error is rethrown.
+ * Sends a request, and if the server refuses a parameter, sends it again without that parameter.
+ * The refused request cost nothing, and each parameter is omitted only once, so this terminates.
+ * Any other error is rethrown.
  */
 async function retryWithoutParameter(
   exchange: Exchange,
@@ -152,7 +154,10 @@ function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): Model
   return new ModelError(message, { kind: 'retry', type: expiry });
 }
 
-/** Returns the reply that an error of the provider amounts to; throws a `ModelError` for any other one. */
+/**
+ * Returns the reply for a provider's error that counts as one; throws a `ModelError` for any other
+ * error.
+ */
 function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
   if (error instanceof ModelError) throw error;
   if (error instanceof ProviderFailure) return replyToError(error.failure, place);
@@ -160,9 +165,9 @@ function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
 }
 
 /**
- * Creates the `ModelError` for a request without a complete answer: refused, reset, name not resolved,
- * cut in mid-body. All of them may pass, so all are `retry`. The causes appear only in the message, by
- * code and text: as `cause` they would carry foreign texts into the history.
+ * Creates the `ModelError` for a request without a complete answer: refused, reset, name not
+ * resolved, cut in mid-body. All of them may be transient, so all are `retry`. The causes appear
+ * only in the message, by code and text: as `cause`, they would add foreign texts to the history.
  */
 function transportError(error: unknown, place: CallPlace): ModelError {
   const errors = causeChain(error);
@@ -188,7 +193,7 @@ const TYPES: Readonly<Record<string, string>> = {
   UND_ERR_BODY_TIMEOUT: 'timeout',
 };
 
-/** Bounds a cycle of causes. */
+/** Maximum depth of causes, in case they form a cycle. */
 const DEEPEST_CAUSE = 8;
 
 /** Returns the error and its causes, outermost first. */

@@ -1,9 +1,9 @@
 import type { ChatMessage } from './chat-message.js';
 
 /**
- * Returns the messages for servers that require user and assistant to alternate. Consecutive messages
- * of one role become one; between tool results and a user message the assistant gets a short text. The
- * beginning stays byte for byte the same, up to a message that another one joins.
+ * Returns the messages for servers that require user and assistant to alternate. Consecutive
+ * messages of one role become one; a short assistant text is inserted between tool results and a
+ * user message. The beginning stays byte-for-byte the same, up to the first joined message.
  */
 export function alternateRoles(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const ordered: ChatMessage[] = [];

@@ -57,7 +57,10 @@ function createUserContent(
   return [...words, ...attachments.map((attachment) => createPart(attachment, data))];
 }
 
-/** Chat templates without a system role mostly require alternating roles, so both become one message. */
+/**
+ * Adds the instructions to the first message. Chat templates without a system role usually require
+ * alternating roles, so both become one message.
+ */
 function prependInstructions(
   instructions: string,
   [first, ...rest]: readonly ChatMessage[],

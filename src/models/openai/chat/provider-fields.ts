@@ -4,8 +4,8 @@ import { getReplayedItems, type AssistantMessage, type Replay } from '../../wire
 
 /**
  * Extracts the fields that some servers send with a message of calls, and without which they refuse
- * the next request: `reasoning_content` of DeepSeek and others, and Gemini's thought signatures, which
- * belong to a call. Returns undefined if there are none.
+ * the next request: `reasoning_content` of DeepSeek and others, and Gemini's thought signatures,
+ * which belong to a call. Returns undefined if there are none.
  */
 export function extractProviderFields(
   message: Readonly<Record<string, unknown>>,

@@ -9,8 +9,8 @@ import { alternateRoles } from './alternate-roles.js';
 import type { ChatRequest } from './request.js';
 
 /**
- * Lists the parameters of a Chat Completions request that a server may refuse, in the order in which an
- * error is searched for them: settings last, since their names may be common words.
+ * Lists the parameters of a Chat Completions request that a server may refuse, in the order in
+ * which an error is searched for them: settings last, because their names may be common words.
  */
 export function listChatParameters(
   request: ModelRequest,
@@ -23,7 +23,8 @@ export function listChatParameters(
   return [
     ...roleOrder(body),
     ...systemRole(body),
-    // Before the others: many of them are refused only together with streaming.
+    // This precedes the others, because many of them are refused only in combination with
+    // streaming.
     ...(stream ? [namedParameter('stream', 'stream(?:ing)?')] : []),
     ...providerFields(body),
     ...responseFormat(body),
@@ -35,7 +36,10 @@ export function listChatParameters(
   ];
 }
 
-/** Chat templates report roles out of turn; where all others alternate, it is the system's. */
+/**
+ * Matches errors of chat templates about roles out of turn; if all others alternate, it is the
+ * system's.
+ */
 const OUT_OF_TURN =
   /\b(?:must|should) alternate\b|unexpected role\W{1,3}user\W{1,3}after role|multiple\W{1,3}user\W{1,3}roles in a row/i;
 
@@ -62,7 +66,10 @@ function systemRole({ messages }: ChatRequest): readonly SentParameter[] {
   ];
 }
 
-/** Fields that go back to the server that made them; other servers behind one address may not know them. */
+/**
+ * Returns the fields that go back to the server that created them; other servers at the same
+ * address may not know them.
+ */
 function providerFields({ messages }: ChatRequest): readonly SentParameter[] {
   const hasFields = messages.some(
     (one) =>
@@ -98,7 +105,10 @@ function responseFormat({ response_format: format }: ChatRequest): readonly Sent
   return [strict, whole];
 }
 
-/** The output limit is never dropped, only sent under its other name: budgets rely on it. */
+/**
+ * Returns the output limit. It is never dropped, only sent under its other name, because budgets
+ * rely on it.
+ */
 function outputLimit(
   { settings, without = [] }: ModelRequest,
   body: ChatRequest,

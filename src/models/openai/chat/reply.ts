@@ -12,7 +12,7 @@ import { extractProviderFields } from './provider-fields.js';
  * Reads a completion as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an
  * answer without a message is of kind `retry`, one without text or calls is `empty`.
  *
- * The calls of a filtered or refused reply are dropped, so that they are never executed.
+ * The calls of a filtered or refused reply are dropped, so they are never executed.
  */
 export function parseCompletion(value: unknown, source: ReplySource): ModelReply {
   const { message, choice } = findMessage(value, source);
@@ -84,7 +84,10 @@ function parseCalls(message: Record<string, unknown>, source: ReplySource): Mode
   });
 }
 
-/** For other reasons, which differ between servers, the content of the reply decides. */
+/**
+ * Returns the finish reason. For other reasons, which differ between servers, the content of the
+ * reply decides.
+ */
 function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
   if (reason === 'content_filter') return 'filtered';
   if (reason === 'length') return 'length';

@@ -17,7 +17,7 @@ import {
 import { createChatMessages } from './messages.js';
 import type { ChatMessage } from './chat-message.js';
 
-/** The body of `POST /chat/completions`. Settings stand beside these fields under their own names. */
+/** The body of `POST /chat/completions`. Settings are added under their own names. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
@@ -48,7 +48,7 @@ type ChatFormat =
 
 export interface ChatOptions {
   readonly stream: boolean;
-  /** Default: what is known about the model. */
+  /** Default: known values for the model. */
   readonly capabilities?: ModelCapabilities;
   /** The result of `readAttachments`. */
   readonly data?: AttachedData;
@@ -57,11 +57,11 @@ export interface ChatOptions {
 }
 
 /**
- * Writes a request for Chat Completions. Equal messages give equal bytes, so the messages of a longer
- * request begin with those of a shorter one, and the provider's prompt cache works.
+ * Writes a request for Chat Completions. Equal messages produce equal bytes, so a longer request
+ * begins with the messages of a shorter one, and the provider's prompt cache works.
  *
- * Settings are sent verbatim, but cannot replace the fields that perdure fills. What the model does not
- * accept, or its server has refused, is left out or replaced by a form that it accepts.
+ * Settings are sent verbatim, but cannot replace perdure's own fields. Parameters that the model
+ * does not accept, or that its server has refused, are omitted or replaced with an accepted form.
  */
 export function createChatRequest(request: ModelRequest, options: ChatOptions): ChatRequest {
   const { without = [], logprobs } = request;

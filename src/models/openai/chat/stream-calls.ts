@@ -89,10 +89,10 @@ function readPart(value: Record<string, unknown>): Part {
 }
 
 /**
- * Returns the call that a part belongs to; undefined if it begins a new one. OpenAI numbers calls by
- * `index`; other servers leave it out, send 0 for all calls, or number the parts of one call. So a name
- * with a new id begins a new call, and so does a name with arguments after a call whose arguments are
- * complete. A part without a name continues an existing call.
+ * Returns the call to which a part belongs; undefined if it begins a new one. OpenAI numbers calls
+ * by `index`; other servers omit it, send 0 for all calls, or number the parts of one call. A name
+ * with a new id therefore begins a new call, as does a name with arguments after a call with
+ * complete arguments. A part without a name continues an existing call.
  */
 function findCall(latest: LatestCalls, part: Part): OpenCall | undefined {
   if (part.name === '') {
@@ -115,7 +115,10 @@ function findNamedCall(latest: LatestCalls, part: Part): OpenCall | undefined {
   return !hasId && previous.name === part.name && isOpen ? previous : undefined;
 }
 
-/** Parses at most once: after balanced brackets only white space leaves the arguments complete. */
+/**
+ * Whether the arguments are complete. It parses at most once: only whitespace after balanced
+ * brackets keeps them complete.
+ */
 function isComplete(call: OpenCall): boolean {
   if (!call.scanner.isBalanced()) return false;
   call.isJson ??= isObject(parseJson(call.arguments));
@@ -146,20 +149,20 @@ function createLatest() {
 
 type LatestCalls = ReturnType<typeof createLatest>;
 
-/** Tells whether a text that arrives in parts is one object from end to end, without parsing it. */
+/** Checks whether a text that arrives in parts is a single object, without parsing it. */
 interface ObjectScanner {
-  /** Takes the next part; it is scanned only when the result is needed. */
+  /** Adds the next part, which is scanned only when the result is needed. */
   add(part: string): void;
   /**
-   * Returns true if the text begins with `{`, its brackets are balanced, and only white space follows.
-   * It need not be JSON.
+   * Returns true if the text begins with `{`, its brackets are balanced, and only whitespace
+   * follows. It may not be JSON.
    */
   isBalanced(): boolean;
 }
 
 const WHITE_SPACE = new Set([' ', '\t', '\n', '\r']);
 
-/** Scans each character once, however many parts arrive. */
+/** Creates a scanner that scans each character once, regardless of the number of parts. */
 export function createObjectScanner(): ObjectScanner {
   let unread: string[] = [];
   let depth = 0;

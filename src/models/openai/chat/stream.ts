@@ -7,7 +7,7 @@ import { createReplyMeter } from '../../wire/reply-limits.js';
 import { findUsage } from '../usage.js';
 import { assembleCalls } from './stream-calls.js';
 
-/** Assembles the chunks of a stream into a completion as it is sent without streaming. */
+/** Assembles the chunks of a stream into the completion of an unstreamed reply. */
 export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssembly {
   const meter = createReplyMeter();
   const assembly = assembleCalls(emit, meter);
@@ -69,12 +69,15 @@ export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssemb
   };
 }
 
-/** While the answer goes on, the reason is null, missing, empty or, on some servers, the word null. */
+/**
+ * Whether a value is a finish reason. While the answer continues, it is null, missing, empty, or,
+ * on some servers, the word null.
+ */
 function isReason(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && value !== 'null';
 }
 
-/** TGI sends one call itself instead of a list. */
+/** Returns calls as a list, because TGI sends a single call instead of a list. */
 function toList(calls: unknown): readonly unknown[] {
   return Array.isArray(calls) ? calls : [calls];
 }

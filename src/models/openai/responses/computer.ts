@@ -9,7 +9,7 @@ import { getReplayedItems, type Replay } from '../../wire/replayed-items.js';
 /** The tool name of an action on a screen if no handler is set; there is no such tool. */
 export const NO_HANDLER = 'computer_use';
 
-/** Reads a pending action on the screen as a call of the tool that executes it. */
+/** Converts a pending action on the screen to a call of the tool that executes it. */
 export function createComputerCall(item: JsonObject, handler: string): ReplyCall {
   const safety = listChecks(item).map(toSafetyCheck);
   const call = { name: handler, arguments: createComputerArguments(item) };
@@ -22,13 +22,13 @@ export function createComputerArguments(item: Readonly<Record<string, unknown>>)
   return JSON.stringify(Array.isArray(actions) ? { actions } : (action ?? {}));
 }
 
-/** Replaces an unrequested action by a call of a tool that does not exist, so that the model gets an error. */
+/** Replaces an unrequested action with a call of a nonexistent tool, so the model gets an error. */
 export function toFunctionCall(item: JsonObject): JsonObject {
   if (item['type'] !== 'computer_call') return item;
   return { type: 'function_call', name: NO_HANDLER, arguments: createComputerArguments(item) };
 }
 
-/** A check of an unknown form counts as a check too. */
+/** Returns a safety check. One of an unknown form also counts as a check. */
 function toSafetyCheck(check: Json): SafetyCheck {
   if (!isObject(check)) return { id: '', message: JSON.stringify(check) };
   const { id, code, message } = check;
@@ -49,9 +49,9 @@ function listChecks({ pending_safety_checks: checks }: JsonObject): readonly Jso
 export type ScreenCalls = ReadonlyMap<string, JsonObject>;
 
 /**
- * Finds the computer calls that can go back as such. The API takes one back only with a screenshot,
- * and one with safety checks only if they are acknowledged. A call that failed, or that a person
- * declined, goes back as a function call.
+ * Finds the computer calls that can go back as such. The API accepts one only with a screenshot,
+ * and one with safety checks only if they are acknowledged. A call that failed or was denied goes
+ * back as a function call.
  */
 export function findScreenCalls(messages: readonly PromptMessage[], replay: Replay): ScreenCalls {
   const results = new Map(
@@ -76,7 +76,10 @@ export function listScreenshots(messages: readonly PromptMessage[]): readonly At
   return messages.flatMap((one) => (one.role === 'tool' ? (one.attachments ?? []) : []));
 }
 
-/** Writes the result of a computer call: the screenshot, and the tool's text marked as not a person's. */
+/**
+ * Writes the result of a computer call: the screenshot, and the tool's text, marked as not from a
+ * person.
+ */
 export function createScreenOutput(
   {
     callId,

@@ -7,9 +7,9 @@ import type { ScreenCalls } from './computer.js';
 export const BETWEEN_MESSAGES = '\n\n';
 
 /**
- * Extracts the items of a reply that go back with later requests, in order. Texts and calls are in the
- * transcript and are not stored twice: a message keeps its number of characters, a call its place.
- * Returns undefined if the reply has nothing but texts and calls.
+ * Extracts the items of a reply that go back with later requests, in order. Texts and calls are in
+ * the transcript and are not stored twice: a message keeps its number of characters, a call its
+ * place. Returns undefined if the reply has only texts and calls.
  */
 export function extractItems(output: readonly JsonObject[], from: string): ModelReply['provider'] {
   const replayable = output.filter(isReplayable);
@@ -34,7 +34,10 @@ export function extractItems(output: readonly JsonObject[], from: string): Model
   return { from, items };
 }
 
-/** Reasoning that is neither in the item nor encrypted would have to be stored at the provider. */
+/**
+ * Whether an item can be replayed. Reasoning that is neither in the item nor encrypted would have
+ * to be stored at the provider.
+ */
 function isReplayable({ type, encrypted_content: encrypted, content }: JsonObject): boolean {
   if (type !== 'reasoning') return true;
   return (typeof encrypted === 'string' && encrypted !== '') || Array.isArray(content);
@@ -50,7 +53,9 @@ export function joinMessageText(content: unknown): string {
     .join('');
 }
 
-/** Writes an assistant message as items: with the provider's own, if this model made them. */
+/**
+ * Writes an assistant message as items, including the provider's own if this model created them.
+ */
 export function createAssistantItems(
   message: AssistantMessage,
   { screens, replay }: { readonly screens: ScreenCalls; readonly replay: Replay },
@@ -62,7 +67,7 @@ export function createAssistantItems(
   return [...createMessageItem(message.text), ...(message.calls ?? []).map(createCallItem)];
 }
 
-/** Puts the transcript's texts and calls into the provider's items. */
+/** Inserts the transcript's texts and calls into the provider's items. */
 function restoreItems(
   { text, calls = [] }: AssistantMessage,
   { items, screens }: { readonly items: readonly JsonObject[]; readonly screens: ScreenCalls },
@@ -111,7 +116,9 @@ function getCharacters({ characters }: JsonObject): number {
   return typeof characters === 'number' ? characters : 0;
 }
 
-/** Splits a text at the lengths of its messages. A text of another length goes to the first message. */
+/**
+ * Splits a text at the lengths of its messages. A text of another length goes to the first message.
+ */
 function splitText(text: string, lengths: readonly number[]): readonly string[] {
   const nonEmpty = lengths.filter((length) => length > 0);
   const between = BETWEEN_MESSAGES.length * Math.max(0, nonEmpty.length - 1);
@@ -125,7 +132,7 @@ function splitText(text: string, lengths: readonly number[]): readonly string[] 
   });
 }
 
-/** The API refuses reasoning that no message or call follows. */
+/** Drops trailing reasoning, because the API refuses reasoning that no message or call follows. */
 function dropTrailingReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
   const last = items.findLastIndex(({ type }) => type !== 'reasoning');
   return items.slice(0, last + 1);

@@ -8,7 +8,9 @@ import {
 } from '../../wire/refusals.js';
 import type { ResponsesRequest } from './request.js';
 
-/** Lists the parameters of a Responses request that a server may refuse, in the order of the search. */
+/**
+ * Lists the parameters of a Responses request that a server may refuse, in the order of the search.
+ */
 export function listResponsesParameters(
   request: ModelRequest,
   body: ResponsesRequest,
@@ -40,7 +42,9 @@ const OWN_NAMES: Readonly<Record<string, { param: RegExp; names: string }>> = {
   verbosity: { param: /^text\.verbosity$/, names: '\\bverbosity\\b' },
 };
 
-/** Replayed items; refused, for example, after the organization of the key has changed. */
+/**
+ * Returns replayed items, which are refused, for example, after the key's organization has changed.
+ */
 function providerItems({ messages }: ModelRequest): readonly SentParameter[] {
   const hasItems = messages.some((one) => one.role === 'assistant' && one.provider !== undefined);
   if (!hasItems) return [];

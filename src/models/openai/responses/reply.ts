@@ -9,7 +9,7 @@ import { parseResponsesUsage } from '../usage.js';
 import { createComputerCall, toFunctionCall } from './computer.js';
 import { BETWEEN_MESSAGES, extractItems, joinMessageText } from './items.js';
 
-/** The statuses of a usable response; servers leave the status out of one that is complete. */
+/** The statuses of a usable response; some servers omit the status of a complete one. */
 const USABLE: readonly unknown[] = ['completed', 'incomplete', undefined, null];
 
 /**
@@ -118,7 +118,7 @@ function toFinish({ status, value }: Answer, hasCalls: boolean): FinishReason {
   if (status === 'incomplete') {
     const details = value['incomplete_details'];
     const reason = isObject(details) ? details['reason'] : undefined;
-    // For any other reason the answer is incomplete too.
+    // For any other reason, the answer is also incomplete.
     return reason === 'content_filter' ? 'filtered' : 'length';
   }
   return hasCalls ? 'calls' : 'stop';

@@ -23,7 +23,7 @@ import {
 } from './computer.js';
 import { createAssistantItems } from './items.js';
 
-/** The body of `POST /responses`. Settings stand beside these fields under their own names. */
+/** The body of `POST /responses`. Settings are added under their own names. */
 export interface ResponsesRequest {
   readonly model: string;
   readonly instructions?: string;
@@ -38,7 +38,7 @@ export interface ResponsesRequest {
   readonly stream?: true;
 }
 
-/** What the messages of a request refer to. */
+/** The data to which the messages of a request refer. */
 interface References {
   readonly data: AttachedData;
   readonly replay: Replay;
@@ -52,8 +52,8 @@ export interface ResponsesOptions extends References {
 }
 
 /**
- * Writes a request for the Responses API. Equal messages give equal bytes. Nothing is stored at the
- * provider, and nothing there is referred to: the whole conversation is sent each time, with the
+ * Writes a request for the Responses API. Equal messages produce equal bytes. Nothing is stored at
+ * the provider or refers to stored data: the whole conversation is sent each time, with the
  * provider's own items of earlier replies.
  */
 export function createResponsesRequest(
@@ -83,7 +83,7 @@ export function createResponsesRequest(
   };
 }
 
-/** Settings that would put the conversation, or the answer, where the run does not have it. */
+/** Settings that would store the conversation or the answer outside the run. */
 const STORED = ['previous_response_id', 'conversation', 'background', 'store', 'input', 'prompt'];
 
 function refuseStoredConversation(settings: ModelRequest['settings']): void {
@@ -95,7 +95,10 @@ function refuseStoredConversation(settings: ModelRequest['settings']): void {
   );
 }
 
-/** Translates the settings that have other names in Chat Completions, so that agents need not know the API. */
+/**
+ * Translates the settings that have other names in Chat Completions, so that agents need not know
+ * the API.
+ */
 function translateSettings(
   given: ModelRequest['settings'],
   terms: Terms,
@@ -127,13 +130,16 @@ function translateSettings(
   };
 }
 
-/** Returns undefined if the result is empty. */
+/** Merges two objects. Returns undefined if the result is empty. */
 function mergeObjects(given: Json | undefined, own: JsonObject): JsonObject | undefined {
   const merged = { ...(isObject(given) && given), ...own };
   return Object.keys(merged).length === 0 ? undefined : merged;
 }
 
-/** Not strict: the API would require every property, and perdure checks arguments itself. */
+/**
+ * Writes a tool, which is not strict: the API would require every property, and perdure checks
+ * arguments itself.
+ */
 function createTool({ name, description, parameters }: ModelTool): JsonObject {
   return { type: 'function', name, description, parameters, strict: false };
 }

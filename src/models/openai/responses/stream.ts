@@ -12,9 +12,9 @@ type Event = Record<string, unknown>;
 const FINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
 /**
- * Assembles the events of a streamed response into the response that its last event holds. A repeated
- * event counts once, by its `sequence_number`. Unknown events are skipped: the last event holds the
- * whole output.
+ * Assembles the events of a streamed response into the response that its last event holds. A
+ * repeated event counts once, by its `sequence_number`. Unknown events are skipped: the last event
+ * holds the whole output.
  */
 export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAssembly {
   const emitter = createItemEmitter(emit);
@@ -71,7 +71,7 @@ export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAs
       final = { ...event['response'], status: event['response']['status'] ?? toStatus(type) };
     },
     isFinished: () => final !== undefined,
-    // Only the last event says how the response ended.
+    // Only the last event contains the end of the response.
     hasContent: () => false,
     isThinking: () => isThinking,
     answer() {
@@ -90,7 +90,10 @@ function toStatus(type: unknown): string {
   return toText(type).slice('response.'.length);
 }
 
-/** Reads a call as far as an event of its item has it; an action on the screen only when it is complete. */
+/**
+ * Reads the available part of a call from an item's event; an action on the screen is read only
+ * when complete.
+ */
 function readCall({ type, item }: Event, { computer = NO_HANDLER }: ReplySource) {
   if (!isObject(item)) return undefined;
   if (item['type'] === 'function_call') {
@@ -146,7 +149,7 @@ function createOpenItems(meter: ReplyMeter) {
     return item;
   };
 
-  /** Sets the whole text of an item, and returns the end of it that no delta had. */
+  /** Sets the whole text of an item, and returns its end that no delta contained. */
   const complete = (output: unknown, whole: string): string => {
     const known = get(output);
     // The length is compared first: `startsWith` copies a text that was joined from parts.
