@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { afterAll, afterEach } from 'vitest';
+import { setWorkflowCode } from '../../src/worker/bundle.js';
 import { installRuntime } from '../../src/worker/runtime.js';
+import { sourceBundle } from './bundle.js';
 import { CANARIES } from './canaries.js';
 import { expectKeptReplays } from './replays.js';
 import { expectReadersAgree } from './watched-runs.js';
@@ -11,6 +13,8 @@ import { reuseWorkflowThreads } from './workflow-threads.js';
 Object.assign(process.env, CANARIES);
 watchWorkers();
 reuseWorkflowThreads();
+// Bundling takes five seconds of CPU time, in each process whose tests run a command that hosts a worker.
+setWorkflowCode(await sourceBundle());
 installRuntime('INFO', (entry) => {
   watchLog(entry);
   if (entry.level === 'ERROR') {
