@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
-import {
-  bundleWorkflowCode,
-  DefaultLogger,
-  NativeConnection,
-  Worker,
-  type WorkflowBundle,
-} from '@temporalio/worker';
+import type { WorkflowService } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -15,18 +10,15 @@ import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { replayRuns } from '../../src/worker/replay.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { commandLine } from '../support/command.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const address = inject('temporalAddress');
-const command = await commandLine();
 const held = createGate();
 /** The prefix of the ids of all runs of this file. */
 const prefix = `replayed-${randomUUID()}`;
 const byPrefix = (rest: string): string => `WorkflowId STARTS_WITH '${prefix}-${rest}'`;
 let rig: Rig;
-let other: { readonly taskQueue: string; stop(): Promise<void> };
 
 const wait = defineTool({
   name: 'wait',
@@ -48,7 +40,6 @@ beforeAll(async () => {
   await rig.worker([defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] })], {
     models: { m: model },
   });
-  other = await otherWorker();
   const { client, taskQueue } = rig;
   await (await rig.start({ agent: 'a', message: 'go' }, `${prefix}-own-done`)).result();
   await rig.start({ agent: 'a', message: 'wait' }, `${prefix}-own-held`);
@@ -63,9 +54,23 @@ beforeAll(async () => {
   for (const rest of ['changed', 'changed-again']) {
     rig.exempt('its workflow code is not that of the sources', `${prefix}-${rest}`);
   }
-  await start('agent', 'changed', other.taskQueue, {});
-  await start('agent', 'changed-again', other.taskQueue, { continues: true });
-  await (await start('greet', 'changed-greeting', other.taskQueue)).result();
+  // What a worker of a build with other workflow code would do.
+  const other = `other-${taskQueue}`;
+  await start('agent', 'changed', other, {});
+  await completeTask(other, TIMER);
+  await start('agent', 'changed-again', other, {});
+  await completeTask(other, {
+    commandType: 10,
+    continueAsNewWorkflowExecutionCommandAttributes: {
+      workflowType: { name: 'agent' },
+      taskQueue: { name: other },
+      input: { payloads: [defaultPayloadConverter.toPayload({})] },
+    },
+  });
+  await completeTask(other, TIMER);
+  const greeting = await start('greet', 'changed-greeting', other);
+  await completeTask(other, { commandType: 4, completeWorkflowExecutionCommandAttributes: {} });
+  await greeting.result();
   await listed();
 });
 afterAll(async () => {
@@ -73,41 +78,41 @@ afterAll(async () => {
   for (const rest of ['own-new', 'changed', 'changed-again']) {
     await rig.client.workflow.getHandle(`${prefix}-${rest}`).terminate();
   }
-  await other.stop();
   await rig.close();
 });
 
-/** Waits until the server lists all runs, and until the changed ones have made progress. */
+/** Waits until the server lists all runs. */
 async function listed(): Promise<void> {
-  const { workflow } = rig.client;
   await vi.waitFor(
     async () => {
-      const { count } = await workflow.count(`WorkflowId STARTS_WITH '${prefix}'`);
+      const { count } = await rig.client.workflow.count(`WorkflowId STARTS_WITH '${prefix}'`);
       expect(count).toBe(7);
-      const { events } = await workflow.getHandle(`${prefix}-changed-again`).fetchHistory();
-      expect(events?.some((event) => event.timerFiredEventAttributes)).toBe(true);
     },
     { timeout: 30_000, interval: 100 },
   );
 }
 
-async function otherWorker(): Promise<typeof other> {
-  const taskQueue = `other-${randomUUID()}`;
-  const workflowBundle: WorkflowBundle = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../support/other-agent.ts', import.meta.url)),
-    logger: new DefaultLogger('ERROR'),
-  });
-  const connection = await NativeConnection.connect({ address });
-  const worker = await Worker.create({ connection, taskQueue, workflowBundle });
-  const running = worker.run();
-  return {
-    taskQueue,
-    async stop() {
-      worker.shutdown();
-      await running;
-      await connection.close();
-    },
-  };
+type Command = NonNullable<
+  Parameters<WorkflowService['respondWorkflowTaskCompleted']>[0]['commands']
+>[number];
+
+/** Starts a timer of an hour. */
+const TIMER: Command = {
+  commandType: 3,
+  startTimerCommandAttributes: {
+    timerId: '1',
+    startToFireTimeout: msToTs('1 h'),
+  },
+};
+
+/** Answers the next workflow task of a queue with a command, as a worker does. */
+async function completeTask(name: string, command: Command): Promise<void> {
+  const { connection, workflowService, options } = rig.client;
+  const { namespace } = options;
+  const { taskToken } = await connection.withDeadline(Date.now() + 60_000, () =>
+    workflowService.pollWorkflowTaskQueue({ namespace, taskQueue: { name } }),
+  );
+  await workflowService.respondWorkflowTaskCompleted({ namespace, taskToken, commands: [command] });
 }
 
 async function ask(options: Omit<ReplayOptions, 'file'>, json = false): Promise<CommandOutput> {
@@ -156,8 +161,7 @@ describe('replay --from-server', () => {
   });
 
   test('without a query replays all running runs', async () => {
-    const place = ['--address', address];
-    const end = await command.start(['replay', '--from-server', '--json', ...place]).ended;
+    const end = await ask({ fromServer: true }, true);
     const { query, runs } = JSON.parse(end.stdout);
     expect(query).toBe("ExecutionStatus = 'Running' AND WorkflowType = 'agent'");
     const types = Object.fromEntries(
