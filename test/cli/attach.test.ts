@@ -72,7 +72,7 @@ describe('attach', () => {
   });
 
   test('finishes a run whose host was killed in a tool', async () => {
-    const { start } = lonelyPlace();
+    const { start, perdure } = lonelyPlace();
     const { folder, firstHit, answerFrom } = await folderWithTool();
     stub.scriptFor(
       'Use the tool',
@@ -84,7 +84,8 @@ describe('attach', () => {
     host.child.kill('SIGKILL');
     await host.ended;
     answerFrom(2);
-    const end = await start(['attach', 'att-killed', '--json'], folder).ended;
+    const config = ['--config', join(folder, 'perdure.config.ts')];
+    const end = await perdure('attach', 'att-killed', '--json', ...config).ended;
     expect(JSON.parse(end.stdout)).toMatchObject({
       status: 'completed',
       answer: 'fetched',
@@ -129,7 +130,7 @@ describe('attach', () => {
 
 describe('two concurrent runs without another worker', () => {
   test('both end', async () => {
-    const { start } = lonelyPlace();
+    const { perdure } = lonelyPlace();
     const ids = ['par-one', 'par-two'];
     for (const id of ids) {
       stub.scriptFor(
@@ -138,7 +139,7 @@ describe('two concurrent runs without another worker', () => {
         reply.text(`answer of ${id}`),
       );
     }
-    const runs = ids.map((id) => start(['run', 'files', `This is ${id}`, '--json', '--id', id]));
+    const runs = ids.map((id) => perdure('run', 'files', `This is ${id}`, '--json', '--id', id));
     const ends = await Promise.all(runs.map(({ ended }) => ended));
     expect(ends.map(({ stdout }) => JSON.parse(stdout))).toMatchObject(
       ids.map((id) => ({ id, status: 'completed', answer: `answer of ${id}` })),
@@ -146,8 +147,8 @@ describe('two concurrent runs without another worker', () => {
     expect(ends.map(({ code }) => code)).toEqual([0, 0]);
   });
 
-  test('are both hosted when the one whose worker the other used has ended', async () => {
-    const { start } = lonelyPlace();
+  test('one hosts a worker when the other, whose worker it used, has ended', async () => {
+    const { perdure } = lonelyPlace();
     stub.scriptFor('first', reply.text('one', { holdBeforeHeaders: 'first' }));
     stub.scriptFor(
       'second',
@@ -157,9 +158,9 @@ describe('two concurrent runs without another worker', () => {
       reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
       reply.text('two'),
     );
-    const first = start(['run', 'files', 'This is first']);
+    const first = perdure('run', 'files', 'This is first');
     await first.until(stub.barrier('first').reached);
-    const second = start(['run', 'files', 'This is second']);
+    const second = perdure('run', 'files', 'This is second');
     await second.until(stub.barrier('second').reached);
     stub.barrier('first').release();
     expect((await first.ended).stdout).toBe('one\n');

@@ -10,7 +10,7 @@ import { replyText as answer, scriptedModel } from '../../src/models/scripted.js
 import { prepareNamespace } from '../../src/server/namespace.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { commandLine, type RunningCommand } from '../support/command.js';
+import { commandLine } from '../support/command.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -86,21 +86,19 @@ describe('runs and builds', () => {
     const taskQueue = `queue-${randomUUID()}`;
     const name = `agents-${randomUUID()}`;
     const place = ['--address', address, '--namespace', namespace, '--task-queue', taskQueue];
-    const build = async (id: string): Promise<RunningCommand> => {
-      const args = ['worker', '--deployment', name, '--build-id', id, ...place];
-      const started = command.start(args, { env: { OPENAI_BASE_URL: stub.baseUrl } });
-      await started.prints(': current');
-      return started;
-    };
+    const env = { OPENAI_BASE_URL: stub.baseUrl };
+    const build = (id: string) => ['worker', '--deployment', name, '--build-id', id, ...place];
     stub.answer((request) =>
       reply.text('done', request.attempt === 1 ? { holdBeforeHeaders: 'held' } : {}),
     );
-    const one = await build('one');
+    const one = command.start(build('one'), { env });
+    await one.says(': current');
     const workflowId = `stranded-${name}`;
     const args = [{ agent: 'files', message: 'go' }];
     const run = await client.workflow.start('agent', { taskQueue, workflowId, args });
     await stub.barrier('held').reached;
-    await build('two');
+    const two = command.here(build('two'), { env });
+    await two.says(': current');
     await expectEventually(taskQueue, {
       stranded: { level: 'ok' },
       queues: { level: 'ok' },
@@ -127,6 +125,8 @@ describe('runs and builds', () => {
     await typed(stranded?.fix);
     expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });
     await expectEventually(taskQueue, { stranded: { level: 'ok' }, code: 0 });
+    two.interrupt();
+    await two.ended;
   });
 });
 

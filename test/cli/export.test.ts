@@ -167,7 +167,7 @@ describe('a file that is not a history', () => {
 
 test('the command replays without a server, with one line per file', async () => {
   const missing = join(rig.home, 'missing.json');
-  const { code, stdout, stderr } = await command.start(['replay', file, missing], {
+  const { code, stdout, stderr } = await command.here(['replay', file, missing], {
     env: { TEMPORAL_ADDRESS: '127.0.0.1:1' },
   }).ended;
   expect(stdout.split('\n')).toEqual([

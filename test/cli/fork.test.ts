@@ -30,7 +30,7 @@ describe('the command fork', () => {
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('42.'));
     await perdure('run', 'files', 'My name is Ada', '--open', '--id', source);
     const fork = ['fork', source, 'What is', 'it?', '--at', '1', '--id', id];
-    const asked = await command.start([...fork, ...place], { env: env() }).ended;
+    const asked = await perdure(...fork);
     expect({ code: asked.code, stdout: asked.stdout }).toEqual({ code: 0, stdout: '42.\n' });
     expect(asked.stderr).toContain(`run ${id} is forked from run ${source}`);
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { describe, expect, inject, test } from 'vitest';
+import { afterEach, describe, expect, inject, test } from 'vitest';
 import { commandLine, type CommandEnd } from '../support/command.js';
 
 const address = inject('temporalAddress');
@@ -14,8 +14,14 @@ async function projectFolder(name = 'project'): Promise<string> {
   return folder;
 }
 
-const perdure = async (cwd: string, ...args: readonly string[]): Promise<CommandEnd> =>
-  await command.start([...args, '--address', address], { cwd }).ended;
+const before = process.cwd();
+afterEach(() => process.chdir(before));
+
+/** Runs a command in a folder, in this process. */
+async function perdure(cwd: string, ...args: readonly string[]): Promise<CommandEnd> {
+  process.chdir(cwd);
+  return await command.here([...args, '--address', address]).ended;
+}
 
 const written = (end: CommandEnd): { taskQueue: string; agent: string } => JSON.parse(end.stdout);
 
@@ -42,7 +48,8 @@ describe('init', () => {
     const folder = await projectFolder();
     const { taskQueue, agent } = written(await perdure(folder, 'init', '--json'));
     const id = `init-${randomUUID()}`;
-    const started = await perdure(folder, 'run', agent, 'List the files', '--open', '--id', id);
+    const run = ['run', agent, 'List the files', '--open', '--id', id, '--address', address];
+    const started = await command.start(run, { cwd: folder }).ended;
     expect(started.stderr).not.toContain('error');
     expect(started.stdout).toContain('perdure.config.ts');
     const connection = await Connection.connect({ address });

@@ -10,12 +10,12 @@ const home = join(command.folder, 'home');
 afterAll(async () => await stopServer(home));
 
 async function perdure(...args: readonly string[]): Promise<CommandEnd> {
-  return await command.start(args).ended;
+  return await command.here(args).ended;
 }
 
 describe('the reading commands in a new folder', () => {
   test('list starts the embedded server and prints no runs; doctor then shows the server', async () => {
-    const listed = await perdure('list', '--json');
+    const listed = await command.start(['list', '--json']).ended;
     expect(listed).toMatchObject({ code: 0, stdout: '{"rows":[],"cursor":null}\n' });
     expect(listed.stderr).toMatch(/^Started a Temporal server for .*home\. .* kill \d+$/m);
     expect(listed.stderr).toContain('No worker is running on task queue "perdure"');

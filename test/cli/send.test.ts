@@ -16,13 +16,12 @@ afterAll(async () => {
   stub.assertConsumed();
 });
 
-/** Starts a command on a queue without another worker: in this process, or as a separate one. */
+/** Starts a command on a queue without another worker. */
 function lonelyPlace() {
   const place = ['--address', address, '--task-queue', `lonely-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
   return {
     perdure: (...args: readonly string[]) => command.here([...args, ...place], { env }),
-    processOf: (...args: readonly string[]) => command.start([...args, ...place], { env }),
   };
 }
 
@@ -32,8 +31,8 @@ function json({ stdout }: CommandEnd): unknown {
 }
 
 describe('an open run without another worker', () => {
-  test('is started, sent a message, read, and closed, each by a separate command', async () => {
-    const { perdure, processOf } = lonelyPlace();
+  test('is started, sent a message, read, and closed, each by its own command', async () => {
+    const { perdure } = lonelyPlace();
     stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
     const id = 'open-ada';
     const begun = await perdure('run', 'files', 'My name is Ada', '--open', '--id', id).ended;
@@ -49,8 +48,7 @@ describe('an open run without another worker', () => {
     expect(waiting.stderr).toContain(`Run ${id} waits for a message; its last turn is 1.`);
     expect(waiting.code).toBe(3);
 
-    const sent = await processOf('send', id, 'What is', 'it?', '--message-id', 'q1', '--json')
-      .ended;
+    const sent = await perdure('send', id, 'What is', 'it?', '--message-id', 'q1', '--json').ended;
     expect(json(sent)).toMatchObject({
       id,
       turn: 2,
@@ -70,9 +68,9 @@ describe('an open run without another worker', () => {
 
     const status = await perdure('status', id, '--json').ended;
     expect(json(status)).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
-    const limited = await processOf('limits', id, '--steps', '9', '--json').ended;
+    const limited = await perdure('limits', id, '--steps', '9', '--json').ended;
     expect(json(limited)).toMatchObject({ id, limits: { turn: { steps: 9 } } });
-    const closed = await processOf('close', id, '--json').ended;
+    const closed = await perdure('close', id, '--json').ended;
     expect(json(closed)).toEqual({ id, closing: true, ended: true });
     expect(closed.code).toBe(0);
     const late = await perdure('send', id, 'More?').ended;
@@ -95,15 +93,15 @@ describe('an open run without another worker', () => {
   });
 
   test('is continued by attach after its command was interrupted', async () => {
-    const { perdure, processOf } = lonelyPlace();
+    const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Take your time',
       reply.text('one', { holdBeforeHeaders: 'open-held' }),
       reply.text('one at last'),
     );
-    const begun = processOf('run', 'files', 'Take your time', '--open', '--id', 'open-held');
+    const begun = perdure('run', 'files', 'Take your time', '--open', '--id', 'open-held');
     await begun.until(stub.barrier('open-held').reached);
-    begun.child.kill('SIGINT');
+    begun.interrupt();
     const left = await begun.ended;
     expect(left.code).toBe(130);
     expect(left.stderr).toContain('attach open-held');

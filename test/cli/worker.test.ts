@@ -20,19 +20,19 @@ function queue() {
   const place = ['--address', address, '--task-queue', `worker-${randomUUID()}`];
   const env = { OPENAI_BASE_URL: stub.baseUrl };
   return {
+    /** In a process of its own. */
     start: (args: readonly string[]) => command.start([...args, ...place], { env }),
-    /** For a command that ends by itself. */
-    here: (args: readonly string[]) => command.here([...args, ...place], { env }).ended,
+    here: (args: readonly string[]) => command.here([...args, ...place], { env }),
   };
 }
 
 describe('worker', () => {
   test('serves runs of other commands until it is stopped, and lets a call in flight end', async () => {
-    const { start } = queue();
+    const { start, here } = queue();
     stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
-    await worker.prints('with 1 agent: files');
-    const run = start(['run', 'files', 'Work for me', '--id', 'wrk-run']);
+    await worker.says('with 1 agent: files');
+    const run = here(['run', 'files', 'Work for me', '--id', 'wrk-run']);
     await run.until(stub.barrier('work').reached);
     worker.child.kill('SIGTERM');
     await worker.prints('The worker stops');
@@ -51,22 +51,22 @@ describe('worker', () => {
   });
 
   test('serves live streams, to other machines only with a token, or not at all', async () => {
-    const { start, here } = queue();
-    const open = await here(['worker', '--live-host', '0.0.0.0']);
+    const { here } = queue();
+    const open = await here(['worker', '--live-host', '0.0.0.0']).ended;
     expect(open.code).toBe(2);
     expect(open.stderr).toContain('--live-host: 0.0.0.0 lets other machines read the runs');
-    const both = await here(['worker', '--no-live', '--live-port', '0']);
+    const both = await here(['worker', '--no-live', '--live-port', '0']).ended;
     expect([both.code, both.stderr]).toEqual([
       2,
       expect.stringContaining('--no-live: expected no --live-port'),
     ]);
-    const worker = start(['worker', '--json']);
-    await worker.prints('"live":"http://127.0.0.1:');
-    worker.child.kill('SIGTERM');
+    const worker = here(['worker', '--json']);
+    await worker.says('"live":"http://127.0.0.1:');
+    worker.interrupt();
     expect((await worker.ended).stderr).toContain('Live stream: GET http://127.0.0.1:');
-    const mute = start(['worker', '--no-live', '--json']);
-    await mute.prints('"live":null');
-    mute.child.kill('SIGTERM');
+    const mute = here(['worker', '--no-live', '--json']);
+    await mute.says('"live":null');
+    mute.interrupt();
     expect((await mute.ended).stderr).not.toContain('Live stream');
   });
 
@@ -74,8 +74,8 @@ describe('worker', () => {
     const { start, here } = queue();
     stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
     const worker = start(['worker']);
-    await worker.prints('with 1 agent: files');
-    const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']);
+    await worker.says('with 1 agent: files');
+    const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']).ended;
     expect(run.code).toBe(0);
     await worker.until(stub.barrier('hang').reached);
     worker.child.kill('SIGINT');
@@ -85,19 +85,19 @@ describe('worker', () => {
   });
 
   test('registers a build of a deployment and promotes it, or shows the command', async () => {
-    const { start, here } = queue();
+    const { here } = queue();
     const name = `cli-${randomUUID()}`;
-    const first = start(['worker', '--deployment', name, '--json']);
-    await first.prints(': current; new runs start on it');
+    const first = here(['worker', '--deployment', name, '--json']);
+    await first.says(': current; new runs start on it');
     const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
-    const second = start(args);
-    await second.prints(
+    const second = here(args);
+    await second.says(
       `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));
-    const run = await here(['run', 'files', 'Who works', '--id', `run-${name}`]);
+    const run = await here(['run', 'files', 'Who works', '--id', `run-${name}`]).ended;
     expect(run.stdout).toBe('a build\n');
-    for (const { child } of [first, second]) child.kill('SIGTERM');
+    for (const each of [first, second]) each.interrupt();
     const [one, two] = await Promise.all([first.ended, second.ended]);
     expect(JSON.parse(one.stdout)).toMatchObject({
       deployment: { name, buildId: expect.stringMatching(/^[0-9a-f]{12}$/) },
@@ -110,13 +110,13 @@ describe('worker', () => {
     [['--build-id', 'x'], '--build-id: expected --deployment NAME, got none'],
     [['--no-promote'], '--no-promote: expected --deployment NAME, got none'],
   ])('refuses %j as usage', async (args, reason) => {
-    const end = await queue().here(['worker', ...args]);
+    const end = await queue().here(['worker', ...args]).ended;
     expect(end.stderr).toContain(reason);
     expect(end.code).toBe(2);
   });
 
   test('refuses an invalid cache size', async () => {
-    const end = await queue().here(['worker', '--max-cached', '-3']);
+    const end = await queue().here(['worker', '--max-cached', '-3']).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain('--max-cached: expected a whole number from 0, got -3');
   });

@@ -3,30 +3,27 @@ import { EventEmitter } from 'node:events';
 import { main } from '../../src/cli/main.js';
 import type { ExitCode } from '../../src/cli/exit-codes.js';
 
-/** The output so far of a command in this process. Emits `text` for each write. */
-export class Output extends EventEmitter<{ text: [] }> {
+/** What a command of this process has written so far. Emits `text` for each write. */
+export class Output extends EventEmitter<{ text: []; interrupt: [] }> {
   stdout = '';
   stderr = '';
 }
 
 const outputs = new AsyncLocalStorage<Output>();
-let isRouting = false;
+let [isRouting, isRoutingInterrupts] = [false, false];
 
 /**
- * Runs the program with a command line in this process, and returns the exit code. A separate
- * process would load the program, and the workflow thread of its worker, again: one or two seconds
- * of CPU time. Its current folder is that of the tests, and it cannot be interrupted.
+ * Runs the program with a command line in this process, and returns the exit code. A process of its own would
+ * load the program, and the workflow thread of its worker, anew: one or two seconds of CPU time. Its
+ * current folder is that of the tests. It is interrupted by the event `interrupt` of its output.
  */
 export async function runHere(
   args: readonly string[],
   { env, output }: { readonly env: NodeJS.ProcessEnv; readonly output: Output },
 ): Promise<ExitCode> {
   routeWrites();
-  try {
-    return await outputs.run(output, () => main(args, env));
-  } finally {
-    releaseInterrupts();
-  }
+  routeInterrupts();
+  return await outputs.run(output, () => main(args, env));
 }
 
 /** Redirects the writes of a command to its output; all other writes pass through. */
@@ -45,11 +42,16 @@ function routeWrites(): void {
   }
 }
 
-/** A program exits after its command and does not remove its listeners; this process continues. */
-function releaseInterrupts(): void {
-  for (const event of ['SIGINT', 'SIGTERM', 'disconnect']) {
-    for (const listener of process.listeners(event as NodeJS.Signals)) {
-      if (listener.name === 'onInterrupt') process.off(event, listener);
-    }
-  }
+/** Leads the listener that a command adds for interrupts to its output: this process is not interrupted. */
+function routeInterrupts(): void {
+  if (isRoutingInterrupts) return;
+  isRoutingInterrupts = true;
+  const on = process.on.bind(process) as (event: string, listener: () => void) => NodeJS.Process;
+  const routed = (event: string, listener: () => void): NodeJS.Process => {
+    const output = outputs.getStore();
+    if (output === undefined || listener.name !== 'onInterrupt') return on(event, listener);
+    if (event === 'SIGINT') output.on('interrupt', listener);
+    return process;
+  };
+  process.on = routed as typeof process.on;
 }

@@ -28,7 +28,13 @@ export interface FollowedCommand {
   until(event: Promise<unknown>): Promise<void>;
 }
 
-/** The command as a separate process. */
+/** The command in this process. */
+export interface CommandHere extends FollowedCommand {
+  /** Does what a first SIGINT or SIGTERM does. A second one ends a process. */
+  interrupt(): void;
+}
+
+/** The command as a process of its own. */
 export interface RunningCommand extends FollowedCommand {
   readonly child: ChildProcess;
 }
@@ -62,10 +68,11 @@ export async function commandLine() {
       return { child, ...follow(outputOf(child), codeOf(child)) };
     },
     /** Starts a command in this process, which is much cheaper. */
-    here(args: readonly string[], { env = {} }: Omit<CommandPlace, 'cwd'> = {}): FollowedCommand {
+    here(args: readonly string[], { env = {} }: Omit<CommandPlace, 'cwd'> = {}): CommandHere {
       const own = { ...harmless(), PERDURE_HOME: join(folder, 'home'), NO_COLOR: '1', ...env };
       const output = new Output();
-      return follow(output, runHere(args, { env: own, output }));
+      const followed = follow(output, runHere(args, { env: own, output }));
+      return { ...followed, interrupt: () => void output.emit('interrupt') };
     },
   };
 }
