@@ -53,24 +53,45 @@ interface Served {
 let folder: string;
 let stub: Stub;
 let program: string;
-/** The server of the tests that do not need their own. */
+/** The server of the tests that need none of their own. The last test but one kills it. */
 let shared: Served;
 const served: Served[] = [];
+let temporal: Temporal;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'perdure-mcp-cli-'));
   await writeFile(join(folder, 'perdure.config.ts'), CONFIG);
   program = await builtProgram();
   stub = await startStub();
-  shared = await serve(newQueue());
+  temporal = new Temporal({
+    connection: await Connection.connect({ address: inject('temporalAddress') }),
+  });
+  shared = await serve(QUEUE);
 });
 afterAll(async () => {
   await Promise.all(served.map((each) => each.close().catch(() => undefined)));
+  await temporal.connection.close();
   await stub.close();
   await rm(folder, { recursive: true, force: true });
 });
 
-const newQueue = (): string => `mcp-${randomUUID()}`;
+const QUEUE = `mcp-${randomUUID()}`;
+
+let withAllRuns: Promise<Served> | undefined;
+const allRunsServer = (): Promise<Served> =>
+  (withAllRuns ??= serve(`mcp-${randomUUID()}`, '--all-runs'));
+
+let next: Promise<Served> | undefined;
+/** The server after `shared`, on the same queue. */
+const nextServer = (): Promise<Served> => (next ??= serve(QUEUE, '--decide'));
+
+/** Starts an open run that waits for a message, on a queue without a worker. Returns its id. */
+async function foreignRun(): Promise<string> {
+  const workflowId = `foreign-${randomUUID()}`;
+  const args = [{ agent: 'clerk', open: true }];
+  await temporal.workflow.start('agent', { taskQueue: workflowId, workflowId, args });
+  return workflowId;
+}
 
 async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Served> {
   const transport = new StdioClientTransport({
@@ -161,17 +182,6 @@ describe('perdure as an MCP server', () => {
     expect(server.stderr()).toContain('worker in this process');
   });
 
-  test('offers decisions only with --decide', async () => {
-    const names = async (from: Served): Promise<readonly string[]> =>
-      (await from.tools()).tools.map(({ name }) => name);
-    expect(await names(shared)).not.toContain('decide');
-    const deciding = await serve(newQueue(), '--decide');
-    expect(await names(deciding)).toEqual(expect.arrayContaining(['decide', 'list_requests']));
-    const foreign = await deciding.call('list_requests', { id: 'not-ours' });
-    expect(foreign.isError).toBe(true);
-    expect(foreign.text).toContain('expected an id that agent_start returned');
-  });
-
   test('refuses an operation id that started another run', async () => {
     const server = shared;
     const operation = { operation_id: randomUUID() };
@@ -219,17 +229,13 @@ describe('perdure as an MCP server', () => {
   });
 
   test('hosts a worker for a run on another task queue', async () => {
-    const first = await serve(newQueue());
+    const server = await allRunsServer();
+    const id = await foreignRun();
     const message = `elsewhere ${randomUUID()}`;
-    stub.scriptFor(message, reply.text('first'), reply.text('second'));
-    const start = { agent: 'clerk', message, operation_id: randomUUID(), open: true };
-    const { id } = (await first.call('agent_start', start)).value;
-    expect(await probeOwnServer(first, id)).toMatchObject({ answer: 'first' });
-    await first.close();
-    const server = await serve(newQueue());
-    const more = { id, message: 'and more', operation_id: randomUUID() };
-    expect((await server.call('agent_send', more)).value).toEqual({ id, delivered: true, turn: 2 });
-    expect(await probeOwnServer(server, id)).toMatchObject({ answer: 'second' });
+    stub.scriptFor(message, reply.text('first'));
+    const sent = await server.call('agent_send', { id, message, operation_id: randomUUID() });
+    expect(sent.value).toEqual({ id, delivered: true, turn: 1 });
+    expect(await probeOwnServer(server, id)).toMatchObject({ answer: 'first' });
     await server.call('agent_cancel', { id });
   });
 
@@ -268,12 +274,7 @@ describe('perdure as an MCP server', () => {
   });
 
   test('serves only runs that it started, unless --all-runs is given', async () => {
-    const connection = await Connection.connect({ address: inject('temporalAddress') });
-    const temporal = new Temporal({ connection });
-    const id = `foreign-${randomUUID()}`;
-    const args = [{ agent: 'clerk', open: true }];
-    const taskQueue = newQueue();
-    await temporal.workflow.start('agent', { taskQueue, workflowId: id, args });
+    const id = await foreignRun();
     const server = shared;
     const asked = [
       ['agent_status', {}],
@@ -287,10 +288,9 @@ describe('perdure as an MCP server', () => {
       expect(refused).toMatchObject({ isError: true });
       expect(refused.text).toContain(`expected an id that agent_start returned, got "${id}"`);
     }
-    const all = await serve(newQueue(), '--all-runs');
+    const all = await allRunsServer();
     expect((await all.call('agent_status', { id })).value).toMatchObject({ id, agent: 'clerk' });
     await temporal.workflow.getHandle(id).terminate();
-    await connection.close();
   });
 
   test('reserves stdout for the protocol, whatever a tool writes', async () => {
@@ -311,9 +311,8 @@ describe('perdure as an MCP server', () => {
     expect(server.stderr()).toContain('not the protocol');
   });
 
-  test('does not end its runs when it is killed: another server continues them', async () => {
-    const taskQueue = newQueue();
-    const first = await serve(taskQueue);
+  test('leaves its runs alive when it is killed: another server continues them', async () => {
+    const first = shared;
     const message = `long ${randomUUID()}`;
     stub.scriptFor(
       message,
@@ -328,8 +327,17 @@ describe('perdure as an MCP server', () => {
     expect(waiting.value).toMatchObject({ id, done: false, answer: null });
     await stub.barrier('killed').reached;
     process.kill(first.pid, 'SIGKILL');
-    const second = await serve(taskQueue);
+    const second = await nextServer();
     expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(await probeOwnServer(second, id)).toMatchObject({ done: true, answer: 'after all' });
   }, 180_000);
+
+  test('offers decisions only with --decide', async () => {
+    const deciding = await nextServer();
+    const names = (await deciding.tools()).tools.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['decide', 'list_requests']));
+    const foreign = await deciding.call('list_requests', { id: 'not-ours' });
+    expect(foreign.isError).toBe(true);
+    expect(foreign.text).toContain('expected an id that agent_start returned');
+  });
 });
