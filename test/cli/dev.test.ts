@@ -52,15 +52,14 @@ describe('dev', () => {
     await writeFile(join(folder, 'notes.ts'), 'export {};\n');
     // Longer than the delay after which a change counts.
     await command.start(['--help']).ended;
-    await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
-    await running.prints('perdure.config.ts has changed.');
-    await running.prints('with 1 agent: second');
     await writeFile(join(folder, 'prompts', 'greet.ts'), 'export const instructions = ;\n');
-    await running.prints('Unexpected token');
-    await running.prints('Waiting for a change');
-    await writeFile(join(folder, 'perdure.config.ts'), configOf('third'));
+    await running.says('prompts/greet.ts has changed.');
+    await running.says('Unexpected token');
+    await running.says('Waiting for a change');
     await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'hi';\n`);
-    await running.prints('with 1 agent: third');
+    await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
+    await running.says('perdure.config.ts has changed.');
+    await running.says('with 1 agent: second');
     running.child.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(0);
@@ -69,7 +68,7 @@ describe('dev', () => {
     expect(isAlive(workerPid(stderr))).toBe(false);
   });
 
-  test('never loads a configuration that appears while it runs, and prints a note', async () => {
+  test('never loads a configuration that appears while it runs, and notes it; when killed, it ends its worker', async () => {
     const folder = await mkdtemp(join(command.folder, 'dev-'));
     const running = dev(folder);
     await running.prints('with 1 agent: files');
@@ -80,21 +79,14 @@ describe('dev', () => {
     await running.prints('perdure.config.ts has appeared and is not loaded');
     // The next worker does not load it either.
     process.kill(first, 'SIGKILL');
-    await running.prints('and restarts');
-    await running.prints('with 1 agent: files', 2);
-    running.child.kill('SIGINT');
-    const { stderr } = await running.ended;
-    expect(workerPid(stderr)).not.toBe(first);
-    expect(stderr).not.toContain('intruder');
-    await expect(access(join(folder, 'executed'))).rejects.toThrow('ENOENT');
-  });
-
-  test('ends its worker when it is killed', async () => {
-    const running = dev(await devFolder('orphan'));
-    await running.prints('with 1 agent: orphan');
+    await running.says('and restarts');
+    await running.says('with 1 agent: files', 2);
     running.child.kill('SIGKILL');
     // The worker shares the output stream, which closes only when both processes have ended.
     const { stderr } = await running.ended;
     expect(stderr).toContain('The worker stops');
+    expect(workerPid(stderr)).not.toBe(first);
+    expect(stderr).not.toContain('intruder');
+    await expect(access(join(folder, 'executed'))).rejects.toThrow('ENOENT');
   });
 });
