@@ -8,7 +8,6 @@ import { reply } from '../../src/testing/steps.js';
 import { commandLine } from '../support/command.js';
 import { createRig, type Rig } from '../support/rig.js';
 
-const INDEX = join(import.meta.dirname, '../../src/index.ts');
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 const PDF = Buffer.from('%PDF-1.7\n%%EOF\n');
 const command = await commandLine();
@@ -202,7 +201,7 @@ describe('--prompt', () => {
     const config = join(command.folder, 'prompts.config.ts');
     await writeFile(
       config,
-      `import { defineAgent, template } from ${JSON.stringify(INDEX)};
+      `import { defineAgent, template } from 'perdure';
       const text = template('Report on {{topic}}.', { args: ['topic'] });
       const instructions = template('{{language}}{{times}}', { args: ['language', 'times'] });
       export default { agents: [defineAgent({ name: 'speaker', instructions, prompts: { report: { text } } })] };`,
