@@ -15,7 +15,7 @@ import { createListener, listen } from '../support/listener.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { openSse } from '../support/sse-reader.js';
-import { workerChild, type WorkerChild } from '../support/worker-child.js';
+import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 let rig: Rig;
 let client: PerdureClient;
@@ -39,17 +39,23 @@ async function worker({
   readonly child: WorkerChild;
   readonly url: string;
 }> {
-  const env = {
-    ADDRESS: inject('temporalAddress'),
-    QUEUE: rig.taskQueue,
-    OPENAI_BASE_URL: baseUrl,
-    PERDURE_HOME: rig.home,
-    LIVE: '1',
-  };
-  const child = await workerChild(env, files === undefined ? {} : { files });
+  const child = await workerChild(workerEnv(baseUrl), files === undefined ? {} : { files });
   workers.push(child);
+  return { child, url: await urlOf(child.pid) };
+}
+
+const workerEnv = (baseUrl = stub.baseUrl) => ({
+  ADDRESS: inject('temporalAddress'),
+  QUEUE: rig.taskQueue,
+  OPENAI_BASE_URL: baseUrl,
+  PERDURE_HOME: rig.home,
+  LIVE: '1',
+});
+
+/** Returns where the worker of a process serves live streams. */
+async function urlOf(process: number): Promise<string> {
   const known = await createWorkerFinder(rig.home)();
-  return { child, url: known.find(({ pid }) => pid === child.pid)?.url ?? '' };
+  return known.find(({ pid }) => pid === process)?.url ?? '';
 }
 
 /** A text with characters of several bytes, so that chunks of the stream split some of them. */
@@ -68,11 +74,11 @@ test(
     const first = await worker();
     const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
     await stub.barrier('first').reached;
-    const second = await worker();
-    // One reads through the folder, one through a worker that does not execute the call.
+    const second = await workerHere(workerEnv());
+    // One reads through the folder, one through a worker that does not run the call.
     const [here, there] = [createListener(), createListener()];
     const reading = listen(client.stream(run), here);
-    const sse = await openSse(`${second.url}/runs/${run.id}/events`);
+    const sse = await openSse(`${await urlOf(process.pid)}/runs/${run.id}/events`);
     const listening = listen(sse.events, there);
     const bothHave = async (count: number): Promise<void> => {
       const has = (): boolean => [here, there].every(({ partial }) => partial.length >= count);
@@ -103,8 +109,8 @@ test(
     }
     // The file that the killed worker left is removed by the first process that finds it.
     const known = await createWorkerFinder(rig.home)();
-    expect(known.map(({ pid }) => pid)).toEqual([second.child.pid]);
-    await second.child.kill();
+    expect(known.map(({ pid }) => pid)).toEqual([process.pid]);
+    await second.stop();
   },
 );
 
