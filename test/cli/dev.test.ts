@@ -53,13 +53,13 @@ describe('dev', () => {
     // Longer than the delay after which a change counts.
     await command.start(['--help']).ended;
     await writeFile(join(folder, 'prompts', 'greet.ts'), 'export const instructions = ;\n');
-    await running.says('prompts/greet.ts has changed.');
-    await running.says('Unexpected token');
-    await running.says('Waiting for a change');
+    await running.prints('prompts/greet.ts has changed.');
+    await running.prints('Unexpected token');
+    await running.prints('Waiting for a change');
     await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'hi';\n`);
     await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
-    await running.says('perdure.config.ts has changed.');
-    await running.says('with 1 agent: second');
+    await running.prints('perdure.config.ts has changed.');
+    await running.prints('with 1 agent: second');
     running.child.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(0);
@@ -79,8 +79,8 @@ describe('dev', () => {
     await running.prints('perdure.config.ts has appeared and is not loaded');
     // The next worker does not load it either.
     process.kill(first, 'SIGKILL');
-    await running.says('and restarts');
-    await running.says('with 1 agent: files', 2);
+    await running.prints('and restarts');
+    await running.prints('with 1 agent: files', 2);
     running.child.kill('SIGKILL');
     // The worker shares the output stream, which closes only when both processes have ended.
     const { stderr } = await running.ended;

@@ -92,13 +92,13 @@ describe('runs and builds', () => {
       reply.text('done', request.attempt === 1 ? { holdBeforeHeaders: 'held' } : {}),
     );
     const one = command.start(build('one'), { env });
-    await one.says(': current');
+    await one.prints(': current');
     const workflowId = `stranded-${name}`;
     const args = [{ agent: 'files', message: 'go' }];
     const run = await client.workflow.start('agent', { taskQueue, workflowId, args });
     await stub.barrier('held').reached;
     const two = command.here(build('two'), { env });
-    await two.says(': current');
+    await two.prints(': current');
     await expectEventually(taskQueue, {
       stranded: { level: 'ok' },
       queues: { level: 'ok' },

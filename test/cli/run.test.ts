@@ -141,7 +141,7 @@ describe('a run with a worker elsewhere', () => {
     });
     await stub.barrier('detach').reached;
     const follower = command.here(['attach', 'run-detached', '--json', ...ownPlace()]);
-    await follower.says('run run-detached');
+    await follower.prints('run run-detached');
     follower.interrupt();
     const left = await follower.ended;
     expect(left.code).toBe(130);

@@ -112,7 +112,7 @@ describe('a run in several segments', () => {
     const { messages, total } = await pageOf();
     expect(messages.map(({ n }) => n)).toEqual(Array.from({ length: total }, (_, n) => n));
     expect(messages[0]).toMatchObject({ role: 'user', text: 'steps 5', turn: 1 });
-    const part = await said({ from: 2, to: 6 });
+    const part = await pageOf({ from: 2, to: 6 });
     expect(part).toEqual({ messages: messages.slice(2, 6), total });
   });
 

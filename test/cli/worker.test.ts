@@ -31,7 +31,7 @@ describe('worker', () => {
     const { start, here } = queue();
     stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
-    await worker.says('with 1 agent: files');
+    await worker.prints('with 1 agent: files');
     const run = here(['run', 'files', 'Work for me', '--id', 'wrk-run']);
     await run.until(stub.barrier('work').reached);
     worker.child.kill('SIGTERM');
@@ -61,11 +61,11 @@ describe('worker', () => {
       expect.stringContaining('--no-live: expected no --live-port'),
     ]);
     const worker = here(['worker', '--json']);
-    await worker.says('"live":"http://127.0.0.1:');
+    await worker.prints('"live":"http://127.0.0.1:');
     worker.interrupt();
     expect((await worker.ended).stderr).toContain('Live stream: GET http://127.0.0.1:');
     const mute = here(['worker', '--no-live', '--json']);
-    await mute.says('"live":null');
+    await mute.prints('"live":null');
     mute.interrupt();
     expect((await mute.ended).stderr).not.toContain('Live stream');
   });
@@ -74,7 +74,7 @@ describe('worker', () => {
     const { start, here } = queue();
     stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
     const worker = start(['worker']);
-    await worker.says('with 1 agent: files');
+    await worker.prints('with 1 agent: files');
     const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']).ended;
     expect(run.code).toBe(0);
     await worker.until(stub.barrier('hang').reached);
@@ -88,10 +88,10 @@ describe('worker', () => {
     const { here } = queue();
     const name = `cli-${randomUUID()}`;
     const first = here(['worker', '--deployment', name, '--json']);
-    await first.says(': current; new runs start on it');
+    await first.prints(': current; new runs start on it');
     const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
     const second = here(args);
-    await second.says(
+    await second.prints(
       `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));
