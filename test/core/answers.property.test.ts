@@ -251,51 +251,45 @@ async function play(given: Scenario): Promise<Played> {
   return { run, outcome, turns, archived, replies: counts.replies };
 }
 
-const whole = { numRuns: 400 };
-
 describe('an open run whose answers have a contract', () => {
-  test('ends with its own transcript, whatever the side branches contain', async () => {
+  // Playing is what takes time: all is checked of the same plays.
+  test('ends with its own transcript, returns an accepted output or says why there is none, and pays for each attempt once', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const { archived, run } = await play(given);
-        // Pruned and summarized messages count as well.
-        expect(archived.map(({ n }) => n)).toEqual(archived.map((_, index) => index));
-        expect(archived).toHaveLength(run.state.transcript.next);
+        const told = await play(given);
+        expectOwnTranscript(told);
+        expectAccepted(told, given);
+        expectPaidOnce(told);
       }),
-      whole,
-    );
-  });
-
-  test('returns an accepted output, or explains why there is none', async () => {
-    await fc.assert(
-      fc.asyncProperty(scenario, async (given) => {
-        const { turns } = await play(given);
-        for (const { status, output, answer, issues } of turns) {
-          const accepted = JSON.stringify(output) === JSON.stringify({ read: answer });
-          if (status === 'completed' && issues === undefined) expect(accepted).toBe(true);
-          else if (status === 'completed') expect(output).toEqual({ raw: answer });
-          else if (issues !== undefined) expect(output).toEqual({ raw: expect.any(String) });
-          else if (status === 'stopped') expect(output === null || accepted).toBe(true);
-          else expect(output).toBeNull();
-          if (issues !== undefined) expect(given.onInvalid).toBe('best_effort');
-        }
-      }),
-      whole,
-    );
-  });
-
-  test('pays for each attempt once, in the turn and in the run', async () => {
-    await fc.assert(
-      fc.asyncProperty(scenario, async (given) => {
-        const { outcome, turns, replies, run } = await play(given);
-        const { usage } = run.state.total;
-        expect(usage.inputTokens).toBe(10 * replies);
-        expect(usage.costUsd).toBeCloseTo(replies * CALL_USD, 9);
-        expect(outcome.usage).toEqual(usage);
-        const paid = turns.reduce((sum, { usage: one }) => sum + one.inputTokens, 0);
-        expect(paid).toBe(usage.inputTokens);
-      }),
-      whole,
+      { numRuns: 400 },
     );
   });
 });
+
+/** Whatever the side branches contain; pruned and summarized messages count as well. */
+function expectOwnTranscript({ archived, run }: Told): void {
+  expect(archived.map(({ n }) => n)).toEqual(archived.map((_, index) => index));
+  expect(archived).toHaveLength(run.state.transcript.next);
+}
+
+function expectAccepted({ turns }: Told, { onInvalid }: Scenario): void {
+  for (const { status, output, answer, issues } of turns) {
+    const accepted = JSON.stringify(output) === JSON.stringify({ read: answer });
+    if (status === 'completed' && issues === undefined) expect(accepted).toBe(true);
+    else if (status === 'completed') expect(output).toEqual({ raw: answer });
+    else if (issues !== undefined) expect(output).toEqual({ raw: expect.any(String) });
+    else if (status === 'stopped') expect(output === null || accepted).toBe(true);
+    else expect(output).toBeNull();
+    if (issues !== undefined) expect(onInvalid).toBe('best_effort');
+  }
+}
+
+/** In the turn and in the run. */
+function expectPaidOnce({ outcome, turns, replies, run }: Told): void {
+  const { usage } = run.state.total;
+  expect(usage.inputTokens).toBe(10 * replies);
+  expect(usage.costUsd).toBeCloseTo(replies * CALL_USD, 9);
+  expect(outcome.usage).toEqual(usage);
+  const paid = turns.reduce((sum, { usage: one }) => sum + one.inputTokens, 0);
+  expect(paid).toBe(usage.inputTokens);
+}

@@ -133,58 +133,61 @@ function expectValid(messages: readonly Message[]): void {
   expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
 }
 
+/** What holds of each trace, by name. */
+const RULES: Readonly<Record<string, (trace: Trace, given: Scenario) => void>> = {
+  'it ends with one outcome': ({ state }) => expect(outcomeOf(state)).not.toBeNull(),
+
+  'every call has exactly one result, in order': ({ state }) =>
+    expectValid(state.transcript.messages),
+
+  'there are never more deciding calls or executed tools than the limits allow': (
+    { executed, deciding, closing },
+    given,
+  ) => {
+    const least = (name: 'steps' | 'toolCalls', by: number): number =>
+      Math.min(given.limits[name] ?? by, given.runLimits[name] ?? by);
+    expect(deciding).toBeLessThanOrEqual(least('steps', 50));
+    expect(executed.length).toBeLessThanOrEqual(least('toolCalls', 200));
+    expect(closing).toBeLessThanOrEqual(given.onLimit === 'answer' ? 1 : 0);
+  },
+
+  'exactly what was done is counted': ({ state, executed, deciding }) => {
+    const decided = state.transcript.messages.filter(
+      ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
+    );
+    expect(decided.length).toBeLessThanOrEqual(deciding);
+    expect(outcomeOf(state)).toMatchObject({ steps: state.turn.spent.steps });
+    expect(state.turn.spent.toolCalls).toBe(executed.length);
+  },
+
+  'a succeeded keyed or once call is never executed again': ({ state }) => {
+    const results = new Map(
+      state.transcript.messages.flatMap((m) => (m.role === 'tool' ? [[m.callId, m.text]] : [])),
+    );
+    const succeeded = state.transcript.messages
+      .flatMap((m) => (m.role === 'assistant' ? (m.calls ?? []) : []))
+      .filter(
+        ({ name, id }) =>
+          ['put', 'pay'].includes(name) && /^(result|same)/.test(results.get(id) ?? ''),
+      )
+      .map(({ name, digest }) => `${name} ${digest}`);
+    expect(new Set(succeeded).size).toBe(succeeded.length);
+  },
+
+  'the state survives JSON': ({ state }) =>
+    expect(JSON.parse(JSON.stringify(state))).toEqual(state),
+};
+
 describe('the loop, with random scripts of replies, results, and errors', () => {
-  const check = async (assertion: (trace: Trace, given: Scenario) => void): Promise<void> =>
+  // Playing is what takes time: each rule is checked of every play.
+  test(`keeps its rules: ${Object.keys(RULES).join('; ')}`, async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        assertion(await play(given), given);
+        const trace = await play(given);
+        for (const rule of Object.values(RULES)) rule(trace, given);
       }),
-      { numRuns: 1_500 },
+      { numRuns: 1_000 },
     );
-
-  test('always ends with one outcome', async () => {
-    await check(({ state }) => expect(outcomeOf(state)).not.toBeNull());
-  });
-
-  test('gives every call exactly one result, in order', async () => {
-    await check(({ state }) => expectValid(state.transcript.messages));
-  });
-
-  test('never makes more deciding calls or executes more tools than the limits allow', async () => {
-    await check(({ executed, deciding, closing }, given) => {
-      const least = (name: 'steps' | 'toolCalls', by: number): number =>
-        Math.min(given.limits[name] ?? by, given.runLimits[name] ?? by);
-      expect(deciding).toBeLessThanOrEqual(least('steps', 50));
-      expect(executed.length).toBeLessThanOrEqual(least('toolCalls', 200));
-      expect(closing).toBeLessThanOrEqual(given.onLimit === 'answer' ? 1 : 0);
-    });
-  });
-
-  test('counts exactly what was done', async () => {
-    await check(({ state, executed, deciding }) => {
-      const decided = state.transcript.messages.filter(
-        ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
-      );
-      expect(decided.length).toBeLessThanOrEqual(deciding);
-      expect(outcomeOf(state)).toMatchObject({ steps: state.turn.spent.steps });
-      expect(state.turn.spent.toolCalls).toBe(executed.length);
-    });
-  });
-
-  test('never executes a succeeded keyed or once call again', async () => {
-    await check(({ state }) => {
-      const results = new Map(
-        state.transcript.messages.flatMap((m) => (m.role === 'tool' ? [[m.callId, m.text]] : [])),
-      );
-      const succeeded = state.transcript.messages
-        .flatMap((m) => (m.role === 'assistant' ? (m.calls ?? []) : []))
-        .filter(
-          ({ name, id }) =>
-            ['put', 'pay'].includes(name) && /^(result|same)/.test(results.get(id) ?? ''),
-        )
-        .map(({ name, digest }) => `${name} ${digest}`);
-      expect(new Set(succeeded).size).toBe(succeeded.length);
-    });
   });
 
   test('is pure: it gives the same result when it runs again', async () => {
@@ -192,11 +195,7 @@ describe('the loop, with random scripts of replies, results, and errors', () => 
       fc.asyncProperty(scenario, async (given) => {
         expect((await play(given)).state).toEqual((await play(given)).state);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
-  });
-
-  test('has a state that survives JSON', async () => {
-    await check(({ state }) => expect(JSON.parse(JSON.stringify(state))).toEqual(state));
   });
 });

@@ -227,45 +227,43 @@ function expectWhole(prompt: readonly Message[]): void {
 
 const byText = (one: string, other: string): number => one.localeCompare(other);
 
-const whole = { numRuns: 400 };
-
 describe('an open run, whatever people do, and wherever its segments end', () => {
-  test('accepts each message once, in its turn, and gives each turn one outcome', async () => {
+  // Playing is what takes time: all is checked of the same plays.
+  test('takes each message once, in its turn, gives each turn one outcome, and counts the run as the sum of its turns', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const { accepted, messages, turns, outcome } = await play(given);
-        const received = messages.filter((m) => m.role === 'user' && m.id !== undefined);
-        expect(
-          received.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText),
-        ).toEqual([...accepted.keys()].toSorted(byText));
-        for (const message of received) {
-          const id = message.role === 'user' ? (message.id ?? '') : '';
-          expect(message.turn).toBe(accepted.get(id));
-        }
-        expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
-        const numbers = turns.map(({ turn }) => turn);
-        expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-        expect(new Set(numbers)).toEqual(new Set(accepted.values()));
-        expect(outcome).toMatchObject({ status: 'completed', reason: 'closed' });
+        const told = await play(given);
+        expectOnceInTurn(told);
+        expectSums(told);
       }),
-      whole,
-    );
-  });
-
-  test('counts each turn from zero, and the run as the sum of its turns', async () => {
-    await fc.assert(
-      fc.asyncProperty(scenario, async (given) => {
-        const { turns, outcome, segments, run } = await play(given);
-        const sum = (pick: (one: Outcome) => number): number =>
-          turns.reduce((total, { outcome: one }) => total + pick(one), 0);
-        expect(outcome.steps).toBe(sum(({ steps }) => steps));
-        expect(outcome.toolCalls).toBe(sum(({ toolCalls }) => toolCalls));
-        for (const { outcome: one } of turns) expect(one.steps).toBeLessThanOrEqual(9);
-        expect(run.state.segments).toBe(segments);
-        const calls = outcome.usage.inputTokens;
-        expect(calls).toBe(sum(({ usage }) => usage.inputTokens));
-      }),
-      whole,
+      { numRuns: 400 },
     );
   });
 });
+
+function expectOnceInTurn({ accepted, messages, turns, outcome }: Told): void {
+  const received = messages.filter((m) => m.role === 'user' && m.id !== undefined);
+  expect(received.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText)).toEqual(
+    [...accepted.keys()].toSorted(byText),
+  );
+  for (const message of received) {
+    const id = message.role === 'user' ? (message.id ?? '') : '';
+    expect(message.turn).toBe(accepted.get(id));
+  }
+  expect(messages.map(({ n }) => n)).toEqual(messages.map((_, index) => index));
+  const numbers = turns.map(({ turn }) => turn);
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+  expect(new Set(numbers)).toEqual(new Set(accepted.values()));
+  expect(outcome).toMatchObject({ status: 'completed', reason: 'closed' });
+}
+
+/** Each turn counts from zero. */
+function expectSums({ turns, outcome, segments, run }: Told): void {
+  const sum = (pick: (one: Outcome) => number): number =>
+    turns.reduce((total, { outcome: one }) => total + pick(one), 0);
+  expect(outcome.steps).toBe(sum(({ steps }) => steps));
+  expect(outcome.toolCalls).toBe(sum(({ toolCalls }) => toolCalls));
+  for (const { outcome: one } of turns) expect(one.steps).toBeLessThanOrEqual(9);
+  expect(run.state.segments).toBe(segments);
+  expect(outcome.usage.inputTokens).toBe(sum(({ usage }) => usage.inputTokens));
+}

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { apply, eventsOf, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
 import type { RunState } from '../../src/core/state.js';
-import { checkChoices } from '../support/sim/check.js';
+import { checkMoments } from '../support/sim/check.js';
 import { carry, play, type Played } from '../support/sim/play.js';
 
 const json = (state: RunState): unknown => JSON.parse(JSON.stringify(state));
@@ -38,30 +38,21 @@ function readRun({ first, log }: Played): Read {
   return { last: run.state, carried, states };
 }
 
-describe('a simulated run', () => {
-  test('can be read from its facts alone, in each segment', async () => {
-    await checkChoices(async (given) => {
-      const played = await play(given);
-      const { last, carried } = readRun(played);
+describe('a run in a world of chance', () => {
+  test('is read from its facts alone, in each segment and at every moment', async () => {
+    await checkMoments(({ played, facts }) => {
+      const { last, carried, states: read } = readRun(played);
       expect(carried.map(json)).toEqual(played.carried.map(json));
       expect(json(last)).toEqual(json(played.last));
-    });
-  });
-
-  test('can be read from its facts alone at every moment', async () => {
-    await checkChoices(async (given) => {
-      const states: RunState[] = [];
-      const played = await play(given, { noted: ({ run }) => states.push(run.state) });
-      const { states: read } = readRun(played);
+      const states = facts.map(([{ run }]) => run.state);
       expect(read).toHaveLength(states.length);
       const differs = states.findIndex((state, index) => !isDeepStrictEqual(state, read[index]));
       expect(json(read[differs] ?? played.last)).toEqual(json(states[differs] ?? played.last));
     });
   });
 
-  test('has the same end if its state passes through JSON after each fact', async () => {
-    await checkChoices(async (given) => {
-      const plain = await play(given);
+  test('comes to the same end if its state passes through JSON after each fact', async () => {
+    await checkMoments(async ({ played: plain }, given) => {
       const saved = await play(given, { isSaved: true });
       expect(json(saved.last)).toEqual(json(plain.last));
       expect(saved.log).toEqual(plain.log);
