@@ -3,13 +3,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { startStub } from '../../src/testing/stub-server.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
-import { startLedger } from '../support/ledger.js';
+import { gate } from '../support/gate.js';
+import { killTogether } from '../support/kill-together.js';
+import { startLedger, type Ledger } from '../support/ledger.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
-import { workerChild, workerHere } from '../support/worker-child.js';
 
 /**
  * Where the worker is killed: in the nth model call or tool call, or some ms after it was answered.
@@ -32,82 +34,124 @@ const killPoint: fc.Arbitrary<KillPoint> = fc
   });
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
-/** PERDURE_KILLS=100 takes some minutes longer on two cores. */
-const KILLS = Number(process.env['PERDURE_KILLS'] ?? 5);
+/** PERDURE_KILLS=100 takes some minutes more on two cores. */
+const KILLS = Number(process.env['PERDURE_KILLS'] ?? 8);
 const POINTS = fc.sample(killPoint, { numRuns: KILLS, seed: SEED });
 
-interface KillReport extends Ended {
-  readonly modelRequests: number;
+interface Told extends Ended {
   readonly bodies: readonly string[];
   readonly toolAttempts: readonly { key: string }[];
-  readonly effects: number;
 }
 
+/** Runs that share a worker. More of them at once would kill it at fewer moments. */
+const AT_ONCE = 10;
+
 let rig: Rig;
+let stub: Stub;
+let ledger: Ledger;
 let home: string;
-beforeAll(async () => {
-  rig = await createRig();
-  home = await mkdtemp(join(tmpdir(), 'perdure-kill-'));
-});
+const UNDISTURBED = `undisturbed-${randomUUID()}`;
+const ids = new Map(POINTS.map((point) => [point, `kill-${randomUUID()}`]));
+const idOf = (point: KillPoint): string => ids.get(point) ?? '';
+const told = new Map<string, Told>();
+/** By run: when the answer at its point has gone out. */
+const answered = new Map<string, Promise<unknown>>();
+
+beforeAll(
+  async () => {
+    [rig, stub, ledger] = [await createRig(), await startStub(), await startLedger()];
+    home = await mkdtemp(join(tmpdir(), 'perdure-kill-'));
+    stub.answer((request) => {
+      const step = crashAnswer(request);
+      const point = POINTS.find((one) => request.text.includes(idOf(one)));
+      const isHeld =
+        point !== undefined &&
+        !point.where.startsWith('tool') &&
+        request.assistantMessages + 1 === point.nth &&
+        request.attempt === 1;
+      if (!isHeld) return step;
+      answered.set(idOf(point), request.ended);
+      return { ...step, delivery: { holdBeforeHeaders: idOf(point) } };
+    });
+    for (let at = 0; at < POINTS.length; at += AT_ONCE) {
+      // One after the other, as each kills a worker of its own.
+      // oxlint-disable-next-line no-await-in-loop
+      await killAt(POINTS.slice(at, at + AT_ONCE));
+    }
+  },
+  60_000 + 20_000 * KILLS,
+);
 afterAll(async () => {
-  await rig.close();
+  await Promise.all([rig.close(), stub.close(), ledger.close()]);
   await rm(home, { recursive: true, force: true });
 });
 
-/**
- * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
- */
-async function runWithKill(point: KillPoint | null): Promise<KillReport> {
-  const [stub, ledger] = [await startStub(), await startLedger()];
-  const queue = `kill-${randomUUID()}`;
-  const env = {
-    ADDRESS: inject('temporalAddress'),
-    QUEUE: queue,
-    LEDGER: ledger.url,
-    OPENAI_BASE_URL: stub.baseUrl,
-    PERDURE_HOME: home,
+/** Runs that share a worker, which is killed when each is at its point, and carried on by another one. */
+async function killAt(points: readonly KillPoint[]): Promise<void> {
+  const doors = new Map(
+    points.flatMap((point) => (point.where.startsWith('tool') ? [[idOf(point), gate()]] : [])),
+  );
+  ledger.onAttempt = async (_, when, entry) => {
+    const { run = '' } = entry;
+    const point = points.find((one) => idOf(one) === run);
+    const number = ledger.attemptsOf(run).indexOf(entry) + 1;
+    if (point?.where === `tool-${when}` && number === point.nth) await doors.get(run)?.wait();
   };
-  const first = await workerChild(env);
-  const reached = new Promise<void>((resolve) => {
-    if (point === null) return;
-    stub.answer((request) => {
-      if (request.number === point.nth) {
-        if (point.where === 'model') resolve();
-        if (point.where === 'workflow-task') void request.ended.then(() => resolve());
-      }
-      const step = crashAnswer(request);
-      const held = point.where === 'model' && request.number === point.nth;
-      return held ? { ...step, delivery: { holdBeforeHeaders: 'never' } } : step;
+  const { handles, stop } = await killTogether(rig.client, {
+    env: {
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: `kill-${randomUUID()}`,
+      LEDGER: ledger.url,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: home,
+    },
+    runs: [
+      ...points.map((point) => ({
+        id: idOf(point),
+        input: { agent: 'crash', message: idOf(point) },
+        held: () => (doors.get(idOf(point)) ?? stub.barrier(idOf(point))).reached,
+      })),
+      ...(told.has(UNDISTURBED)
+        ? []
+        : [
+            {
+              id: UNDISTURBED,
+              input: { agent: 'crash', message: UNDISTURBED },
+              held: (handle: WorkflowHandle) => handle.result(),
+            },
+          ]),
+    ],
+    // The moment itself is what is drawn at random, not a wait for something.
+    last: async () => {
+      const after = points.filter(({ where }) => where === 'workflow-task');
+      const longest = Math.max(0, ...after.map(({ delayMs }) => delayMs));
+      await Promise.all(
+        after.map(async (point) => {
+          await pause(longest - point.delayMs);
+          stub.barrier(idOf(point)).release();
+          await answered.get(idOf(point));
+        }),
+      );
+      await pause(Math.min(longest, ...after.map(({ delayMs }) => delayMs)));
+    },
+  });
+  for (const handle of handles) {
+    const { workflowId: id } = handle;
+    // oxlint-disable-next-line no-await-in-loop -- they run at the same time
+    const ended = await rig.end(handle);
+    told.set(id, {
+      ...ended,
+      bodies: stub.requests.flatMap(({ text }) => (text.includes(id) ? [text] : [])),
+      toolAttempts: ledger.attemptsOf(id),
     });
-    ledger.onAttempt = (number, when) => {
-      if (number !== point.nth || point.where !== `tool-${when}`) return undefined;
-      resolve();
-      return new Promise(() => undefined);
-    };
-  });
-  if (point === null) stub.answer(crashAnswer);
-  const handle = await rig.client.workflow.start('agent', {
-    taskQueue: queue,
-    workflowId: queue,
-    args: [{ agent: 'crash', message: 'go' }],
-  });
-  let second: { stop(): Promise<void> } | undefined;
-  if (point !== null) {
-    await reached;
-    // The delay itself is drawn at random; it does not wait for anything.
-    if (point.where === 'workflow-task') await pause(point.delayMs);
-    await first.kill();
-    second = await workerHere(env);
   }
-  const ended = await rig.end(handle);
-  await Promise.all([first.kill(), second?.stop(), stub.close(), ledger.close()]);
-  return {
-    ...ended,
-    modelRequests: stub.requestCount,
-    bodies: stub.requests.map(({ text }) => text),
-    toolAttempts: ledger.attempts,
-    effects: ledger.effects.size,
-  };
+  await stop();
+}
+
+function toldOf(id: string): Told {
+  const found = told.get(id);
+  if (found === undefined) throw new Error(`there is no run ${id}`);
+  return found;
 }
 
 /** Attempts of the activities of a type, as the history counts them. */
@@ -125,41 +169,38 @@ function attempts({ history }: Ended, activity: string): { scheduled: number; st
 }
 
 describe('a worker killed by SIGKILL', () => {
-  let baseline: KillReport;
-  beforeAll(async () => {
-    baseline = await runWithKill(null);
-  });
+  const texts = ({ projection, handle }: Told): readonly string[] =>
+    (projection.state?.transcript.messages ?? []).map(({ role, text }) =>
+      `${role} ${text}`.replaceAll(handle.workflowId, 'go'),
+    );
 
-  const texts = (report: KillReport): readonly string[] =>
-    (report.projection.state?.transcript.messages ?? []).map(({ role, text }) => `${role} ${text}`);
-
-  test('serves as the baseline when it is not killed', () => {
-    expect(baseline.outcome).toMatchObject({
+  test('is missed by nobody when it is not killed', () => {
+    const undisturbed = toldOf(UNDISTURBED);
+    expect(undisturbed.outcome).toMatchObject({
       status: 'completed',
       steps: CRASH_STEPS + 1,
       toolCalls: TOOL_CALLS,
     });
-    expect(baseline.modelRequests).toBe(CRASH_STEPS + 1);
-    expect(baseline.toolAttempts).toHaveLength(TOOL_CALLS);
+    expect(undisturbed.bodies).toHaveLength(CRASH_STEPS + 1);
+    expect(undisturbed.toolAttempts).toHaveLength(TOOL_CALLS);
   });
 
-  test.concurrent.each(POINTS)(
-    'at $where $nth, $delayMs ms: nothing completed is repeated, and the outcome is the same',
-    { timeout: 180_000 },
-    async (point) => {
-      const report = await runWithKill(point);
-      expect(report.outcome).toEqual(baseline.outcome);
-      expect(texts(report)).toEqual(texts(baseline));
-      const model = attempts(report, 'callModel');
+  test.each(POINTS)(
+    'at $where $nth, $delayMs ms: nothing finished is repeated, the outcome is the same',
+    (point) => {
+      const [killed, undisturbed] = [toldOf(idOf(point)), toldOf(UNDISTURBED)];
+      expect(killed.outcome).toEqual(undisturbed.outcome);
+      expect(texts(killed)).toEqual(texts(undisturbed));
+      const model = attempts(killed, 'callModel');
       expect(model.scheduled).toBe(CRASH_STEPS + 1);
-      expect(report.modelRequests).toBeLessThanOrEqual(model.started);
-      // Only what was in flight at the one kill may have occurred twice.
-      expect(report.modelRequests - new Set(report.bodies).size).toBeLessThanOrEqual(1);
-      const keys = new Set(report.toolAttempts.map(({ key }) => key));
+      expect(killed.bodies.length).toBeLessThanOrEqual(model.started);
+      // Only what was in flight at the one kill may have come twice.
+      expect(killed.bodies.length - new Set(killed.bodies).size).toBeLessThanOrEqual(1);
+      const keys = new Set(killed.toolAttempts.map(({ key }) => key));
       expect(keys.size).toBe(TOOL_CALLS);
-      expect(report.effects).toBe(TOOL_CALLS);
-      expect(report.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
-      expect(report.toolAttempts.length).toBeLessThanOrEqual(attempts(report, 'runTool').started);
+      for (const key of keys) expect(ledger.effects).toContain(key);
+      expect(killed.toolAttempts.length - keys.size).toBeLessThanOrEqual(2);
+      expect(killed.toolAttempts.length).toBeLessThanOrEqual(attempts(killed, 'runTool').started);
     },
   );
 });

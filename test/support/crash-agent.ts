@@ -34,8 +34,8 @@ function ledgerTool(name: string, effect: 'read' | 'keyed', url: string): Tool {
     input: z.object({ step: z.number(), part: z.number() }),
     effect,
     heartbeat: 2_000,
-    async execute(input, { idempotencyKey, signal }) {
-      const body = JSON.stringify({ tool: name, key: idempotencyKey, input });
+    async execute(input, { idempotencyKey, signal, run }) {
+      const body = JSON.stringify({ tool: name, key: idempotencyKey, input, run: run.id });
       const response = await fetch(url, { method: 'POST', body, signal });
       return await response.json();
     },
@@ -67,8 +67,8 @@ function payTool(url: string): Tool {
     input: z.object({ amount: z.number() }),
     effect: 'once',
     heartbeat: 1_000,
-    async execute(input, { idempotencyKey, signal }) {
-      const body = JSON.stringify({ tool: 'pay', key: idempotencyKey, input });
+    async execute(input, { idempotencyKey, signal, run }) {
+      const body = JSON.stringify({ tool: 'pay', key: idempotencyKey, input, run: run.id });
       const response = await fetch(url, { method: 'POST', body, signal });
       return await response.json();
     },

@@ -7,6 +7,8 @@ export interface LedgerEntry {
   readonly tool: string;
   readonly key: string;
   readonly input: unknown;
+  /** The workflow id of the run; absent if the tool does not send it. */
+  readonly run?: string;
   /** When the execution was scheduled, Unix time in ms; absent if the tool does not send it. */
   readonly scheduledAt?: number;
 }
@@ -26,7 +28,9 @@ export interface Ledger {
   /** Executions that arrived after a fence of their key, and had no effect. */
   readonly refused: readonly LedgerEntry[];
   /** Called with each attempt's number, from 1, before and after its effect; may wait. */
-  onAttempt: (number: number, when: 'before' | 'after') => Promise<void> | void;
+  onAttempt: (number: number, when: 'before' | 'after', entry: LedgerEntry) => Promise<void> | void;
+  /** The attempts of one run, where all tools send theirs. */
+  attemptsOf(run: string): readonly LedgerEntry[];
   close(): Promise<void>;
 }
 
@@ -45,14 +49,14 @@ export async function startLedger(): Promise<Ledger> {
         return;
       }
       const number = attempts.push(entry);
-      await ledger.onAttempt(number, 'before');
+      await ledger.onAttempt(number, 'before', entry);
       if ((entry.scheduledAt ?? Infinity) < (fences.get(key) ?? 0)) {
         refused.push(entry);
         response.writeHead(409).end(JSON.stringify({ refused: key }));
         return;
       }
       effects.add(key);
-      await ledger.onAttempt(number, 'after');
+      await ledger.onAttempt(number, 'after', entry);
       response.end(JSON.stringify({ done: entry.tool, input: entry.input }));
     };
     handle().catch(() => response.destroy());
@@ -66,6 +70,7 @@ export async function startLedger(): Promise<Ledger> {
     effects,
     refused,
     onAttempt: () => undefined,
+    attemptsOf: (run) => attempts.filter((entry) => entry.run === run),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
