@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { startStub } from '../../src/testing/stub-server.js';
+import type { RunInput } from '../../src/core/input/input.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { CONTRACT_ANSWERS, contractAnswer } from '../support/contract-agent.js';
+import { killTogether } from '../support/kill-together.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
-import { workerChild, workerHere } from '../support/worker-child.js';
 
 /** Where the worker is killed: while the nth answer is pending, or some ms after it was sent. */
 interface KillPoint {
@@ -26,65 +27,84 @@ const POINTS: readonly KillPoint[] = [
 ];
 const ATTEMPTS = CONTRACT_ANSWERS.length;
 
-interface KillReport extends Ended {
-  /** The requests as they arrived, byte for byte. */
+interface Told extends Ended {
+  /** The requests as they came, byte for byte, without the id of the run. */
   readonly bodies: readonly string[];
 }
 
 let rig: Rig;
 let home: string;
-let baseline: KillReport;
+let stub: Stub;
+const UNDISTURBED = `undisturbed-${randomUUID()}`;
+const ids = new Map(POINTS.map((point) => [point, `killed-${randomUUID()}`]));
+const idOf = (point: KillPoint): string => ids.get(point) ?? '';
+const told = new Map<string, Told>();
+
 beforeAll(async () => {
-  rig = await createRig();
+  [rig, stub] = [await createRig(), await startStub()];
   home = await mkdtemp(join(tmpdir(), 'perdure-answers-kill-'));
-  baseline = await runWithKill(null);
+  await killAtPoints();
 });
 afterAll(async () => {
-  await rig.close();
+  await Promise.all([rig.close(), stub.close()]);
   await rm(home, { recursive: true, force: true });
 });
 
-/**
- * Runs an agent on its own worker, kills the worker at the point, and continues on a second worker.
- */
-async function runWithKill(point: KillPoint | null): Promise<KillReport> {
-  const stub = await startStub();
-  const queue = `answers-kill-${randomUUID()}`;
-  const env = {
-    ADDRESS: inject('temporalAddress'),
-    QUEUE: queue,
-    OPENAI_BASE_URL: stub.baseUrl,
-    PERDURE_HOME: home,
-  };
-  const reached = new Promise<void>((resolve) => {
-    stub.answer((request) => {
-      const step = contractAnswer(request);
-      if (request.number !== point?.nth) return step;
-      if (point.where === 'in') {
-        resolve();
-        return { ...step, delivery: { holdBeforeHeaders: 'never' } };
-      }
-      void request.ended.then(() => resolve());
-      return step;
-    });
+/** Runs on one worker, which is killed when each is at its point, and carried on by a second worker. */
+async function killAtPoints(): Promise<void> {
+  /** By run: when the answer at its point has gone out. */
+  const answered = new Map<string, Promise<unknown>>();
+  stub.answer((request) => {
+    const step = contractAnswer(request);
+    const point = POINTS.find((one) => request.text.includes(idOf(one)));
+    const isAt = request.assistantMessages + 1 === point?.nth && request.attempt === 1;
+    if (point === undefined || !isAt) return step;
+    answered.set(idOf(point), request.ended);
+    return { ...step, delivery: { holdBeforeHeaders: idOf(point) } };
   });
-  const first = await workerChild(env);
-  let second: { stop(): Promise<void> } | undefined;
-  const handle = await rig.client.workflow.start('agent', {
-    taskQueue: queue,
-    workflowId: queue,
-    args: [{ agent: 'contract', message: 'Ann is 40' }],
+  const input = (id: string): RunInput => ({ agent: 'contract', message: `Ann is 40 ${id}` });
+  const { handles, stop } = await killTogether(rig.client, {
+    env: {
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: `answers-kill-${randomUUID()}`,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: home,
+    },
+    runs: [
+      { id: UNDISTURBED, input: input(UNDISTURBED), held: (handle) => handle.result() },
+      ...POINTS.map((point) => ({
+        id: idOf(point),
+        input: input(idOf(point)),
+        held: () => stub.barrier(idOf(point)).reached,
+      })),
+    ],
+    last: async () => {
+      const after = POINTS.filter(({ where }) => where === 'after');
+      const delays = after.map(({ delayMs }) => delayMs);
+      await Promise.all(
+        after.map(async (point) => {
+          // The moment itself is what differs, not a wait for something.
+          await pause(Math.max(...delays) - point.delayMs);
+          stub.barrier(idOf(point)).release();
+          await answered.get(idOf(point));
+        }),
+      );
+      await pause(Math.min(...delays));
+    },
   });
-  if (point !== null) {
-    await reached;
-    // The delay itself varies; it does not wait for anything.
-    await pause(point.delayMs);
-    await first.kill();
-    second = await workerHere(env);
+  const ends = await Promise.all(handles.map((handle) => rig.end(handle)));
+  await stop();
+  for (const ended of ends) {
+    const { workflowId: id } = ended.handle;
+    const bodies = stub.requests.flatMap(({ text }) => (text.includes(id) ? [text] : []));
+    told.set(id, { ...ended, bodies: bodies.map((text) => text.replaceAll(id, '')) });
   }
-  const ended = await rig.end(handle);
-  await Promise.all([first.kill(), second?.stop(), stub.close()]);
-  return { ...ended, bodies: stub.requests.map(({ text }) => text) };
+}
+
+function toldOf(id: string): Told {
+  const found = told.get(id);
+  if (found === undefined) throw new Error(`there is no run ${id}`);
+  return found;
 }
 
 function modelCalls({ history }: Ended): number {
@@ -93,15 +113,17 @@ function modelCalls({ history }: Ended): number {
   ).length;
 }
 
-const textsOf = ({ projection }: Ended): readonly string[] =>
+const said = ({ projection, handle }: Ended): readonly string[] =>
   projection.messages.map((message) => {
     const side = message.role !== 'tool' && message.side === true;
-    return `${message.n} ${message.role}${side ? ' aside' : ''}: ${message.text}`;
+    const text = message.text.replaceAll(handle.workflowId, '');
+    return `${message.n} ${message.role}${side ? ' aside' : ''}: ${text}`;
   });
 
-describe('a worker killed by SIGKILL during a repair', () => {
-  test('serves as the baseline when it is not killed', () => {
-    expect(baseline.outcome).toMatchObject({
+describe('a worker killed by SIGKILL in a repair', () => {
+  test('is missed by nobody when it is not killed', () => {
+    const undisturbed = toldOf(UNDISTURBED);
+    expect(undisturbed.outcome).toMatchObject({
       status: 'completed',
       output: { name: 'Ann', age: 40 },
       steps: 1,
@@ -113,20 +135,18 @@ describe('a worker killed by SIGKILL during a repair', () => {
     );
   });
 
-  test.concurrent.each(POINTS)(
+  test.each(POINTS)(
     '$where answer $nth, $delayMs ms: no attempt that was paid for is paid again',
-    { timeout: 180_000 },
-    async (point) => {
-      const report = await runWithKill(point);
-      expect(report.outcome).toEqual(baseline.outcome);
-      expect(textsOf(report)).toEqual(textsOf(baseline));
-      expect(modelCalls(report)).toBe(ATTEMPTS);
-      // The second worker knows the branch from the workflow alone: its requests have the same
-      // bytes.
-      expect([...new Set(report.bodies)]).toEqual(baseline.bodies);
-      const repeated = report.bodies.filter((body, index) => report.bodies.indexOf(body) !== index);
-      // Only what was in flight at the kill may occur twice; a call that was held open always does.
-      const inFlight = baseline.bodies[point.nth - 1];
+    (point) => {
+      const [killed, undisturbed] = [toldOf(idOf(point)), toldOf(UNDISTURBED)];
+      expect(killed.outcome).toEqual(undisturbed.outcome);
+      expect(said(killed)).toEqual(said(undisturbed));
+      expect(modelCalls(killed)).toBe(ATTEMPTS);
+      // The second worker knows the branch from the workflow alone: its requests are the same bytes.
+      expect([...new Set(killed.bodies)]).toEqual(undisturbed.bodies);
+      const repeated = killed.bodies.filter((body, index) => killed.bodies.indexOf(body) !== index);
+      // Only what was in flight at the kill may come twice; a call held open surely does.
+      const inFlight = undisturbed.bodies[point.nth - 1];
       if (point.where === 'in') expect(repeated).toEqual([inFlight]);
       else expect(repeated.length).toBeLessThanOrEqual(1);
     },

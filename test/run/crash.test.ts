@@ -9,22 +9,33 @@ import { stopServer } from '../../src/server/locate-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
+import { killTogether } from '../support/kill-together.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
+
+/** How the agent ends at its cap, and where its worker is killed. */
+const CAPS = [
+  ['answer', 'before', { status: 'stopped', reason: 'steps', answer: 'closing words' }, 3],
+  ['answer', 'after', { status: 'stopped', reason: 'steps', answer: 'closing words' }, 3],
+  ['compose', 'after', { status: 'stopped', reason: 'steps' }, 2],
+  ['fail', 'after', { status: 'failed', reason: 'limit', limit: 'steps', answer: null }, 2],
+] as const;
+const idOf = (onLimit: string, when: string): string => `cap-${onLimit}-${when}-${SUFFIX}`;
+const SUFFIX = randomUUID();
 
 let rig: Rig;
 let home: string;
 let stub: Stub;
 let ledger: Ledger;
-const workers: WorkerChild[] = [];
+const children: WorkerChild[] = [];
 
 beforeAll(async () => {
   [rig, stub, ledger] = [await createRig(), await startStub(), await startLedger()];
   home = await mkdtemp(join(tmpdir(), 'perdure-crash-'));
 });
 afterAll(async () => {
-  await Promise.all(workers.map((each) => each.kill()));
+  await Promise.all(children.map((each) => each.kill()));
   await Promise.all([rig.close(), stub.close(), ledger.close()]);
   await rm(home, { recursive: true, force: true });
 });
@@ -38,50 +49,43 @@ const queueEnv = (rest: Record<string, string> = {}): Record<string, string> => 
   ...rest,
 });
 
-async function worker(env: Record<string, string>): Promise<WorkerChild> {
-  const child = await workerChild(env);
-  workers.push(child);
-  return child;
-}
+const bodiesOf = (marker: string): readonly string[] =>
+  stub.requests.flatMap(({ text }) => (text.includes(marker) ? [text] : []));
 
 describe('a step cap reached around a crash', () => {
-  test.concurrent.each([
-    ['answer', 'before', { status: 'stopped', reason: 'steps', answer: 'closing words' }, 3],
-    ['answer', 'after', { status: 'stopped', reason: 'steps', answer: 'closing words' }, 3],
-    ['compose', 'after', { status: 'stopped', reason: 'steps' }, 2],
-    ['fail', 'after', { status: 'failed', reason: 'limit', limit: 'steps', answer: null }, 2],
-  ])(
-    'counts once with onLimit %s, killed %s the cap',
-    { timeout: 120_000 },
-    async (onLimit, when, outcome, requests) => {
-      const marker = `cap-${onLimit}-${when}-`;
-      const env = queueEnv({ STEPS: '2', ON_LIMIT: onLimit });
-      const held = `${marker}held`;
-      // Killed in the first deciding call, or in whatever follows the tools of the second one.
+  const ends = new Map<string, Ended>();
+  beforeAll(async () => {
+    for (const [onLimit, when] of CAPS) {
+      const id = idOf(onLimit, when);
+      // Killed in the first deciding call, or in whatever follows the second one's tools.
       const heldAt = when === 'before' ? 0 : 1;
       stub.answer((request) => {
-        if (!request.text.includes(marker)) return undefined;
+        if (!request.text.includes(id)) return undefined;
         const step = request.assistantMessages;
         if (step >= 2) return reply.text('closing words');
-        const delivery =
-          step === heldAt && request.attempt === 1 ? { holdBeforeHeaders: held } : {};
+        const delivery = step === heldAt && request.attempt === 1 ? { holdBeforeHeaders: id } : {};
         return { ...crashAnswer(request), delivery };
       });
-      const first = await worker(env);
-      const handle = await rig.client.workflow.start('agent', {
-        taskQueue: env['QUEUE'] ?? '',
-        workflowId: env['QUEUE'] ?? '',
-        args: [{ agent: 'crash', message: marker }],
-      });
-      await stub.barrier(held).reached;
-      await first.kill();
-      const second = await workerHere(env);
-      const ended = await rig.end(handle);
-      await second.stop();
-      expect(ended.outcome).toMatchObject({ ...outcome, steps: 2 });
-      const bodies = stub.requests
-        .filter(({ text }) => text.includes(marker))
-        .map(({ text }) => text);
+    }
+    const { handles, stop } = await killTogether(rig.client, {
+      env: queueEnv(),
+      runs: CAPS.map(([onLimit, when]) => {
+        const id = idOf(onLimit, when);
+        const input = { agent: `capped-${onLimit}`, message: id };
+        return { id, input, held: () => stub.barrier(id).reached };
+      }),
+    });
+    const all = await Promise.all(handles.map((handle) => rig.end(handle)));
+    for (const ended of all) ends.set(ended.handle.workflowId, ended);
+    await stop();
+  });
+
+  test.each(CAPS)(
+    'counts once with onLimit %s, killed %s the cap',
+    (onLimit, when, outcome, requests) => {
+      const id = idOf(onLimit, when);
+      expect(ends.get(id)?.outcome).toMatchObject({ ...outcome, steps: 2 });
+      const bodies = bodiesOf(id);
       expect(new Set(bodies).size).toBe(requests);
       expect(bodies.length).toBe(requests + 1);
     },
@@ -97,23 +101,22 @@ describe('the worker that holds the workflow', () => {
       const held = request.assistantMessages === 2 && request.attempt === 1;
       return { ...crashAnswer(request), delivery: held ? { holdBeforeHeaders: marker } : {} };
     });
-    const holder = await worker({ ...env, ROLE: 'workflows' });
+    const holder = await workerChild({ ...env, ROLE: 'workflows' });
+    children.push(holder);
     const handle = await rig.client.workflow.start('agent', {
       taskQueue: env['QUEUE'] ?? '',
       workflowId: env['QUEUE'] ?? '',
       args: [{ agent: 'crash', message: marker }],
     });
-    await worker({ ...env, ROLE: 'activities' });
+    const hands = await workerHere({ ...env, ROLE: 'activities' });
     await stub.barrier(marker).reached;
     await holder.kill();
-    await worker({ ...env, ROLE: 'workflows' });
+    const next = await workerHere({ ...env, ROLE: 'workflows' });
     stub.barrier(marker).release();
     const { outcome } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', steps: CRASH_STEPS + 1 });
-    const bodies = stub.requests
-      .filter(({ text }) => text.includes(marker))
-      .map(({ text }) => text);
-    expect(bodies).toHaveLength(CRASH_STEPS + 1);
+    expect(bodiesOf(marker)).toHaveLength(CRASH_STEPS + 1);
+    await Promise.all([hands.stop(), next.stop()]);
   });
 });
 
@@ -129,7 +132,7 @@ describe('the server', () => {
       return { ...crashAnswer(request), delivery: held ? { holdBeforeHeaders: marker } : {} };
     });
     const env = queueEnv({ ADDRESS: server.address });
-    await worker(env);
+    const worker = await workerHere(env);
     await own.client.workflow.start('agent', {
       taskQueue: env['QUEUE'] ?? '',
       workflowId: marker,
@@ -144,6 +147,7 @@ describe('the server', () => {
     const { outcome } = await own.end(new Client({ connection }).workflow.getHandle(marker));
     expect(outcome).toMatchObject({ status: 'completed', steps: CRASH_STEPS + 1 });
     await connection.close();
+    await worker.stop();
     await own.close();
     await stopServer(serverHome);
     await rm(serverHome, { recursive: true, force: true });

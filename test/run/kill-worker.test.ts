@@ -160,10 +160,10 @@ function attempts({ history }: Ended, activity: string): { scheduled: number; st
   const scheduled = events.filter(
     (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === activity,
   );
-  const ids = new Set(scheduled.map(({ eventId }) => String(eventId)));
+  const known = new Set(scheduled.map(({ eventId }) => String(eventId)));
   const started = events
     .flatMap((event) => event.activityTaskStartedEventAttributes ?? [])
-    .filter(({ scheduledEventId }) => ids.has(String(scheduledEventId)))
+    .filter(({ scheduledEventId }) => known.has(String(scheduledEventId)))
     .reduce((sum, { attempt }) => sum + (attempt ?? 1), 0);
   return { scheduled: scheduled.length, started };
 }

@@ -4,71 +4,68 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { reply } from '../../src/testing/steps.js';
-import { startStub } from '../../src/testing/stub-server.js';
-import { startLedger } from '../support/ledger.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { gate } from '../support/gate.js';
+import { killTogether } from '../support/kill-together.js';
+import { startLedger, type Ledger } from '../support/ledger.js';
 import { expectPromptsMatch } from '../support/prompts.js';
-import { createRig, type Rig } from '../support/rig.js';
-import { workerChild, workerHere } from '../support/worker-child.js';
+import { createRig, type Ended, type Rig } from '../support/rig.js';
+
+const [RETRIEVAL, CALL] = [`retrieval-${randomUUID()}`, `call-${randomUUID()}`];
 
 let rig: Rig;
 let home: string;
-beforeAll(async () => {
-  rig = await createRig();
-  home = await mkdtemp(join(tmpdir(), 'perdure-retrieve-kill-'));
-});
-afterAll(async () => {
-  await rig.close();
-  await rm(home, { recursive: true, force: true });
-});
+let stub: Stub;
+let ledger: Ledger;
+const ends = new Map<string, Ended>();
 
-test.concurrent.each([
-  { where: 'retrieval', retrievals: 2, requests: 1 },
-  { where: 'model call', retrievals: 1, requests: 2 },
-] as const)(
-  'a kill of the worker with SIGKILL in the $where does not change the result',
-  { timeout: 90_000 },
-  async ({ where, retrievals, requests }) => {
-    const [stub, ledger] = [await startStub(), await startLedger()];
-    const queue = `retrieve-kill-${randomUUID()}`;
-    const env = {
+beforeAll(async () => {
+  [rig, stub, ledger] = [await createRig(), await startStub(), await startLedger()];
+  home = await mkdtemp(join(tmpdir(), 'perdure-retrieve-kill-'));
+  const door = gate();
+  ledger.onAttempt = async (_, when, { key }) => {
+    if (key === RETRIEVAL && when === 'after') await door.wait();
+  };
+  stub.scriptFor(CALL, reply.text('lost', { holdBeforeHeaders: CALL }));
+  stub.answer(() => reply.text('answered'));
+  const doomed = (id: string, reached: Promise<unknown>) => ({
+    id,
+    input: { agent: 'retrieving', message: `rain ${id}` },
+    held: () => reached,
+  });
+  const { handles, stop } = await killTogether(rig.client, {
+    env: {
       ADDRESS: inject('temporalAddress'),
-      QUEUE: queue,
+      QUEUE: `retrieve-kill-${randomUUID()}`,
       LEDGER: ledger.url,
       OPENAI_BASE_URL: stub.baseUrl,
       PERDURE_HOME: home,
-    };
-    const reached = new Promise<void>((resolve) => {
-      ledger.onAttempt = (number, when) => {
-        if (where !== 'retrieval' || number !== 1 || when !== 'after') return undefined;
-        resolve();
-        return new Promise(() => undefined);
-      };
-      stub.answer(({ number }) => {
-        if (where !== 'model call' || number !== 1) return reply.text('answered');
-        resolve();
-        return reply.text('lost', { holdBeforeHeaders: 'never' });
-      });
-    });
-    const first = await workerChild(env);
-    const handle = await rig.client.workflow.start('agent', {
-      taskQueue: queue,
-      workflowId: queue,
-      args: [{ agent: 'retrieving', message: 'rain' }],
-    });
-    await reached;
-    await first.kill();
-    const second = await workerHere(env);
-    const { outcome, projection } = await rig.end(handle);
-    await Promise.all([second.stop(), stub.close(), ledger.close()]);
-    expect(outcome).toMatchObject({ status: 'completed', answer: 'answered', steps: 1 });
-    expect(ledger.attempts).toHaveLength(retrievals);
-    expect(stub.requestCount).toBe(requests);
-    expect(projection.messages.map(({ role }) => role)).toEqual([
-      'user',
-      'user',
-      'user',
-      'assistant',
-    ]);
-    expectPromptsMatch(stub.requests, projection.messages);
+    },
+    runs: [doomed(RETRIEVAL, door.reached), doomed(CALL, stub.barrier(CALL).reached)],
+  });
+  door.release();
+  const all = await Promise.all(handles.map((handle) => rig.end(handle)));
+  for (const ended of all) ends.set(ended.handle.workflowId, ended);
+  await stop();
+});
+afterAll(async () => {
+  await Promise.all([rig.close(), stub.close(), ledger.close()]);
+  await rm(home, { recursive: true, force: true });
+});
+
+test.each([
+  { where: 'retrieval', id: RETRIEVAL, retrievals: 2, requests: 1 },
+  { where: 'model call', id: CALL, retrievals: 1, requests: 2 },
+])(
+  'a worker killed by SIGKILL in the $where is missed by nobody',
+  ({ id, retrievals, requests }) => {
+    const ended = ends.get(id);
+    expect(ended?.outcome).toMatchObject({ status: 'completed', answer: 'answered', steps: 1 });
+    expect(ledger.attempts.filter(({ key }) => key === id)).toHaveLength(retrievals);
+    const asked = stub.requests.filter(({ text }) => text.includes(id));
+    expect(asked).toHaveLength(requests);
+    const messages = ended?.projection.messages ?? [];
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'user', 'user', 'assistant']);
+    expectPromptsMatch(asked, messages);
   },
 );

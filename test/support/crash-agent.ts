@@ -10,7 +10,7 @@ import type { Tool } from '../../src/tools/tool.js';
 /** An agent whose tools only write to the ledger. */
 export function crashAgent(
   ledgerUrl: string,
-  rest: { limits?: Limits; onLimit?: OnLimit } = {},
+  rest: { name?: string; limits?: Limits; onLimit?: OnLimit } = {},
 ): Agent {
   return defineAgent({
     name: 'crash',

@@ -25,9 +25,9 @@ export async function killTogether(
   }: {
     readonly env: Readonly<Record<string, string>>;
     readonly runs: readonly DoomedRun[];
-    readonly last?: () => Promise<void>;
+    readonly last?: (handles: readonly WorkflowHandle[]) => Promise<void>;
   },
-): Promise<{ readonly handles: readonly WorkflowHandle[]; stop(): Promise<void> }> {
+): Promise<{ readonly handles: readonly WorkflowHandle[]; readonly stop: () => Promise<void> }> {
   const worker = await workerChild(env);
   try {
     const taskQueue = env['QUEUE'] ?? '';
@@ -39,7 +39,7 @@ export async function killTogether(
         return handle;
       }),
     );
-    await last();
+    await last(handles);
     await worker.kill();
     const second = await workerHere(env);
     return { handles, stop: () => second.stop() };

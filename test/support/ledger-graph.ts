@@ -8,16 +8,20 @@ import type { Tool } from '../../src/tools/tool.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from './graph-agent.js';
 
-/**
- * Two graphs with one node of every kind that executes something. Each execution is logged in the
- * ledger.
- */
+/** Tells the ledger that a tool or a node is executed. */
+type Tell = (
+  tool: string,
+  context: { readonly idempotencyKey: string; readonly run: { readonly id: string } },
+) => Promise<void>;
+
+/** Two graphs whose nodes, one of every kind that executes something, tell the ledger. */
 export function ledgerGraphs(url: string): readonly Agent[] {
-  const tell = async (tool: string, key: string): Promise<void> => {
-    await fetch(url, { method: 'POST', body: JSON.stringify({ tool, key, input: {} }) });
+  const tell: Tell = async (tool, { idempotencyKey: key, run }) => {
+    const body = JSON.stringify({ tool, key, input: {}, run: run.id });
+    await fetch(url, { method: 'POST', body });
   };
-  const note: NodeFunction = async ({ item }, { idempotencyKey }) => {
-    await tell('node', idempotencyKey);
+  const note: NodeFunction = async ({ item }, context) => {
+    await tell('node', context);
     return { patch: {}, value: item ?? null };
   };
   const pay = defineTool({
@@ -25,7 +29,7 @@ export function ledgerGraphs(url: string): readonly Agent[] {
     description: 'pays',
     input: z.object({}),
     effect: 'keyed',
-    execute: async (_, { idempotencyKey }) => await tell('pay', idempotencyKey),
+    execute: async (_, context) => await tell('pay', context),
   });
   const walker = graphAgent(
     {
@@ -88,16 +92,16 @@ function decider(pay: Tool): Agent {
   });
 }
 
-/** Plans calls that write to the ledger; `wipe` needs approval. */
-function planner(tell: (tool: string, key: string) => Promise<void>): Agent {
+/** Plans calls that tell the ledger; `wipe` needs a yes. */
+function planner(tell: Tell): Agent {
   const tool = (name: string) =>
     defineTool({
       name,
       description: name,
       input: z.object({ what: z.string() }),
       effect: 'keyed',
-      execute: async ({ what }, { idempotencyKey }) => {
-        await tell(`${name} ${what}`, idempotencyKey);
+      execute: async ({ what }, context) => {
+        await tell(`${name} ${what}`, context);
         return { id: what };
       },
     });

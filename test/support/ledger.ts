@@ -29,7 +29,7 @@ export interface Ledger {
   readonly refused: readonly LedgerEntry[];
   /** Called with each attempt's number, from 1, before and after its effect; may wait. */
   onAttempt: (number: number, when: 'before' | 'after', entry: LedgerEntry) => Promise<void> | void;
-  /** The attempts of one run, where all tools send theirs. */
+  /** The attempts of one run and its children, where all tools send theirs. */
   attemptsOf(run: string): readonly LedgerEntry[];
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function startLedger(): Promise<Ledger> {
     effects,
     refused,
     onAttempt: () => undefined,
-    attemptsOf: (run) => attempts.filter((entry) => entry.run === run),
+    attemptsOf: (run) => attempts.filter((entry) => entry.run?.startsWith(run)),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,9 +1,8 @@
+import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineConfig } from '../../src/config.js';
-import type { OnLimit } from '../../src/core/definition/definition.js';
-import { createWorker, type RunningWorker } from '../../src/worker.js';
-import type { WorkerOptions } from '../../src/worker/options.js';
+import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
@@ -11,6 +10,21 @@ import { decidingAgent } from './deciding-agent.js';
 import { ledgerGraphs } from './ledger-graph.js';
 import { stdioFixture } from './mcp-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
+
+/** Creates a worker that runs workflow code and no activity: another worker does whatever a run does. */
+export async function workflowsOnly(
+  env: Readonly<Record<string, string | undefined>>,
+  workflowBundle: WorkflowBundleOption,
+): Promise<Worker> {
+  const loadAgent = (): Promise<never> => Promise.reject(new Error('no agent is here'));
+  return await Worker.create({
+    connection: await NativeConnection.connect({ address: env['ADDRESS'] ?? '' }),
+    taskQueue: env['QUEUE'] ?? '',
+    workflowBundle,
+    activities: { loadAgent },
+    enableNonLocalActivities: false,
+  });
+}
 
 /** Creates the worker of the tests that kill workers, as its environment describes it. */
 export async function workerByEnv(
@@ -21,12 +35,15 @@ export async function workerByEnv(
   const window = Number(env['WINDOW'] ?? 0);
   const agent = crashAgent(env['LEDGER'] ?? '', {
     ...(steps > 0 && { limits: { steps, toolCalls: null } }),
-    ...(env['ON_LIMIT'] && { onLimit: env['ON_LIMIT'] as OnLimit }),
   });
+  const capped = (['answer', 'compose', 'fail'] as const).map((onLimit) =>
+    crashAgent(env['LEDGER'] ?? '', { name: `capped-${onLimit}`, limits: { steps: 2 }, onLimit }),
+  );
   return await createWorker({
     config: defineConfig({
       agents: [
         agent,
+        ...capped,
         contractAgent(),
         decidingAgent(),
         retrievingAgent(env['LEDGER'] ?? ''),

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { WorkflowBundle } from '@temporalio/worker';
 import { sourceBundle } from './bundle.js';
 import { childScript, NO_THREAD } from './child-script.js';
-import { workerByEnv } from './worker-by-env.js';
+import { workerByEnv, workflowsOnly } from './worker-by-env.js';
 
 const SCRIPT = new URL('./worker-process.ts', import.meta.url);
 let bundlePath: Promise<string> | undefined;
@@ -49,8 +50,24 @@ export async function workerHere(
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> {
   const workflowBundle = await sourceBundle();
+  if (env['ROLE'] === 'workflows') return await workflowsHere(env, workflowBundle);
   const worker = await workerByEnv(env, { workflowBundle, shutdownGraceMs: 200 });
   return { stop: () => worker.shutdown() };
+}
+
+async function workflowsHere(
+  env: Readonly<Record<string, string>>,
+  bundle: WorkflowBundle,
+): Promise<{ stop(): Promise<void> }> {
+  const worker = await workflowsOnly(env, bundle);
+  const ended = worker.run();
+  return {
+    stop: async () => {
+      worker.shutdown();
+      await ended;
+      await worker.options.connection?.close();
+    },
+  };
 }
 
 async function failed(child: ChildProcess): Promise<never> {

@@ -1,26 +1,13 @@
-// A worker in its own process, so that SIGKILL is real. Configured by its environment; reports
-// `ready`.
-import { NativeConnection, Worker } from '@temporalio/worker';
+// A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
 import { installRuntime } from '../../src/worker/runtime.js';
-import { workerByEnv } from './worker-by-env.js';
+import { workerByEnv, workflowsOnly } from './worker-by-env.js';
 
 installRuntime('ERROR');
 const { env } = process;
-const address = env['ADDRESS'] ?? '';
-const taskQueue = env['QUEUE'] ?? '';
 const workflowBundle = { codePath: env['BUNDLE'] ?? '' };
 
-/** Runs workflow code and no activities, so that another process executes them. */
-async function workflowsOnly(): Promise<void> {
-  const connection = await NativeConnection.connect({ address });
-  const loadAgent = (): Promise<never> => Promise.reject(new Error('no agent is here'));
-  const worker = await Worker.create({
-    connection,
-    taskQueue,
-    workflowBundle,
-    activities: { loadAgent },
-    enableNonLocalActivities: false,
-  });
+async function onlyWorkflows(): Promise<void> {
+  const worker = await workflowsOnly(env, workflowBundle);
   process.send?.('ready');
   await worker.run();
 }
@@ -31,4 +18,4 @@ async function whole(): Promise<void> {
   await worker.stopped;
 }
 
-await (env['ROLE'] === 'workflows' ? workflowsOnly() : whole());
+await (env['ROLE'] === 'workflows' ? onlyWorkflows() : whole());
