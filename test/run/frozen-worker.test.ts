@@ -13,7 +13,7 @@ import { startLedger, type Ledger } from '../support/ledger.js';
 import { ownBundle } from '../support/own-bundle.js';
 import { startProxy } from '../support/proxy.js';
 import { createRig } from '../support/rig.js';
-import { workerChild, type WorkerChild } from '../support/worker-child.js';
+import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 const PAYMENTS = 5;
 /** Longer than anything takes on a busy machine. */
@@ -24,8 +24,10 @@ interface Setting {
   readonly stub: Stub;
   readonly ledger: Ledger;
   readonly client: PerdureClient;
-  /** Starts a worker process, which reaches Temporal at `at`. */
-  readonly child: (role: 'activities' | 'workflows', at?: string) => Promise<WorkerChild>;
+  /** Starts a worker process for activities, which reaches Temporal at `at`. */
+  readonly child: (at?: string) => Promise<WorkerChild>;
+  /** Starts a worker of this process, which is not frozen. */
+  readonly here: (role: 'activities' | 'workflows') => Promise<{ stop(): Promise<void> }>;
 }
 
 /** A stub, a ledger, and a task queue, all closed after the test. */
@@ -34,28 +36,34 @@ async function createSetting(): Promise<Setting> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-frozen-'));
   const taskQueue = `frozen-${randomUUID()}`;
   const client = await createClient({ address, taskQueue, env: { PERDURE_HOME: home } });
-  const child: Setting['child'] = async (role, at = address) => {
+  const env = { QUEUE: taskQueue, LEDGER: ledger.url, OPENAI_BASE_URL: stub.baseUrl };
+  const child: Setting['child'] = async (at = address) => {
     const worker = await workerChild({
+      ...env,
       ADDRESS: at,
-      QUEUE: taskQueue,
-      ROLE: role,
-      LEDGER: ledger.url,
-      OPENAI_BASE_URL: stub.baseUrl,
+      ROLE: 'activities',
       PERDURE_HOME: home,
     });
     onTestFinished(() => worker.kill());
     return worker;
+  };
+  const here: Setting['here'] = async (role) => {
+    const worker = await workerHere({ ...env, ADDRESS: address, ROLE: role, PERDURE_HOME: home });
+    let stopped: Promise<void> | undefined;
+    const stop = (): Promise<void> => (stopped ??= worker.stop());
+    onTestFinished(stop);
+    return { stop };
   };
   onTestFinished(async () => {
     await client.disconnect();
     await Promise.all([stub.close(), ledger.close()]);
     await rm(home, { recursive: true, force: true });
   });
-  return { stub, ledger, client, child };
+  return { stub, ledger, client, child, here };
 }
 
 test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
-  const { stub, ledger, client, child } = await createSetting();
+  const { stub, ledger, client, child, here } = await createSetting();
   stub.answer((request) => {
     if (request.assistantMessages > 0) return reply.text('paid');
     const calls = Array.from({ length: PAYMENTS }, (_, amount) => ({
@@ -65,7 +73,7 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
     return reply.calls(calls, { holdBeforeHeaders: 'asked' });
   });
   const asked = stub.barrier('asked');
-  const [frozen] = await Promise.all([child('activities'), child('workflows')]);
+  const [frozen] = await Promise.all([child(), here('workflows')]);
   const { id } = await client.start('crash', { message: 'pay' });
   await asked.reached;
   await client.pause(id);
@@ -78,7 +86,7 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   );
   process.kill(frozen.pid, 'SIGSTOP');
   await client.resume(id);
-  const other = await child('activities');
+  const other = await here('activities');
 
   // The server hands the payments to polls of the frozen worker. Their outcome is unknown, and a
   // person who sees no payment requests another attempt.
@@ -98,7 +106,7 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   expect(held).toBeGreaterThan(0);
   expect(ledger.attempts).toHaveLength(PAYMENTS);
 
-  await other.kill();
+  await other.stop();
   process.kill(frozen.pid, 'SIGCONT');
   // Whatever the thawed worker held precedes the calls of a new run, which only that worker can
   // execute.
@@ -108,8 +116,8 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
   expect(ledger.effects.size).toBe(PAYMENTS * 2);
 }, 120_000);
 
-test('a once tool that freezes while it runs takes effect once, because its verify sets a fence', async () => {
-  const { stub, ledger, client, child } = await createSetting();
+test('a once tool that freezes while it runs takes effect once, because its verify fences', async () => {
+  const { stub, ledger, client, child, here } = await createSetting();
   const proxy = await startProxy(address);
   onTestFinished(() => proxy.close());
   stub.script(reply.calls([{ name: 'transfer', arguments: { amount: 7 } }]), reply.text('paid'));
@@ -119,14 +127,14 @@ test('a once tool that freezes while it runs takes effect once, because its veri
   };
   const transfers = (): number => ledger.attempts.filter(({ tool }) => tool === 'transfer').length;
 
-  const [frozen] = await Promise.all([child('activities', proxy.address), child('workflows')]);
+  const [frozen] = await Promise.all([child(proxy.address), here('workflows')]);
   const { id } = await client.start('crash', { message: 'pay' });
   await quote.reached;
   // The tool runs, and has not paid. The server gives nothing more to a worker that is cut off.
   process.kill(frozen.pid, 'SIGSTOP');
   proxy.cut();
   quote.release();
-  await child('activities');
+  await here('activities');
   expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'paid' });
   expect([transfers(), ledger.refused.length]).toEqual([1, 0]);
 
@@ -139,9 +147,9 @@ test('a once tool that freezes while it runs takes effect once, because its veri
 }, 60_000);
 
 test('a model call that a frozen worker held is not paid for again when the worker thaws', async () => {
-  const { stub, client, child } = await createSetting();
+  const { stub, client, child, here } = await createSetting();
   stub.answer(() => reply.text('hello'));
-  const [frozen] = await Promise.all([child('activities'), child('workflows')]);
+  const [frozen] = await Promise.all([child(), here('workflows')]);
   const runs = await Promise.all(
     Array.from({ length: 8 }, () => client.start('crash', { message: 'hi', open: true })),
   );
@@ -149,12 +157,12 @@ test('a model call that a frozen worker held is not paid for again when the work
   process.kill(frozen.pid, 'SIGSTOP');
   // The server hands calls to polls of the frozen worker, and later to the other one.
   await Promise.all(runs.map(({ id }) => client.ask(id, 'again')));
-  const other = await child('activities');
+  const other = await here('activities');
   await Promise.all(runs.map(({ id }) => client.result(id, { turn: 2 })));
   expect(await repeatedAttempts(runs.map(({ id }) => id))).toBeGreaterThan(0);
   const paid = stub.requestCount;
 
-  await other.kill();
+  await other.stop();
   process.kill(frozen.pid, 'SIGCONT');
   // Only the thawed worker can execute new runs, so it has by then processed what it held.
   for (let run = 1; run <= 3; run += 1) {

@@ -51,16 +51,19 @@ export function reuseWorkflowThreads(): void {
   };
 }
 
+const LONG_MS = 3_600_000;
+
 /**
- * Removes the limit on how long workflow code may block its thread. For each call into that code,
- * and an activation has four or more, Node would start a thread that waits for the limit: half of
- * the CPU time of a workflow thread. Processes that tests start have the limit.
+ * Takes away the limit on how long workflow code may block its thread. For each call into that code, of
+ * which an activation has four or more, Node would start a thread that waits for the limit: half of the
+ * CPU time of a workflow thread. A limit as short as the SDK's default stays.
  */
 function withoutTimeLimit(
   options: ThreadedVMWorkflowCreatorOptions,
 ): ThreadedVMWorkflowCreatorOptions {
-  const { isolateExecutionTimeoutMs: _, ...rest } = options;
-  // Node treats a missing limit as none.
+  const { isolateExecutionTimeoutMs: limit, ...rest } = options;
+  if (limit < LONG_MS) return options;
+  // Node takes an absent limit for none.
   return rest as ThreadedVMWorkflowCreatorOptions;
 }
 
