@@ -28,15 +28,16 @@ export interface ChildOptions {
 
 const COLLECTOR = new URL('./collector-thread.js', import.meta.url).href;
 
-/** Starts a TypeScript module as a process and resolves when it reports `ready`. */
+/** Starts a module, in TypeScript or bundled, as a process and resolves when it says `ready`. */
 export async function startChild(
   script: URL,
   { env, profileFolder, collects = false }: ChildOptions,
 ): Promise<Child> {
   const profile = profileFolder ? ['--cpu-prof', '--cpu-prof-dir', profileFolder] : [];
+  const loader = script.pathname.endsWith('.ts') ? ['--import', 'tsx'] : [];
   const collector = collects ? ['--expose-gc', '--import', COLLECTOR] : [];
   const child = fork(fileURLToPath(script), {
-    execArgv: ['--import', 'tsx', ...collector, ...profile],
+    execArgv: [...loader, ...collector, ...profile],
     env: { PATH: process.env['PATH'], ...env },
   });
   const messages = new EventEmitter();

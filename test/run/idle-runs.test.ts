@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { startChild, type Child } from '../../bench/kit/child.js';
 import { eventsOf, startIdleRuns } from '../../bench/idle/idle-runs.js';
 import { slope, type Point } from '../../bench/statistics.js';
 import { sourceBundle } from '../support/bundle.js';
+import { childScript } from '../support/child-script.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -30,7 +32,8 @@ beforeAll(async () => {
   const bundle = await sourceBundle();
   const BUNDLE = join(home, 'workflows.js');
   await writeFile(BUNDLE, 'code' in bundle ? bundle.code : '');
-  worker = await startChild(new URL('../../bench/subject/worker.ts', import.meta.url), {
+  const script = childScript(new URL('../../bench/subject/worker.ts', import.meta.url));
+  worker = await startChild(pathToFileURL(script.at(-1) ?? ''), {
     env: {
       ADDRESS: inject('temporalAddress'),
       QUEUE: queue,

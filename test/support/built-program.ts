@@ -11,11 +11,13 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** Below `node_modules`, so that the built code finds its dependencies. */
 const cache = join(repository, 'node_modules', '.cache', 'perdure-tests');
 
-/** Scripts below `test` that tests start as processes. */
+/** Scripts that tests start as processes of their own. */
 const SCRIPTS = [
-  'support/ensure-server-process.js',
-  'support/worker-process.js',
-  'fixtures/mcp/stdio-server.js',
+  'bench/subject/worker.js',
+  'test/support/ensure-server-process.js',
+  'test/support/observed-worker.js',
+  'test/support/worker-process.js',
+  'test/fixtures/mcp/stdio-server.js',
 ];
 
 let building: Promise<string> | undefined;
@@ -52,7 +54,7 @@ async function build(): Promise<string> {
   await rename(join(draft, 'src'), join(draft, 'dist'));
   await symlink('dist', join(draft, 'src'));
   await exec(process.execPath, [join(draft, 'scripts', 'bundle-workflows.js')]);
-  const scripts = SCRIPTS.map((script) => join(draft, 'test', script));
+  const scripts = SCRIPTS.map((script) => join(draft, script));
   await bundleScripts(scripts, { draft, folder });
   // Another test process may have been faster; its build is equivalent.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
@@ -64,7 +66,7 @@ async function digest(): Promise<string> {
   const hash = createHash('sha256');
   const parts = ['tsconfig.json', 'tsconfig.build.json', 'package.json'];
   for (const part of parts) hash.update(await readFile(join(repository, part)));
-  for (const part of ['bin', 'scripts', 'src', 'test/support', 'test/fixtures/mcp']) {
+  for (const part of ['bench', 'bin', 'scripts', 'src', 'test/support', 'test/fixtures/mcp']) {
     const files = await readdir(join(repository, part), { recursive: true, withFileTypes: true });
     const paths = files
       .filter((file) => file.isFile())

@@ -1,9 +1,8 @@
-import { fileURLToPath } from 'node:url';
 import { Client, ServiceError } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listPollers } from '../../src/temporal/pollers.js';
 import { hasLiveWorker } from '../../src/temporal/probe-worker.js';
+import { ownBundle } from '../support/own-bundle.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -41,11 +40,7 @@ test('a listed worker counts only if it processes the probe', async () => {
 
 test('a worker with other workflows, which does not know the probe, counts', async () => {
   const other = await createRig();
-  const workflowBundle = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../../src/workflows/agent.ts', import.meta.url)),
-    logger: new DefaultLogger('ERROR'),
-  });
-  await other.worker([], { workflowBundle });
+  await other.worker([], { workflowBundle: await ownBundle() });
   await expect
     .poll(() => hasLiveWorker(other.client, other.taskQueue), { timeout: 20_000 })
     .toBe(true);
