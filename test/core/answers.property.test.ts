@@ -256,10 +256,10 @@ describe('an open run whose answers have a contract', () => {
   test('ends with its own transcript, returns an accepted output or says why there is none, and pays for each attempt once', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const told = await play(given);
-        expectOwnTranscript(told);
-        expectAccepted(told, given);
-        expectPaidOnce(told);
+        const played = await play(given);
+        expectOwnTranscript(played);
+        expectAccepted(played, given);
+        expectPaidOnce(played);
       }),
       { numRuns: 400 },
     );
@@ -267,12 +267,12 @@ describe('an open run whose answers have a contract', () => {
 });
 
 /** Whatever the side branches contain; pruned and summarized messages count as well. */
-function expectOwnTranscript({ archived, run }: Told): void {
+function expectOwnTranscript({ archived, run }: Played): void {
   expect(archived.map(({ n }) => n)).toEqual(archived.map((_, index) => index));
   expect(archived).toHaveLength(run.state.transcript.next);
 }
 
-function expectAccepted({ turns }: Told, { onInvalid }: Scenario): void {
+function expectAccepted({ turns }: Played, { onInvalid }: Scenario): void {
   for (const { status, output, answer, issues } of turns) {
     const accepted = JSON.stringify(output) === JSON.stringify({ read: answer });
     if (status === 'completed' && issues === undefined) expect(accepted).toBe(true);
@@ -285,7 +285,7 @@ function expectAccepted({ turns }: Told, { onInvalid }: Scenario): void {
 }
 
 /** In the turn and in the run. */
-function expectPaidOnce({ outcome, turns, replies, run }: Told): void {
+function expectPaidOnce({ outcome, turns, replies, run }: Played): void {
   const { usage } = run.state.total;
   expect(usage.inputTokens).toBe(10 * replies);
   expect(usage.costUsd).toBeCloseTo(replies * CALL_USD, 9);

@@ -232,16 +232,16 @@ describe('an open run, whatever people do, and wherever its segments end', () =>
   test('takes each message once, in its turn, gives each turn one outcome, and counts the run as the sum of its turns', async () => {
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const told = await play(given);
-        expectOnceInTurn(told);
-        expectSums(told);
+        const played = await play(given);
+        expectOnceInTurn(played);
+        expectSums(played);
       }),
       { numRuns: 400 },
     );
   });
 });
 
-function expectOnceInTurn({ accepted, messages, turns, outcome }: Told): void {
+function expectOnceInTurn({ accepted, messages, turns, outcome }: Played): void {
   const received = messages.filter((m) => m.role === 'user' && m.id !== undefined);
   expect(received.map((m) => (m.role === 'user' ? (m.id ?? '') : '')).toSorted(byText)).toEqual(
     [...accepted.keys()].toSorted(byText),
@@ -258,7 +258,7 @@ function expectOnceInTurn({ accepted, messages, turns, outcome }: Told): void {
 }
 
 /** Each turn counts from zero. */
-function expectSums({ turns, outcome, segments, run }: Told): void {
+function expectSums({ turns, outcome, segments, run }: Played): void {
   const sum = (pick: (one: Outcome) => number): number =>
     turns.reduce((total, { outcome: one }) => total + pick(one), 0);
   expect(outcome.steps).toBe(sum(({ steps }) => steps));

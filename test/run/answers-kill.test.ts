@@ -27,7 +27,7 @@ const POINTS: readonly KillPoint[] = [
 ];
 const ATTEMPTS = CONTRACT_ANSWERS.length;
 
-interface Told extends Ended {
+interface EndedRun extends Ended {
   /** The requests as they came, byte for byte, without the id of the run. */
   readonly bodies: readonly string[];
 }
@@ -38,7 +38,7 @@ let stub: Stub;
 const UNDISTURBED = `undisturbed-${randomUUID()}`;
 const ids = new Map(POINTS.map((point) => [point, `killed-${randomUUID()}`]));
 const idOf = (point: KillPoint): string => ids.get(point) ?? '';
-const told = new Map<string, Told>();
+const endedRuns = new Map<string, EndedRun>();
 
 beforeAll(async () => {
   [rig, stub] = [await createRig(), await startStub()];
@@ -97,12 +97,12 @@ async function killAtPoints(): Promise<void> {
   for (const ended of ends) {
     const { workflowId: id } = ended.handle;
     const bodies = stub.requests.flatMap(({ text }) => (text.includes(id) ? [text] : []));
-    told.set(id, { ...ended, bodies: bodies.map((text) => text.replaceAll(id, '')) });
+    endedRuns.set(id, { ...ended, bodies: bodies.map((text) => text.replaceAll(id, '')) });
   }
 }
 
-function toldOf(id: string): Told {
-  const found = told.get(id);
+function endedOf(id: string): EndedRun {
+  const found = endedRuns.get(id);
   if (found === undefined) throw new Error(`there is no run ${id}`);
   return found;
 }
@@ -122,15 +122,15 @@ const said = ({ projection, handle }: Ended): readonly string[] =>
 
 describe('a worker killed by SIGKILL in a repair', () => {
   test('is missed by nobody when it is not killed', () => {
-    const undisturbed = toldOf(UNDISTURBED);
+    const undisturbed = endedOf(UNDISTURBED);
     expect(undisturbed.outcome).toMatchObject({
       status: 'completed',
       output: { name: 'Ann', age: 40 },
       steps: 1,
       usage: { inputTokens: 10 * ATTEMPTS, outputTokens: 5 * ATTEMPTS },
     });
-    expect(baseline.bodies).toHaveLength(ATTEMPTS);
-    expect(textsOf(baseline).filter((line) => line.includes('aside'))).toHaveLength(
+    expect(undisturbed.bodies).toHaveLength(ATTEMPTS);
+    expect(said(undisturbed).filter((line) => line.includes('aside'))).toHaveLength(
       2 * (ATTEMPTS - 1),
     );
   });
@@ -138,7 +138,7 @@ describe('a worker killed by SIGKILL in a repair', () => {
   test.each(POINTS)(
     '$where answer $nth, $delayMs ms: no attempt that was paid for is paid again',
     (point) => {
-      const [killed, undisturbed] = [toldOf(idOf(point)), toldOf(UNDISTURBED)];
+      const [killed, undisturbed] = [endedOf(idOf(point)), endedOf(UNDISTURBED)];
       expect(killed.outcome).toEqual(undisturbed.outcome);
       expect(said(killed)).toEqual(said(undisturbed));
       expect(modelCalls(killed)).toBe(ATTEMPTS);

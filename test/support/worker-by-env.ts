@@ -2,7 +2,8 @@ import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineConfig } from '../../src/config.js';
-import { createWorker, type RunningWorker, type WorkerOptions } from '../../src/worker.js';
+import { createWorker, type RunningWorker } from '../../src/worker.js';
+import type { WorkerOptions } from '../../src/worker/options.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
@@ -29,7 +30,7 @@ export async function workflowsOnly(
 /** Creates the worker of the tests that kill workers, as its environment describes it. */
 export async function workerByEnv(
   env: Readonly<Record<string, string | undefined>>,
-  rest: Pick<WorkerOptions, 'workflowBundle' | 'shutdownGraceMs'>,
+  rest: Partial<Pick<WorkerOptions, 'workflowBundle' | 'shutdownGraceMs'>>,
 ): Promise<RunningWorker> {
   const steps = Number(env['STEPS'] ?? 0);
   const window = Number(env['WINDOW'] ?? 0);
