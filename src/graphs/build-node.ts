@@ -107,7 +107,10 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
   answer: answerParts,
 };
 
-/** Checks the options of a node and builds it. Throws an `InputError` that names graph, node, and option. */
+/**
+ * Checks the options of a node and builds it. Throws an `InputError` that names graph, node, and
+ * option.
+ */
 export function buildNode(kind: KindName, options: object, site: Site): BuiltNode {
   checkOptions(site.where, { schema: NODE_OPTIONS[kind], options });
   const { parts, common } = partsOf(kind, options, site);

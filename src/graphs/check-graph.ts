@@ -1,7 +1,7 @@
 import { InputError } from '../core/errors.js';
 import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js';
 
-/** Throws an `InputError` for nodes that no turn reaches, and for turns that need never end. */
+/** Throws an `InputError` for unreachable nodes, and for cycles that may never end. */
 export function checkGraph(graph: string, start: string, nodes: readonly GraphNode[]): void {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const reached = reachable(byName, [start], () => true);
@@ -17,17 +17,20 @@ export function checkGraph(graph: string, start: string, nodes: readonly GraphNo
   }
 }
 
-/** Whether an exit may be taken any number of times in a turn without a limit or a person. */
+/** Whether a turn can take an exit any number of times without reaching a limit or a person. */
 function isUnbounded(node: GraphNode, exit: GraphExit): boolean {
   if (node.maxVisits !== undefined || node.kind === 'decide' || node.kind === 'plan') return false;
   return node.kind !== 'confirm' || exit.name === 'expired';
 }
 
-/** Throws an `InputError` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no person. */
+/**
+ * Throws an `InputError` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no
+ * person.
+ */
 function checkCycles(graph: string, nodes: ReadonlyMap<string, GraphNode>): void {
   const done = new Set<string>();
   for (const start of nodes.keys()) {
-    // A walk of its own, because a graph may be deeper than the stack is.
+    // Walks without recursion, because a graph may be deeper than the call stack.
     const walk = [{ name: start, next: unbounded(nodes.get(start)) }];
     while (walk.length > 0) {
       const here = walk.at(-1);
