@@ -97,7 +97,7 @@ const toolOptions = z
     }
   });
 
-/** Throws an `InputError` with a line for each fault of a tool's definition. */
+/** Throws an `InputError` with a line for each fault in a tool's definition. */
 export function assertToolOptions(options: unknown): void {
   checkOptions('tool', { schema: toolOptions, options });
 }
@@ -112,7 +112,7 @@ function hasNoPrototypeField(value: unknown): boolean {
   return !isObject(shape) || !Object.hasOwn(shape, '__proto__');
 }
 
-/** Another copy of zod may have made the schema, so its class says nothing. */
+/** Another copy of zod may have made the schema, so `instanceof` is unreliable. */
 function zodKind(value: unknown): string | undefined {
   const kind = property(property(property(value, '_zod'), 'def'), 'type');
   return typeof kind === 'string' ? kind : undefined;
