@@ -46,7 +46,7 @@ import { agentName, createRunInput } from '../updates/run-input.js';
 import { createSchedules } from './schedule/schedule.js';
 import { newRunId, startRun } from '../updates/start.js';
 
-/** A reachable server answers in a fraction of this time. */
+/** The time limit for connecting; a reachable server answers in a fraction of it. */
 const CONNECT_MS = 5_000;
 
 const checkedLater = z.unknown().optional();
@@ -72,7 +72,10 @@ function assertClientOptions(options: ClientOptions): void {
   claim(options.by);
 }
 
-/** Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`. */
+/**
+ * Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`
+ * if an option is invalid.
+ */
 export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
@@ -217,7 +220,7 @@ async function ask(
   });
 }
 
-/** Ignores that the run has ended, or ends meanwhile. */
+/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
 async function cancel(client: Client, id: string): Promise<void> {
   await describeRun(client, id);
   await client.workflow
