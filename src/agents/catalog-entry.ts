@@ -37,9 +37,9 @@ export function refuseCatalog(
       `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, leave it out`,
     );
   }
-  const taken = names.find((name) => CATALOG_NAMES.includes(name));
-  if (taken === undefined) return;
+  const reserved = names.find((name) => CATALOG_NAMES.includes(name));
+  if (reserved === undefined) return;
   throw new InputError(
-    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${taken}"; rename that tool`,
+    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${reserved}"; rename that tool`,
   );
 }

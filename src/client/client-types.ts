@@ -37,9 +37,7 @@ export interface ClientOptions extends ConnectionSettings {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing client of Temporal's SDK. `disconnect` does not close it. */
   readonly client?: Client;
-  /**
-   * The workers' PERDURE_HOME, for archive and attachments; default: from `env`, else `.perdure`.
-   */
+  /** The workers' PERDURE_HOME, for archive and attachments; default: `env`, else `.perdure`. */
   readonly home?: string;
   /** Default: files below `home`. */
   readonly archive?: Archive;

@@ -67,8 +67,8 @@ const clientOptions = z.strictObject({
 } satisfies OptionSchemas<ClientOptions>);
 
 function assertClientOptions(options: ClientOptions): void {
-  const asked = { schema: clientOptions, options };
-  checkOptions('createClient', asked, (text) => new InputError(text));
+  const target = { schema: clientOptions, options };
+  checkOptions('createClient', target, (text) => new InputError(text));
   claim(options.by);
 }
 
@@ -204,10 +204,10 @@ async function ask(
   { start, by, ...updateOptions }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
-  const said = typeof to.message === 'string' ? { message: to.message } : to.message;
-  const { artifacts, ...given } = said;
+  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
-  const named = withId({ ...claim(by), ...given, ...stored });
+  const named = withId({ ...claim(by), ...fields, ...stored });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;

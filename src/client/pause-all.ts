@@ -77,7 +77,7 @@ async function* runningIds(client: Client, agent: string): AsyncGenerator<string
   const infos = withoutAttributes(client, {
     // A run has no attributes before its agent is loaded; such runs are also paused.
     query: `${running} AND (${queryTerm('AgentName', agent)} OR AgentName IS NULL)`,
-    // Such a server does not know the agents, so each run must be read.
+    // Without search attributes, each run must be read to find its agent.
     otherwise: running,
   });
   for await (const { info, byAttributes } of infos) {

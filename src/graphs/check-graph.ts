@@ -69,11 +69,11 @@ function checkCall(
   nodes: ReadonlyMap<string, GraphNode>,
   node: GraphNode & { readonly kind: 'tool' },
 ): void {
-  const asked = [...nodes.values()]
+  const targets = [...nodes.values()]
     .filter(({ kind }) => kind === 'decide')
     .flatMap(({ exits }) => exits.filter(({ name }) => name === node.tool).map(({ to }) => to));
   // A call passes through other nodes, such as a `confirm`, until the next decision.
-  if (reachable(nodes, asked, ({ kind }) => kind !== 'decide').has(node.name)) return;
+  if (reachable(nodes, targets, ({ kind }) => kind !== 'decide').has(node.name)) return;
   throw new InputError(
     `graph "${graph}": node "${node.name}": no exit "${node.tool}" of a decide node leads here; ` +
       'give it `arguments`, or lead that exit here',

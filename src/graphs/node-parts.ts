@@ -75,7 +75,7 @@ export function computed(
     throw new InputError(`${where}: ${option}: expected a function, got none`);
   const given = withItem ? [pathTo('$path'), pathTo('$item')] : [pathTo('$path')];
   const value = templateOf(
-    inOwnWords(where, option, () => compute(...given)),
+    withOptionName(where, option, () => compute(...given)),
     `${where}: ${option}`,
   );
   checkPaths(`${where}: ${option}`, { fields, key: '$path' }, value);
@@ -83,7 +83,7 @@ export function computed(
 }
 
 /** The input of an agent call: a message, or one of its prompts. */
-interface Said {
+interface CallInput {
   readonly agent: string | Agent;
   readonly message: AuthorFunction | undefined;
   readonly prompt: string | undefined;
@@ -96,7 +96,7 @@ interface Said {
  */
 export function messageParts(
   site: Site,
-  { agent, message, prompt, args }: Said,
+  { agent, message, prompt, args }: CallInput,
   withItem = false,
 ): { readonly message: Json; readonly prompt?: string; readonly args?: Json } {
   const { where } = site;
@@ -120,7 +120,7 @@ export function messageParts(
 }
 
 /** Calls a function; an error that it throws is rethrown with the node and the option. */
-export function inOwnWords<Value>(where: string, option: string, call: () => Value): Value {
+export function withOptionName<Value>(where: string, option: string, call: () => Value): Value {
   try {
     return call();
   } catch (error) {

@@ -141,8 +141,15 @@ function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): 
 
 /** Returns the nodes that every such graph has. */
 function planNodes(kinds: GraphKinds<PlanShape>, options: PlanAndExecuteOptions) {
-  const { tools, planning, confirm: asked = {}, atOnce, timeoutMs, onFailedDependency } = options;
-  const { when = 'when_asked', expires = '7 days' } = asked;
+  const {
+    tools,
+    planning,
+    confirm: confirmation = {},
+    atOnce,
+    timeoutMs,
+    onFailedDependency,
+  } = options;
+  const { when = 'when_asked', expires = '7 days' } = confirmation;
   const isMany = Array.isArray(tools) && tools.length > MAX_SHOWN_TOOLS;
   const { choose, plan, confirm, execute, answer } = kinds;
   return {

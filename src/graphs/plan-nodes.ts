@@ -6,7 +6,7 @@ import type { OptionsOf } from './node-options.js';
 import {
   computed,
   fieldOf,
-  inOwnWords,
+  withOptionName,
   saved,
   type BuiltNode,
   type Parts,
@@ -38,7 +38,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
       `${site.where}: tools: a node with an \`output\` calls none; remove one of the two`,
     );
   }
-  const contract = inOwnWords(site.where, 'output', () => answerContract(site.where, output));
+  const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));
   const { definition } = contract;
   if (definition.type !== 'json')
     throw new InputError(`${site.where}: output: expected a zod type`);

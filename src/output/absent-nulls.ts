@@ -48,14 +48,14 @@ function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
   const properties = new Map(named);
   const required = new Set(listTexts(node['required']));
   const others = node['additionalProperties'];
-  const kept = Object.entries(value).flatMap(([key, item]): [string, Json | undefined][] => {
+  const entries = Object.entries(value).flatMap(([key, item]): [string, Json | undefined][] => {
     const property = properties.get(key) ?? (isNode(others) ? others : undefined);
     if (property === undefined || item === undefined) return [[key, item]];
     const isOmissible = item === null && properties.has(key) && !required.has(key);
     if (isOmissible && !mayBeNull(property, walk)) return [];
     return [[key, removeNulls(item, property, walk)]];
   });
-  return Object.fromEntries(kept);
+  return Object.fromEntries(entries);
 }
 
 /**

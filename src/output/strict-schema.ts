@@ -52,9 +52,9 @@ function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
     walk.problems.push(`${schemaPath(path) || 'the whole answer'}: ${reason}`);
     return {};
   }
-  const kept = Object.entries(node).filter(([key]) => KEPT.has(key));
+  const supported = Object.entries(node).filter(([key]) => KEPT.has(key));
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(supported),
     ...convertTextRules(node),
     ...describeInWords(node),
     ...(node['type'] === 'object' && convertObject(node, path, walk)),

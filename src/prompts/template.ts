@@ -129,8 +129,8 @@ export function describeUnknown(
   unknown: readonly string[],
   known: readonly string[],
 ): string {
-  const asked = unknown.map((name) => JSON.stringify(name)).join(', ');
+  const names = unknown.map((name) => JSON.stringify(name)).join(', ');
   const nearest = nearestFirst(unknown[0] ?? '', known);
   const possible = nearest.length === 0 ? 'there are none' : `there are ${nearest.join(', ')}`;
-  return `there is no ${what} ${asked}; ${possible}`;
+  return `there is no ${what} ${names}; ${possible}`;
 }

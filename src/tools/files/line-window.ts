@@ -36,7 +36,7 @@ export function lineWindow(limits: WindowLimits): {
   isFull(): boolean;
   result(): LineWindow;
 } {
-  const kept: Buffer[] = [];
+  const included: Buffer[] = [];
   let current: Buffer[] = [];
   let keptBytes = 0;
   let currentBytes = 0;
@@ -53,7 +53,7 @@ export function lineWindow(limits: WindowLimits): {
   };
   const endLine = (): void => {
     if (isFull) return;
-    kept.push(...current);
+    included.push(...current);
     keptBytes += currentBytes;
     lines += 1;
     current = [];
@@ -78,7 +78,7 @@ export function lineWindow(limits: WindowLimits): {
     isFull: () => isFull,
     result: () => {
       if (currentBytes > 0) endLine();
-      const all = Buffer.concat(kept);
+      const all = Buffer.concat(included);
       const bytes = lines === 1 ? characterHead(all, limits.maxLineBytes) : all;
       return {
         bytes,

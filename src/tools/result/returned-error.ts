@@ -25,8 +25,8 @@ export function returnedError(value: unknown): string | null {
  */
 export function failureText(value: unknown): string {
   const { error, message } = isObject(value) ? value : {};
-  const said = [error, message].find((one) => one !== undefined && one !== null && one !== '');
-  return messageOf(said ?? value);
+  const text = [error, message].find((one) => one !== undefined && one !== null && one !== '');
+  return messageOf(text ?? value);
 }
 
 function messageOf(value: unknown): string {
