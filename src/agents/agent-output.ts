@@ -54,7 +54,7 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
 function notAnOutput(agent: string, given: unknown): Error {
   return new InputError(
     `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${show(given)}; ` +
-      'for any JSON, give z.json()',
+      'for any JSON, use z.json()',
   );
 }
 

@@ -88,6 +88,6 @@ export function refuseLarge(definition: AgentDefinition): void {
       `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
       (definition.mcp === undefined
         ? ''
-        : ', or take fewer tools of its MCP servers with allowTools'),
+        : ', or allow fewer tools of its MCP servers with allowTools'),
   );
 }

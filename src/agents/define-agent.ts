@@ -170,8 +170,8 @@ function refuseEndless<Output>(
   if (settings['nativeTools'] !== undefined) return;
   if (tools.names.some((tool) => tools.get(tool)?.ends === true)) return;
   throw new InputError(
-    `agent "${name}": toolChoice: expected a tool with \`ends: true\` beside "required", got none; ` +
-      'each turn would go on to a limit: add answer() from perdure/tools, or use "auto"',
+    `agent "${name}": toolChoice: expected a tool with \`ends: true\` for "required", got none; ` +
+      'each turn would run until a limit: add answer() from perdure/tools, or use "auto"',
   );
 }
 

@@ -129,6 +129,6 @@ function refuseUnknown(tools: readonly string[], owner: Owner, where: string): v
   const nearest = nearestFirst(unknown, owner.tools).slice(0, 3).join(', ');
   const hint = nearest === '' ? 'it has none' : `nearest: ${nearest}`;
   throw new InputError(
-    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or give the agent the tool`,
+    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or add the tool to the agent`,
   );
 }

@@ -56,7 +56,7 @@ export function readCursor(scope: CursorScope): ListPlace {
   }
   throw new InputError(
     `cursor: expected the cursor of a list with the same filter and namespace, got ${show(cursor)}; ` +
-      'repeat the options of the page before, or leave it out for the first page',
+      'repeat the options of the previous page, or leave it out for the first page',
   );
 }
 

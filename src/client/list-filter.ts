@@ -110,7 +110,7 @@ export function startRange({ since, before }: ListFilter, now: number): StartRan
   const range = { since: readTime(since, now), before: readTime(before, now) };
   if (range.since === null || range.before === null || range.since < range.before) return range;
   throw new InputError(
-    `before: expected a time after since, which is ${show(since)}, got ${show(before)}; exchange them`,
+    `before: expected a time after since, which is ${show(since)}, got ${show(before)}; swap them`,
   );
 }
 

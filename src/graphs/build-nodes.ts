@@ -100,7 +100,7 @@ function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNo
   const { named = names } = node;
   const missing = names.find((name) => !named.includes(name));
   if (missing !== undefined) {
-    throw new InputError(`${where}: tools: the graph has the tool "${missing}", too; add it`);
+    throw new InputError(`${where}: tools: the graph also has the tool "${missing}"; add it`);
   }
   const stray = named.find((name) => !names.includes(name));
   if (stray !== undefined && mcp.length === 0)
@@ -149,7 +149,7 @@ function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void 
     const saves = 'save' in kind ? kind.save : undefined;
     if (saves === undefined || kind.kind === 'plan' || !planned.includes(saves)) continue;
     throw new InputError(
-      `${where}: save: only a plan node may fill ${show(saves)}; take another field`,
+      `${where}: save: only a plan node may fill ${show(saves)}; use another field`,
     );
   }
 }

@@ -8,7 +8,7 @@ export function checkGraph(graph: string, start: string, nodes: readonly GraphNo
   const lost = nodes.find(({ name }) => !reached.has(name));
   if (lost !== undefined) {
     throw new InputError(
-      `graph "${graph}": node "${lost.name}" is never reached from "${start}"; lead an exit to it or remove it`,
+      `graph "${graph}": node "${lost.name}" is never reached from "${start}"; wire an exit to it or remove it`,
     );
   }
   checkCycles(graph, byName);
@@ -58,7 +58,7 @@ function unbounded(node: GraphNode | undefined): string[] {
 
 function endless(graph: string, cycle: readonly string[]): string {
   return (
-    `graph "${graph}": node "${cycle[0] ?? ''}": the cycle ${cycle.join(' → ')} need never end; ` +
+    `graph "${graph}": node "${cycle[0] ?? ''}": the cycle ${cycle.join(' → ')} may never end; ` +
     'give one of its nodes `maxVisits` and wire its exit "capped"'
   );
 }
@@ -76,7 +76,7 @@ function checkCall(
   if (reachable(nodes, targets, ({ kind }) => kind !== 'decide').has(node.name)) return;
   throw new InputError(
     `graph "${graph}": node "${node.name}": no exit "${node.tool}" of a decide node leads here; ` +
-      'give it `arguments`, or lead that exit here',
+      'give it `arguments`, or wire that exit to this node',
   );
 }
 

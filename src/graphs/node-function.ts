@@ -38,7 +38,7 @@ export function routeFunction(
     }
     const name = returned['exit'];
     if (typeof name !== 'string' || !exits.includes(name)) {
-      throw new Error(`${where} left by ${show(name)}; its exits are ${exits.join(', ')}`);
+      throw new Error(`${where} left through ${show(name)}; its exits are ${exits.join(', ')}`);
     }
     return { exit: name, patch: await checkedPatch(where, fields, returned['patch']) };
   };

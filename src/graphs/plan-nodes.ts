@@ -23,7 +23,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   if (output === undefined) {
     if (attempts !== undefined) {
       throw new InputError(
-        `${site.where}: attempts: expected \`output\` beside it, got none; remove it`,
+        `${site.where}: attempts: expected \`output\` with it, got none; remove it`,
       );
     }
     return {

@@ -75,7 +75,7 @@ const toolOptions = z
   })
   .refine(({ undo, undoWithin }) => undoWithin === undefined || undo !== undefined, {
     path: ['undoWithin'],
-    error: 'expected only with `undo`; give `undo`, or remove it',
+    error: 'expected only with `undo`; add `undo`, or remove it',
   })
   .refine(({ expires, execute }) => expires === undefined || execute === undefined, {
     path: ['expires'],
@@ -85,14 +85,14 @@ const toolOptions = z
   .superRefine((options, context) => {
     if (options.execute !== undefined) return;
     if ('execute' in options) {
-      const message = 'expected a function; leave it out only if the caller gives the result';
+      const message = 'expected a function; leave it out only if the caller provides the result';
       context.addIssue({ code: 'custom', path: ['execute'], message });
     }
     for (const option of WORKER_OPTIONS) {
       if (options[option] === undefined) continue;
       const message =
         'expected none without `execute`: the worker executes nothing, and the result comes from ' +
-        'the caller; remove it, or give `execute`';
+        'the caller; remove it, or add `execute`';
       context.addIssue({ code: 'custom', path: [option], message });
     }
   });

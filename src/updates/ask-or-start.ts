@@ -75,7 +75,7 @@ export async function askOrStartWorker(
   } catch (error) {
     if (!hasEnded(error)) throw error;
     throw new RefusedError(
-      `run ${visible(id)} has ended: it takes no more messages, and its id is not used again; ` +
+      `run ${visible(id)} has ended: it accepts no more messages, and its id is not reused; ` +
         'send to another id',
       { cause: error.cause },
     );

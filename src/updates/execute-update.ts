@@ -189,7 +189,7 @@ async function toDeliveryError(
   const known = { mayArrive: delivery === 'unknown', cause: error, messageId };
   const advice =
     failure.hasEnded && delivery === 'unknown'
-      ? 'the run may have taken it before; read its transcript before you send it to another run'
+      ? 'the run may have received it earlier; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
   if (delivery === 'refused') {
     return new RefusedError(reasonOf(error, id), { cause: error, reason: refusalReason(error) });

@@ -50,7 +50,7 @@ export async function startRun(
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw new IdTakenError(`a run "${id}" exists already`, { cause: error });
+    throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
   }
 }
 

@@ -115,7 +115,7 @@ async function create(client: Client, options: ScheduleOptions, taskQueue: strin
 
 function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
   if (error instanceof ScheduleAlreadyRunning) {
-    const message = `id: there is a schedule ${visible(id)}; delete it, or choose another id`;
+    const message = `id: schedule ${visible(id)} already exists; delete it, or choose another id`;
     return new InputError(message, { cause: error });
   }
   // The SDK throws a TypeError if the server rejects a spec.

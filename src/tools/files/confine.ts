@@ -128,7 +128,7 @@ function fromConfiguredRoot(root: string, target: string): string {
 
 function refuseOddCharacters(requested: string): void {
   if (requested.includes('\0'))
-    throw new ToolError(`${quote(requested)} has a NUL character, which no path may have`);
+    throw new ToolError(`${quote(requested)} has a NUL character, which is not allowed in a path`);
   if (requested.includes('\\') && path.sep !== '\\') {
     const fix = quote(requested.replaceAll('\\', '/'));
     throw new ToolError(`${quote(requested)} has backslashes; separate folders with "/": ${fix}`);

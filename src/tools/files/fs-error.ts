@@ -26,7 +26,7 @@ export function fileError(requested: string, error: unknown): Error {
   const fix = FIXES[code];
   if (fix !== undefined) return new ToolError(`${quote(requested)} ${fix}`);
   if (code.startsWith('E')) {
-    return new Error(`${quote(requested)} cannot be used now (${code})`, { cause: error });
+    return new Error(`${quote(requested)} is currently not usable (${code})`, { cause: error });
   }
   return error instanceof Error ? error : new Error(`${quote(requested)}: ${String(error)}`);
 }
