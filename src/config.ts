@@ -17,7 +17,9 @@ import {
 export interface Config extends RequestOptions {
   /** The agents that workers with this configuration serve; each name is unique. */
   readonly agents: readonly Agent[];
-  /** Models by the names that agents use; other names go to the OpenAI adapter unchanged. */
+  /**
+   * Models by the names that agents use; other names are passed to the OpenAI adapter unchanged.
+   */
   readonly models?: Readonly<Record<string, ModelEntry>>;
   /** The Temporal task queue; default: PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
@@ -26,8 +28,8 @@ export interface Config extends RequestOptions {
   /** The Temporal namespace. */
   readonly namespace?: string;
   /**
-   * Names of further environment variables whose values must never leave a worker. Those that look
-   * secret by their names (a segment such as KEY or TOKEN) are known without being listed.
+   * Names of further environment variables whose values must never leave a worker. Variables whose
+   * names look secret (a segment such as KEY or TOKEN) need not be listed.
    */
   readonly secrets?: readonly string[];
 }

@@ -243,7 +243,7 @@ export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/
 export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
 export type { ConnectionSettings } from './temporal/connection.js';
 
-// What a run is, and what it has to say
+// Runs and their data
 export type { Json, JsonObject } from './core/json.js';
 export type { CallOrigin } from './core/calls/idempotency.js';
 export type { ForkInput } from './core/input/check-fork.js';
@@ -328,11 +328,12 @@ export { ParseError } from './output/parse-error.js';
 export { ToolError } from './tools/tool-error.js';
 
 /**
- * Starts a worker and resolves when it polls; with a `deployment`, when its build is the current one. Rejects
- * with an `InputError` (`input`) if an option is invalid, with a `LiveOptionsError` (`live_options`) if it cannot
- * serve live streams with these, with a `NoServerError` (`no_server`) if no server answers, with a
- * `SdkCopiesError` (`sdk_copies`) if the process has two copies of Temporal's SDK, and with a `DeploymentError`
- * (`deployment`) if the build cannot be made the current one.
+ * Starts a worker. Resolves when it polls or, with a `deployment`, when its build is the current
+ * one. Rejects with an `InputError` (`input`) if an option is invalid, with a `LiveOptionsError`
+ * (`live_options`) if it cannot serve live streams with these options, with a `NoServerError`
+ * (`no_server`) if no server answers, with a `SdkCopiesError` (`sdk_copies`) if the process has two
+ * copies of Temporal's SDK, and with a `DeploymentError` (`deployment`) if the build cannot be made
+ * the current one.
  *
  * Importing this function does not load Temporal's native worker; the first call does.
  *
@@ -352,10 +353,10 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
 }
 
 /**
- * Connects to Temporal and returns a client that starts runs, sends them messages and decisions, and reads
- * them. Rejects with a `NoServerError` (`no_server`) if no server answers, with an `InputError` (`input`) for
- * an invalid option, and with a `SdkCopiesError` (`sdk_copies`) if the process has two copies of Temporal's
- * SDK.
+ * Connects to Temporal and returns a client that starts runs, sends them messages and decisions,
+ * and reads them. Rejects with a `NoServerError` (`no_server`) if no server answers, with an
+ * `InputError` (`input`) for an invalid option, and with a `SdkCopiesError` (`sdk_copies`) if the
+ * process has two copies of Temporal's SDK.
  *
  * Importing this function does not load Temporal's client; the first call does.
  *

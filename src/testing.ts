@@ -31,9 +31,10 @@ export type { Answer } from './testing/script.js';
 export type { ReplayResult } from './worker/replay.js';
 
 /**
- * Replays an exported history with the installed version of perdure, without a server. `text` is what
- * `perdure export` writes. Returns `same` if a run in flight could continue with this version; anything
- * else says why not. Keep histories of your runs as fixtures, and replay them after each update.
+ * Replays an exported history with the installed version of perdure, without a server. `text` is
+ * what `perdure export` writes. Returns `same` if a run in flight could continue with this version;
+ * any other result contains the reason. Keep histories of your runs as fixtures, and replay them
+ * after each update.
  *
  * @example
  * ```ts

@@ -26,22 +26,25 @@ import { readFile } from 'node:fs/promises';
 /** A worker that polls. */
 export interface RunningWorker {
   readonly taskQueue: string;
-  /** How the server lists this worker among the pollers. */
+  /** The worker's identity in the server's list of pollers. */
   readonly identity: string;
   /** The build that this worker is registered as; null without worker versioning. */
   readonly deployed: WorkerBuild | null;
-  /** Where it serves live streams; null if it does not. */
+  /** Where the worker serves live streams; null if it does not. */
   readonly live: { readonly url: string } | null;
   /** Resolves when the worker has shut down; rejects if it failed. */
   readonly stopped: Promise<void>;
-  /** Stops polling, waits for activities as long as `shutdownGraceMs` allows, and closes the connection. */
+  /**
+   * Stops polling, waits for activities as long as `shutdownGraceMs` allows, and closes the
+   * connection.
+   */
   shutdown(): Promise<void>;
 }
 
 /**
- * Starts a worker and resolves when it polls; with a deployment, when its build is the current one.
- * Rejects with an `InputError` or a `LiveOptionsError` if an option is invalid, and with a `NoServerError`
- * if the server does not answer.
+ * Starts a worker. Resolves when it polls or, with a deployment, when its build is the current one.
+ * Rejects with an `InputError` or a `LiveOptionsError` if an option is invalid, and with a
+ * `NoServerError` if the server does not answer.
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
   assertWorkerOptions(options);
@@ -55,7 +58,7 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
     await Promise.race([promote(connection, deployed, { taskQueue, identity }), stoppedEarly]);
     return worker;
   } catch (error) {
-    // Without promotion the worker would get no work.
+    // Without promotion, the worker would get no work.
     await worker.shutdown().catch(() => undefined);
     throw error;
   }
@@ -142,7 +145,7 @@ function contain(): () => void {
   return containStrayErrors((message) => Runtime.instance().logger.error(message));
 }
 
-/** Loads the modules of the live server, which a worker without live streams does not need. */
+/** Loads the modules of the live server, which only a worker with live streams needs. */
 async function openLiveServer(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
   const { startLiveServer } = await import('./live/live-server.js');
   return await startLiveServer(...given);
@@ -164,7 +167,7 @@ async function toWorkerBuild(
     ...server,
     deploymentName: deployment.name,
     buildId: deployment.buildId ?? (await computeBuildId(await loadCode())),
-    // A worker without workflow code cannot run what would begin on its build.
+    // A worker without workflow code cannot run what would start on its build.
     isCurrent: deployment.promote ?? workflows,
   };
 }
@@ -173,8 +176,8 @@ async function toWorkerBuild(
 const DIGITS = 12;
 
 /**
- * Returns a build id by the content of workflow code: the same in every folder and on every machine. The
- * source map does not count, since it contains the folder in which the code was bundled.
+ * Returns a build id derived from the workflow code: the same in every folder and on every machine.
+ * The source map does not count, since it contains the folder in which the code was bundled.
  */
 export async function computeBuildId(bundle: WorkflowBundleOption): Promise<string> {
   const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');

@@ -27,13 +27,13 @@ export function toAgentDefinition(
     model: resolved.model,
     tools: resolved.tools.map((tool) => pinned(tool, agent)),
     toolChoice: agent.toolChoice,
-    // A graph has one way out of a decision.
+    // A decision in a graph takes exactly one exit.
     toolCalls: agent.graph === undefined ? agent.toolCalls : ('first' as const),
     onLimit: agent.onLimit,
     limits: agent.limits,
     settings: agent.settings,
     ...(agent.compaction !== undefined && { compaction: agent.compaction }),
-    // Defaults are left out, so that an agent without these options keeps its hash.
+    // Omits defaults, so an agent without these options keeps its hash.
     ...(agent.answer && { output: agent.answer.definition }),
     ...(agent.attempts !== null && { attempts: agent.attempts }),
     ...(agent.onInvalid === 'best_effort' && { onInvalid: agent.onInvalid }),
@@ -52,7 +52,10 @@ export function toAgentDefinition(
   return withHash(content);
 }
 
-/** Returns the prompts as data. The tools that the engine adds belong to each choice of tools, except for none. */
+/**
+ * Returns the prompts as data. Each non-empty selection of tools also includes those that the
+ * engine adds.
+ */
 function promptsOf(
   { prompts = new Map<string, NamedPrompt>(), tools: own }: Agent,
   tools: readonly Tool[],
@@ -66,12 +69,14 @@ function promptsOf(
   return Object.fromEntries(entries);
 }
 
-/** Returns a tool as data. A catalog lists the agent's own tools, not those that the engine adds. */
+/**
+ * Returns a tool as data. A catalog lists the agent's own tools, not those that the engine adds.
+ */
 function pinned(tool: Tool, { toolExposure, tools, settings, graph }: Agent): ToolDefinition {
   const isScreen = tool.name === computerHandler(settings);
   const definition: ToolDefinition = {
     ...toToolDefinition(tool),
-    // Two equal clicks are two actions.
+    // Two identical clicks are two separate actions.
     ...(isScreen && { repeat: 'allow' }),
     // A graph saves what its tools return.
     ...(graph && { value: true }),
@@ -80,7 +85,9 @@ function pinned(tool: Tool, { toolExposure, tools, settings, graph }: Agent): To
   return isListed ? { ...definition, catalog: catalogEntryOf(tool) } : definition;
 }
 
-/** Returns the definition of a run whose instructions are a template, filled in with its arguments. */
+/**
+ * Returns the definition of a run whose instructions are a template, filled in with its arguments.
+ */
 export function filledDefinition(
   definition: AgentDefinition,
   filled: { instructions: string; template: string },
@@ -91,8 +98,8 @@ export function filledDefinition(
 }
 
 /**
- * Returns the definition of a run whose MCP servers have listed their tools. `unlisted` is the hash of
- * the definition without them. Throws an `Error` if two tools share a name.
+ * Returns the definition of a run whose MCP servers have listed their tools. `unlisted` is the hash
+ * of the definition without them. Throws an `Error` if two tools share a name.
  */
 export function listedDefinition(
   definition: AgentDefinition,
@@ -135,7 +142,8 @@ function policyOf({ name, allowTools, denyTools, effects, startup }: McpServer):
 }
 
 function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {
-  // A worker's secret in instructions would enter the history of every run. The hash covers the pinned form.
+  // A worker's secret in instructions would enter the history of every run. The hash covers the
+  // pinned form.
   const safe = redactJson(content);
   return { ...safe, hash: definitionHash(safe) };
 }

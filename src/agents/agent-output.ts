@@ -9,8 +9,8 @@ import type { Classes } from '../output/classes/classify.js';
 import type { AnswerParser, ParseFunction } from '../output/parse-output.js';
 
 /**
- * What an answer has to be: a zod type, `tags({…})`, `classify([…])`, or a function that parses the
- * answer or throws.
+ * The required form of an answer: a zod type, `tags({…})`, `classify([…])`, or a function that
+ * parses the answer or throws.
  */
 export type AgentOutput<Output> =
   | z.ZodType<Output>
@@ -25,7 +25,10 @@ export interface AnswerContract {
   readonly parser: AnswerParser | null;
 }
 
-/** Returns the contract of an agent's `output`. Throws an `InputError` if `output` is of none of its types. */
+/**
+ * Returns the contract of an agent's `output`. Throws an `InputError` if `output` is not of an
+ * accepted type.
+ */
 export function answerContract(agent: string, output: AgentOutput<unknown>): AnswerContract {
   if (typeof output === 'function') {
     return { definition: { type: 'function' }, parser: { type: 'function', parse: output } };
@@ -51,7 +54,7 @@ export function answerContract(agent: string, output: AgentOutput<unknown>): Ans
 function notAnOutput(agent: string, given: unknown): Error {
   return new InputError(
     `agent "${agent}": output: expected a zod type, tags({…}), classify([…]), or a function, got ${show(given)}; ` +
-      'for any JSON, give z.json()',
+      'for any JSON, use z.json()',
   );
 }
 

@@ -31,28 +31,31 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   readonly name: string;
   /** For other agents that call this one: what it does and when to call it. */
   readonly description?: string;
-  /** The system message; if it is a template, each run gives the arguments. */
+  /** The system message; for a template, each run passes the arguments. */
   readonly instructions: string | Template;
-  /** An entry of `models` in the config, else a name for the OpenAI adapter; default: PERDURE_MODEL. */
+  /**
+   * An entry of `models` in the config, or a model name for the OpenAI adapter; default:
+   * PERDURE_MODEL.
+   */
   readonly model?: string;
   /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
   /**
-   * How the next step is decided: by native tool calls (default), by JSON under a schema (for models
-   * and servers without tool calls), or by your function in place of a model.
+   * How the next step is decided: by native tool calls (default), by JSON under a schema (for
+   * models and servers without tool calls), or by your function in place of a model.
    */
   readonly decide?: 'tools' | 'schema' | DecideFunction;
 
-  // What it may do
+  // What the agent may do
 
   readonly tools?: readonly Tool[];
-  /** MCP servers, made by `mcpServer`, whose tools the agent gets. */
+  /** MCP servers, made by `mcpServer`, that provide tools to the agent. */
   readonly mcp?: readonly McpServer[];
   /** Agents that this one may call like tools; each call is a run of its own. */
   readonly agents?: readonly (Agent | CalledAgent)[];
   /**
-   * Names of further agents whose runs this agent may fork; it may always fork its own. Its model then
-   * reads their messages, so name only agents whose runs every user of this agent may read.
+   * Names of further agents whose runs this agent may fork; it may always fork its own. Its model
+   * then reads their messages, so name only agents whose runs every user of this agent may read.
    */
   readonly forkFrom?: readonly string[];
   /** Whether the model may, must, or must not call tools; default `auto`. */
@@ -60,15 +63,15 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   /** What to do with several calls in one message; default `parallel`, at most 5 at once. */
   readonly toolCalls?: ToolCalls;
   /**
-   * What the model sees of the tools: all schemas (default), or three tools with which it finds the
-   * others, reads their schemas, and calls them. The catalog pays off from about ten tools.
+   * What the model sees of the tools: all schemas (default), or three tools that find the others,
+   * show their schemas, and call them. The catalog pays off from about ten tools.
    */
   readonly toolExposure?: 'all' | 'catalog';
   /** What text without a call means if the agent has tools: the answer (default), or a failure. */
   readonly onPlainText?: 'respond' | 'fail';
   /**
-   * Rules about the calls of this agent: each call that they ask for waits for a person. They can only
-   * tighten the rules of the worker.
+   * Rules for this agent's calls: a call that a rule asks about waits for a person. They can only
+   * tighten the worker's rules.
    */
   readonly rules?: readonly Rule[];
 
@@ -77,50 +80,55 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   /** Limits per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
   readonly limits?: Limits;
   /**
-   * How a turn ends at a limit; default `answer`. With `ask`, the run waits until a person raises the limit
-   * or ends the turn.
+   * How a turn ends at a limit; default `answer`. With `ask`, the run waits until a person raises
+   * the limit or ends the turn.
    */
   readonly onLimit?: OnLimit;
 
-  // What an answer has to be
+  // The form of answers
 
-  /** What an answer has to be; an invalid answer goes back to the model with the reason. */
+  /** The required form of an answer; an invalid answer is returned to the model with the reason. */
   readonly output?: AgentOutput<Output>;
-  /** How many answers a turn may give in all until one fits `output`; default 10. */
+  /** The maximum number of answers in a turn until one fits `output`; default 10. */
   readonly attempts?: number;
   /**
-   * How a turn ends if no answer fits: as `failed` without output (default), or with the last object that
-   * could be read, with `issues`.
+   * How a turn ends if no answer fits: as `failed` without output (default), or with the last
+   * object that could be parsed, with `issues`.
    */
   readonly onInvalid?: OnInvalid;
 
-  // What it knows
+  // Retrieval and memory
 
   /**
-   * Finds documents for each turn; the model reads them as messages after the user's. The worker runs
-   * it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
+   * Finds documents for each turn; the model reads them as messages after the user's. The worker
+   * runs it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
   /**
-   * Remembers each turn that has ended. The worker runs it, once per turn, before the next turn begins or
-   * the run ends: `({ turn, messages, outcome }, { idempotencyKey, context, signal, run, log }) => …`. After
-   * three attempts that fail, the conversation goes on without it, and the status reports that.
+   * Remembers each turn that has ended. The worker runs it, once per turn, before the next turn
+   * begins or the run ends: `({ turn, messages, outcome }, { idempotencyKey, context, signal, run,
+   * log }) => …`. After three failed attempts, the conversation continues without it, and the
+   * status reports that.
    */
   readonly remember?: RememberFunction | RememberOptions;
   /**
-   * When a long conversation is summarized and how much of it stays, as shares of the model's window;
-   * default 0.75 and 0.25. False: never.
+   * When a long conversation is summarized and how much of it stays, as shares of the model's
+   * window; default 0.75 and 0.25. `false` disables it.
    */
   readonly compaction?: Partial<Compaction> | false;
 
-  // Words
+  // Texts
 
   /**
-   * Named prompts: a message that names one gets its text, and the turn its output, tools, and settings. So
-   * one conversation can ask for a plan under one schema, then for a report under another.
+   * Named prompts: a message that names one uses its text, and the turn uses its output, tools, and
+   * settings. One conversation can ask for a plan under one schema, then for a report under
+   * another.
    */
   readonly prompts?: Prompts & PromptTable;
-  /** Your words for what perdure writes to the model: for repairs, the last answer, and the demand for a call. */
+  /**
+   * Replacements for the texts that perdure sends to the model: for repairs, the last answer, and
+   * required calls.
+   */
   readonly texts?: AgentTexts;
 }
 
@@ -129,11 +137,11 @@ export interface CalledAgent {
   readonly agent: Agent;
   /** The tool's name; default: the agent's, with `_` for dots. */
   readonly as?: string;
-  /** Default: the agent's own. */
+  /** Default: the agent's own description. */
   readonly description?: string;
   /** What happens to the called run if its caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
-  /** A named prompt of the agent, in place of a message: the tool takes its arguments. */
+  /** A named prompt of the agent that replaces the message; the tool accepts its arguments. */
   readonly prompt?: string;
 }
 
@@ -146,7 +154,7 @@ export interface Agent<Output = unknown, Prompts = unknown>
   readonly template: Template | null;
   /** Null if any text is an answer. */
   readonly answer: AnswerContract | null;
-  /** Null: the default. */
+  /** Null means the default. */
   readonly attempts: number | null;
   readonly onInvalid: OnInvalid;
   readonly decide: 'tools' | 'schema' | DecideFunction;
@@ -154,7 +162,7 @@ export interface Agent<Output = unknown, Prompts = unknown>
   readonly toolExposure: 'all' | 'catalog';
   readonly retrieve: Retriever | null;
   readonly remember: Rememberer | null;
-  /** Null: the worker's default model. */
+  /** Null means the worker's default model. */
   readonly model: string | null;
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
@@ -163,16 +171,16 @@ export interface Agent<Output = unknown, Prompts = unknown>
   readonly limits: Limits;
   readonly onLimit: OnLimit;
   readonly settings: ModelSettings;
-  /** Null: never; absent: the default shares. */
+  /** Null disables compaction; if absent, the default shares apply. */
   readonly compaction?: Compaction | null;
   readonly description: string;
   readonly mcp: readonly McpServer[];
-  /** The agents that it calls; a worker that serves this agent serves them too. */
+  /** The agents that this one calls; a worker that serves this agent also serves them. */
   readonly agents: readonly Agent[];
   readonly rules: readonly Rule[];
-  /** Absent: perdure's own. */
+  /** If absent, perdure's own texts apply. */
   readonly texts?: AgentTexts;
-  /** The named prompts; absent: none. */
+  /** The named prompts; absent if there are none. */
   readonly prompts?: ReadonlyMap<string, NamedPrompt>;
   /** Present if the agent is a graph, made by `defineGraph`. */
   readonly graph?: GraphParts;

@@ -7,7 +7,10 @@ const SUMMARY_CHARACTERS = 160;
 /** Matches up to the end of the first sentence or of the paragraph. */
 const SENTENCE = /^.+?(?:[.!?](?=\s+\p{Lu})|(?=\n\s*\n)|$)/su;
 
-/** Returns a tool's entry in the catalog: the author's, or one made of the start of its description. */
+/**
+ * Returns a tool's entry in the catalog: the author's, or one derived from the start of its
+ * description.
+ */
 export function catalogEntryOf({
   catalog,
   description,
@@ -24,7 +27,7 @@ export function catalogEntryOf({
   return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
 }
 
-/** Throws an `InputError` if an agent cannot show its tools as a catalog. */
+/** Throws an `InputError` if an agent cannot expose its tools as a catalog. */
 export function refuseCatalog(
   agent: string,
   { decide, names }: { readonly decide: unknown; readonly names: readonly string[] },
@@ -34,9 +37,9 @@ export function refuseCatalog(
       `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, leave it out`,
     );
   }
-  const taken = names.find((name) => CATALOG_NAMES.includes(name));
-  if (taken === undefined) return;
+  const reserved = names.find((name) => CATALOG_NAMES.includes(name));
+  if (reserved === undefined) return;
   throw new InputError(
-    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${taken}"; rename that tool`,
+    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${reserved}"; rename that tool`,
   );
 }

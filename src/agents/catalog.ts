@@ -6,7 +6,7 @@ import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';
 import type { Agent } from './agent.js';
 
-/** An agent as this worker has it now: the data to pin, and its code. */
+/** This worker's current version of an agent: the data to pin, and its code. */
 export interface LoadedAgent {
   readonly definition: AgentDefinition;
   readonly tools: ToolRegistry;
@@ -17,18 +17,22 @@ export interface LoadedAgent {
 export interface AgentCatalog {
   /** Finds an agent by its name. */
   named(name: string): LoadedAgent | undefined;
-  /** Finds an agent by the content hash of its definition; undefined if this worker has another version. */
+  /**
+   * Finds an agent by the content hash of its definition; undefined if this worker has another
+   * version.
+   */
   hashed(hash: string): LoadedAgent | undefined;
   /** All names, sorted. */
   readonly names: readonly string[];
 }
 
-/** The history of every run holds its definition. */
+/** Definitions are limited because the history of every run contains one. */
 const MAX_DEFINITION_BYTES = 256 * 1024;
 
 /**
- * Makes the catalog of a worker's agents and of those that they call. Each agent that has tools also
- * gets the `builtIn` ones, such as `read_result`. Throws an `InputError` if two agents share a name.
+ * Makes the catalog of a worker's agents and of those that they call. Each agent that has tools
+ * also gets the `builtIn` ones, such as `read_result`. Throws an `InputError` if two agents share a
+ * name.
  */
 export function createAgentCatalog(
   agents: readonly Agent[],
@@ -63,7 +67,7 @@ export function needsModel({ decide, graph }: Agent): boolean {
   return graph === undefined || graph.definition.nodes.some(asksModel);
 }
 
-/** Returns the agents and those that they call, each one once. */
+/** Returns the agents and all agents that they call, without duplicates. */
 export function withCalled(agents: readonly Agent[]): readonly Agent[] {
   const all = new Set<Agent>();
   const add = (agent: Agent): void => {
@@ -84,6 +88,6 @@ export function refuseLarge(definition: AgentDefinition): void {
       `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
       (definition.mcp === undefined
         ? ''
-        : ', or take fewer tools of its MCP servers with allowTools'),
+        : ', or allow fewer tools of its MCP servers with allowTools'),
   );
 }

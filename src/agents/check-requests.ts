@@ -18,7 +18,7 @@ const notifyTarget = z.strictObject({
   ),
 } satisfies OptionSchemas<NotifyTarget>);
 
-/** Passes in place of a function, which needs no check. */
+/** Replaces a function during validation, because a function needs no check. */
 const ANY_TARGET: NotifyTarget = { url: 'https://hooks.example', secretEnv: 'NAME' };
 
 /** The schemas of `RequestOptions`. `assertRules` checks the rules. */
@@ -32,13 +32,19 @@ export const requestOptions = {
 
 const requestSchema = z.strictObject(requestOptions);
 
-/** Throws an `InputError` with a line for each fault. `subject` begins the message: what has the options. */
+/**
+ * Throws an `InputError` with a line for each fault. `subject` starts the message and names the
+ * owner of the options.
+ */
 export function assertRequestOptions(options: unknown, subject: string): void {
   checkOptions(subject, { schema: requestSchema, options });
   assertRules(isObject(options) ? options['rules'] : undefined, subject);
 }
 
-/** Throws an `InputError` if these are not rules. `subject` begins the message: what has the option `rules`. */
+/**
+ * Throws an `InputError` if these are not rules. `subject` starts the message and names the owner
+ * of the rules.
+ */
 export function assertRules(rules: unknown, subject: string): void {
   const problem = rulesProblem(rules);
   if (problem !== null) throw new InputError(`${subject}: ${problem}`);

@@ -9,7 +9,7 @@ export interface DecideInput {
   /** The conversation so far. */
   readonly messages: readonly PromptMessage[];
   readonly tools: readonly ModelTool[];
-  /** Whether a limit is reached, so that only an answer counts. */
+  /** Whether a limit is reached. Only an answer is accepted then. */
   readonly closing: boolean;
   /** The run's `context`. */
   readonly context: Json;
@@ -22,7 +22,10 @@ export interface DecideInput {
   readonly artifacts: DecideArtifacts;
 }
 
-/** A request of a decision function; what it leaves out is as the step would have it without the function. */
+/**
+ * A request from a decision function; omitted fields have the values that the step would use
+ * without it.
+ */
 export type DecideRequest = Partial<
   Pick<
     ModelRequest,
@@ -35,27 +38,28 @@ export interface DecideModel {
   /** The model's name at its provider. */
   readonly name: string;
   /**
-   * Calls the model, at most 32 times in a decision. The usage counts toward the limits of turn and run, and
-   * is recorded, however the decision ends. A call that the function does not wait for is cut off when the
-   * function ends, and counts with an estimate of its prompt. If the function is tried again, a request that was
-   * answered before gets the same reply, without another call.
+   * Calls the model, at most 32 times per decision. The usage is recorded and counts toward the
+   * limits of the turn and the run, however the decision ends. A call that the function does not
+   * await is aborted when the function ends, and counts with an estimate of its prompt. If the
+   * function is retried, a request that was already answered gets the same reply without another
+   * call.
    *
    * Rejects with an `Error` for an invalid request, and after the turn was canceled. Rejects with a
-   * `ModelError` if the model fails, or if the tokens or the cost of turn or run leave no room for the call;
-   * calls that are made at the same time may each use what is left. One that the function does not catch is
-   * retried, blocks the run, or ends the turn, as for any model call; one by a limit ends the turn at the limit.
-   * If a person then raises the limit, the decision begins anew.
+   * `ModelError` if the model fails, or if the token or cost limits of the turn or the run leave no
+   * room for the call; concurrent calls may each use the full remainder. An error that the function
+   * does not catch is retried, blocks the run, or ends the turn, as for any model call. A limit
+   * error ends the turn at the limit. If a person then raises the limit, the decision starts over.
    */
   call(request?: DecideRequest): Promise<Pick<ModelReply, 'text' | 'calls' | 'finish' | 'usage'>>;
 }
 
 /** The artifacts of a run, for a decision function. */
 export interface DecideArtifacts {
-  /** Returns what the run has, oldest first. */
+  /** Returns the run's artifacts, oldest first. */
   list(): Promise<readonly ArtifactInfo[]>;
   /**
-   * Returns a whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects with a
-   * `ToolError` for an unknown name, and for a value that does not fit the schema.
+   * Returns a whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects
+   * with a `ToolError` for an unknown name, and for a value that does not fit the schema.
    */
   readonly get: {
     (name: string): Promise<unknown>;
@@ -68,13 +72,13 @@ export interface ArtifactInfo {
   readonly name: string;
   /** What it is, such as `array of 300`. */
   readonly kind: string;
-  /** One line by the author of the tool that made it. */
+  /** One line from the author of the tool that made it. */
   readonly summary?: string;
   /** The tool that made it. */
   readonly tool: string;
 }
 
-/** The calls to make, or the answer. Arguments may be the text of a model's reply. */
+/** The calls to make, or the answer. Arguments may be text from a model's reply. */
 export type ModelDecision =
   | {
       readonly calls: readonly { readonly name: string; readonly arguments: JsonObject | string }[];

@@ -17,8 +17,8 @@ import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
 import { createRetriever } from './retriever.js';
 
 /**
- * Makes an agent. Throws an `InputError` if the definition cannot work, with a line
- * `field: expected X, got Y; fix` for each fault.
+ * Makes an agent. Throws an `InputError` if the definition is invalid, with a line `field: expected
+ * X, got Y; fix` for each fault.
  *
  * @example
  * ```ts
@@ -79,8 +79,8 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
 }
 
 /**
- * Returns the named prompts of an agent; undefined if it has none. Throws an `InputError` for one that
- * cannot work.
+ * Returns the named prompts of an agent; undefined if it has none. Throws an `InputError` for an
+ * invalid prompt.
  */
 function promptsOf<Output>(
   options: AgentOptions<Output>,
@@ -116,7 +116,7 @@ function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
   }
 }
 
-/** Returns the tool with which an agent calls another one. */
+/** Returns the tool through which an agent calls another one. */
 function callingTool(
   name: string,
   { agent, as, description, parentClose, prompt }: CalledAgent,
@@ -140,7 +140,10 @@ function callingTool(
   });
 }
 
-/** Returns the prompt by which an agent is called. Throws an `InputError` that names the nearest one. */
+/**
+ * Returns the prompt by which an agent is called. Throws an `InputError` that names the nearest
+ * one.
+ */
 function calledPrompt(
   caller: string,
   { name, prompts = new Map<string, NamedPrompt>() }: Agent,
@@ -155,22 +158,27 @@ function calledPrompt(
   );
 }
 
-/** Throws an `InputError` if the model must always call a tool, and none of its tools ends the turn. */
+/**
+ * Throws an `InputError` if the model must always call a tool, and none of its tools ends the turn.
+ */
 function refuseEndless<Output>(
   { name, toolChoice, decide = 'tools', settings = {} }: AgentOptions<Output>,
   tools: ToolRegistry,
 ): void {
   if (toolChoice !== 'required' || decide !== 'tools') return;
-  // After a tool of the provider, the same reply may give the answer.
+  // After a provider tool, the same reply may contain the answer.
   if (settings['nativeTools'] !== undefined) return;
   if (tools.names.some((tool) => tools.get(tool)?.ends === true)) return;
   throw new InputError(
-    `agent "${name}": toolChoice: expected a tool with \`ends: true\` beside "required", got none; ` +
-      'each turn would go on to a limit: add answer() from perdure/tools, or use "auto"',
+    `agent "${name}": toolChoice: expected a tool with \`ends: true\` for "required", got none; ` +
+      'each turn would run until a limit: add answer() from perdure/tools, or use "auto"',
   );
 }
 
-/** Returns the settings; most reach the provider unchanged. Throws an `InputError` for invalid native tools. */
+/**
+ * Returns the settings; most reach the provider unchanged. Throws an `InputError` for invalid
+ * native tools.
+ */
 function checkedSettings<Output>({
   name,
   settings = {},
@@ -192,7 +200,7 @@ function checkedSettings<Output>({
   return { ...settings, nativeTools };
 }
 
-/** Returns the shares in force, or null if the agent never compacts its conversation. */
+/** Returns the effective shares, or null if the agent never compacts its conversation. */
 function withDefaults(compaction: Partial<Compaction> | false): Compaction | null {
   return compaction === false ? null : { ...COMPACTION, ...compaction };
 }

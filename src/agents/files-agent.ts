@@ -27,7 +27,10 @@ export interface FilePermissions {
   readonly allowRead?: readonly string[];
 }
 
-/** Makes the agent that exists without a configuration: it answers questions about the files below `root`. */
+/**
+ * Makes the agent that exists without a configuration: it answers questions about the files below
+ * `root`.
+ */
 export function filesAgent(
   root: string,
   env: Environment,
@@ -41,7 +44,10 @@ export function filesAgent(
   });
 }
 
-/** Returns the pattern of PERDURE_HOME if it lies below the root: it holds tokens and messages of runs. */
+/**
+ * Returns the pattern of PERDURE_HOME if it lies below the root: it holds tokens and messages of
+ * runs.
+ */
 function homeBelow(root: string, env: Environment): readonly string[] {
   const path = relative(realPath(root), realPath(resolve(root, perdureHome(env))));
   const isBelow = path !== '' && path !== '..' && !path.startsWith(`..${sep}`);

@@ -7,24 +7,27 @@ import type { ToolContext } from '../tools/tool.js';
 /** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
 export interface GraphParts {
   readonly definition: GraphDefinition;
-  /** The type of the `input` with which a turn begins: the fields that JSON can express. */
+  /** The type of the `input` that starts a turn: the fields that JSON can express. */
   readonly input: z.ZodObject;
   /** The functions of `run`, `route`, and `each` nodes, by node. */
   readonly functions: ReadonlyMap<string, NodeFunction>;
-  /** What the replies of `decide` nodes with an `output` are parsed by, by node. */
+  /** The contracts that parse the replies of `decide` nodes with an `output`, by node. */
   readonly outputs: ReadonlyMap<string, AnswerContract>;
 }
 
 /**
- * What the worker calls at a node. It receives the state as recorded, and in an `each` the item. It
- * returns what the run records.
+ * What the worker calls at a node. It receives the state as recorded, and, in an `each`, the item.
+ * It returns what the run records.
  */
 export type NodeFunction = (
   given: { readonly state: JsonObject; readonly item?: Json },
   context: ToolContext,
 ) => Promise<NodeResult>;
 
-/** What a node's function returned, checked: an exit of a `route`, a patch, or the value of an `each`. */
+/**
+ * What a node's function returned, checked: an exit of a `route`, a patch, or the value of an
+ * `each`.
+ */
 export interface NodeResult {
   readonly exit?: string;
   readonly patch?: JsonObject;

@@ -8,19 +8,20 @@ export interface EndedTurn {
   /** Its number in the run, from 1. */
   readonly turn: number;
   /**
-   * What was said in the turn, oldest first: the messages of people, those of the model, and results of
-   * tools. Messages of a very long turn that a summary has replaced are missing. Empty if nothing was said, as
-   * in a graph that begins with data.
+   * The messages of the turn, oldest first: from people and the model, and tool results. Messages
+   * of a very long turn that a summary has replaced are missing. Empty if the turn has no messages,
+   * as in a graph that starts with data.
    */
   readonly messages: readonly PromptMessage[];
   readonly outcome: Outcome;
 }
 
-/** What `remember` receives beside the turn. */
+/** What `remember` receives in addition to the turn. */
 export interface RememberContext extends RetrieveContext {
   /**
-   * 64 hex digits: the same in each attempt for this turn, also after a reset, and different for every other
-   * turn. Store what you remember under it, in place of what the store has there: the newest call is right.
+   * 64 hex digits: the same in each attempt for this turn, even after a reset, and different for
+   * every other turn. Store the memory under this key and overwrite any earlier value: the newest
+   * call is correct.
    */
   readonly idempotencyKey: string;
 }
@@ -31,13 +32,16 @@ export type RememberFunction = (ended: EndedTurn, context: RememberContext) => u
 /** A `remember` function with options. */
 export interface RememberOptions {
   readonly save: RememberFunction;
-  /** How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the default. */
+  /**
+   * How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the
+   * default.
+   */
   readonly timeout?: Duration;
 }
 
 /**
- * A memory that lasts longer than a conversation: `remember` saves each turn that has ended, and `retrieve`
- * finds what helps with the next one. Both are options of `defineAgent`.
+ * A memory that lasts longer than a conversation: `remember` saves each turn that has ended, and
+ * `retrieve` finds what helps with the next one. Both are options of `defineAgent`.
  *
  * @example
  * ```ts

@@ -66,7 +66,9 @@ const agentTexts = z.strictObject({
   demandCall: authorText('demandCall').optional(),
 } satisfies OptionSchemas<AgentTexts>);
 
-/** Settings that would have no effect, because perdure fills them, and what to use instead. */
+/**
+ * Settings that would have no effect, because perdure sets them itself, and what to use instead.
+ */
 const FILLED: Readonly<Record<string, string>> = {
   model: 'use `model`',
   messages: 'use `instructions`, and the messages of the run',
@@ -166,7 +168,7 @@ export function isAgent(value: unknown): value is Agent {
   return isObject(value) && isObject(value['tools']) && 'names' in value['tools'];
 }
 
-/** Whether instructions are a template and not a text. */
+/** Whether instructions are a template and not a string. */
 export function isTemplate(instructions: unknown): instructions is Template {
   return isObject(instructions) && 'args' in instructions;
 }

@@ -11,15 +11,19 @@ import { answerContract, type AgentOutput, type AnswerContract } from './agent-o
 
 /** A named prompt of an agent, which a message can name: its text, and what its turn uses. */
 export interface PromptOptions {
-  /** The text of the message; a template takes arguments, of types that JSON schema can describe. */
+  /**
+   * The text of the message; a template takes arguments, of types that JSON schema can describe.
+   */
   readonly text: string | Template;
-  /** What the turn's answer has to be; null: any text; default: the agent's `output`. */
+  /**
+   * The required form of the turn's answer; null accepts any text; default: the agent's `output`.
+   */
   readonly output?: AgentOutput<unknown> | null;
-  /** Names of the agent's tools that the turn may call; `[]`: none; default: all. */
+  /** Names of the agent's tools that the turn may call; `[]` means none; default: all. */
   readonly tools?: readonly string[];
   /** Settings of the model for the turn; each replaces the agent's. */
   readonly settings?: ModelSettings;
-  /** How many answers the turn may give until one fits; default: as the agent. */
+  /** The maximum number of answers in the turn until one fits; default: the agent's. */
   readonly attempts?: number;
 }
 
@@ -53,9 +57,9 @@ type OutputOf<Prompt, Default> = Prompt extends { readonly output: infer Output 
 /** A named prompt of an agent: as data to pin, and as the code that reads its answers. */
 export interface NamedPrompt {
   readonly definition: PromptDefinition;
-  /** Null: any text; absent: the agent's own contract. */
+  /** Null accepts any text; if absent, the agent's own contract applies. */
   readonly answer?: AnswerContract | null;
-  /** The arguments, for the tool of an agent that calls this one; absent: it takes none. */
+  /** The arguments, for the tool of an agent that calls this one; absent if there are none. */
   readonly args?: z.ZodObject;
 }
 
@@ -69,7 +73,10 @@ interface Owner {
   readonly hasOutput: boolean;
 }
 
-/** Returns the prompts of an agent. Throws an `InputError` that names the agent, the prompt, and the option. */
+/**
+ * Returns the prompts of an agent. Throws an `InputError` that names the agent, the prompt, and the
+ * option.
+ */
 export function namedPrompts(table: PromptTable, owner: Owner): ReadonlyMap<string, NamedPrompt> {
   const sorted = Object.entries(table).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return new Map(sorted.map(([name, options]) => [name, namedPrompt(name, options, owner)]));
@@ -102,7 +109,10 @@ function namedPrompt(name: string, options: PromptOptions, owner: Owner): NamedP
   };
 }
 
-/** The workflow itself checks the arguments, so their schema may have only what it can check. */
+/**
+ * The workflow itself validates the arguments, so their schema may contain only what it can
+ * validate.
+ */
 function argumentSchema(args: z.ZodObject, where: string): PromptDefinition['args'] {
   const schema = writtenSchema(args, 'args');
   const keyword = uncheckedKeyword(schema);
@@ -119,6 +129,6 @@ function refuseUnknown(tools: readonly string[], owner: Owner, where: string): v
   const nearest = nearestFirst(unknown, owner.tools).slice(0, 3).join(', ');
   const hint = nearest === '' ? 'it has none' : `nearest: ${nearest}`;
   throw new InputError(
-    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or give the agent the tool`,
+    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or add the tool to the agent`,
   );
 }

@@ -3,7 +3,7 @@ import type { Decision } from '../core/requests/decision.js';
 import type { DecisionWord, Request } from '../core/requests/request.js';
 import type { Rule } from '../core/requests/rules.js';
 
-/** The decision that `mayDecide` is asked about, and where it comes from. */
+/** The decision that `mayDecide` checks, and where it comes from. */
 export interface Decider {
   /** The name that the decider claims; null if none was given. */
   readonly by: string | null;
@@ -20,12 +20,16 @@ export interface Decider {
 }
 
 /**
- * Returns whether a person may make a decision. Only `true` allows it: if the function throws, returns
- * anything else, or takes longer than 5 seconds, the decision is refused, and the request stays open.
+ * Returns whether a person may make a decision. Only `true` allows it: if the function throws,
+ * returns anything else, or takes longer than 5 seconds, the decision is refused, and the request
+ * stays open.
  */
 export type MayDecide = (request: Request, decider: Decider) => boolean | Promise<boolean>;
 
-/** What a notice says about a request: enough to recognize it, and the command that decides. */
+/**
+ * The part of a request that a notice contains: enough to recognize it, and the command that
+ * decides it.
+ */
 export interface NoticeRequest extends Pick<
   Request,
   'id' | 'kind' | 'tool' | 'effect' | 'digest' | 'expiresAt'
@@ -35,11 +39,14 @@ export interface NoticeRequest extends Pick<
   /** For people: the first 300 characters. */
   readonly why: string;
   readonly decisions: readonly DecisionWord[];
-  /** The command that decides. */
+  /** The command that decides the request. */
   readonly fix: string;
 }
 
-/** What is sent when a run raises a request. Nothing in it decides: a decision is always an update. */
+/**
+ * The notice that is sent when a run raises a request. It cannot decide the request: a decision is
+ * always an update.
+ */
 export interface Notice {
   /** The workflow id. */
   readonly run: string;
@@ -48,22 +55,25 @@ export interface Notice {
   readonly request: NoticeRequest;
 }
 
-/** Where notices are posted, signed as Standard Webhooks says. */
+/** Where notices are posted, signed according to Standard Webhooks. */
 export interface NotifyTarget {
-  /** An address of http or https. */
+  /** An HTTP or HTTPS URL. */
   readonly url: string;
   /** Name of the environment variable with the key: `whsec_` and 24 to 64 bytes in base64. */
   readonly secretEnv: string;
 }
 
-/** A function in place of an address. What it throws is retried; it has 10 s, and may get a notice twice. */
+/**
+ * A function to call instead of a URL. It has 10 s, is retried if it throws, and may receive a
+ * notice twice.
+ */
 export type NotifyFunction = (notice: Notice) => void | Promise<void>;
 
-/** Options about requests: in the configuration, and of a worker. */
+/** Options for requests, in the configuration and on a worker. */
 export interface RequestOptions {
-  /** Rules about all calls of all agents. Rules of an agent or a run can only tighten them. */
+  /** Rules for all calls of all agents. The rules of an agent or a run can only tighten them. */
   readonly rules?: readonly Rule[];
-  /** Decides who may decide, beside the `deciders` of the rules. */
+  /** Decides who may decide, in addition to the `deciders` of the rules. */
   readonly mayDecide?: MayDecide;
   /** Sends a notice of each request that a run raises. */
   readonly notify?: NotifyTarget | NotifyFunction;

@@ -4,15 +4,15 @@ import type { PromptMessage } from '../core/transcript/messages.js';
 
 /** What a retriever searches for. */
 export interface RetrieveQuery {
-  /** The message that began the turn. */
+  /** The message that started the turn. */
   readonly query: string;
   /** The conversation so far, with that message. */
   readonly messages: readonly PromptMessage[];
-  /** The most documents that are used; further ones are dropped. */
+  /** The maximum number of documents that are used; the rest are dropped. */
   readonly limit: number;
 }
 
-/** What a retriever receives beside the query. */
+/** What a retriever receives in addition to the query. */
 export interface RetrieveContext {
   /** The run's `context`. */
   readonly context: Json;
@@ -43,7 +43,10 @@ export type RetrieveFunction = (
 /** A retriever with options. */
 export interface RetrieveOptions {
   readonly find: RetrieveFunction;
-  /** How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the default. */
+  /**
+   * How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the
+   * default.
+   */
   readonly timeout?: Duration;
 }
 

@@ -4,21 +4,26 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { detectMediaType } from '../core/text/media-type.js';
 import { InputError } from '../core/errors.js';
 
-/** What is known of attached bytes beside the bytes themselves, of which there may be at most 20 MiB. */
+/**
+ * What is known about attached bytes, apart from the bytes themselves, which may be at most 20 MiB.
+ */
 export interface AttachOptions {
-  /** Such as `image/png`; needed only if the type cannot be detected from the bytes. */
+  /** The media type, such as `image/png`; needed only if it cannot be detected from the bytes. */
   readonly mediaType?: string;
   /** The file name that the model sees. */
   readonly name?: string;
 }
 
-/** Attachments are sent to the provider with every request, and no provider accepts larger ones. */
+/**
+ * The size limit: attachments are sent to the provider with every request, and no provider accepts
+ * larger ones.
+ */
 export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 
 /**
- * Stores bytes in the blob store, to attach them to a message as an image or a file, by their media type.
- * They belong to the run that they are first sent to. Rejects with an `InputError` if they are empty, too
- * large, or of an unknown type, and with a `BlobError`.
+ * Stores bytes in the blob store, to attach them to a message as an image or a file, depending on
+ * their media type. They belong to the run to which they are first sent. Rejects with an
+ * `InputError` if they are empty, too large, or of an unknown type, and with a `BlobError`.
  */
 export async function attach(
   blobs: BlobStore,

@@ -26,11 +26,11 @@ export interface BatchOptions extends RunSettings {
   readonly id: string;
   /** How many runs are open at the same time; default 4. */
   readonly atOnce?: number;
-  /** Starts no further run and ends the wait. Runs that were started go on. */
+  /** Stops starting runs and ends the wait. Runs that were started continue. */
   readonly signal?: AbortSignal;
 }
 
-/** The outcome of one task of a batch, with its place among the tasks. */
+/** The outcome of one task of a batch, with the index of the task. */
 export interface BatchResult<Output = Json> {
   /** The index of the task, from 0. */
   readonly index: number;
@@ -62,10 +62,11 @@ const batchOptions = z.strictObject({
 } satisfies OptionSchemas<BatchOptions>);
 
 /**
- * Starts one run per task, some at the same time, and collects their outcomes. A task that cannot be
- * started, and a run that fails, give an outcome too. The ids of the runs are derived from the id of the
- * batch and the tasks, so a program that crashed resumes its batch by starting it again. Iterating rejects
- * if the server stays unreachable, and with the reason of the signal. Throws an `InputError`.
+ * Starts one run per task, some at the same time, and collects their outcomes. A task that cannot
+ * be started and a run that fails also produce an outcome. The ids of the runs are derived from the
+ * id of the batch and the tasks, so a program that crashed resumes its batch by starting it again.
+ * Iterating rejects if the server stays unreachable, and with the signal's reason. Throws an
+ * `InputError` if an option is invalid.
  */
 export function createBatch<Output>(
   client: Client,
@@ -126,7 +127,7 @@ async function outcomeOf(run: () => Promise<Outcome>): Promise<Outcome> {
   }
 }
 
-/** Returns a digest that gives another task at the same index another run, whoever starts it. */
+/** Returns a digest of a task, so that a different task at the same index gets a different run. */
 function digestOf(agent: AgentLike<unknown>, given: RunSettings): string {
   const { by: _, ...task } = given;
   const json: Json = JSON.parse(JSON.stringify({ ...task, agent: agentName(agent) }));
@@ -134,9 +135,9 @@ function digestOf(agent: AgentLike<unknown>, given: RunSettings): string {
 }
 
 /**
- * Calls `work` for each index from 0, at most `atOnce` at the same time, and yields the values in the order
- * in which they are ready. A slow reader delays no work. Rejects with the first rejection; after that, and
- * when the reader leaves, no more work is started and `signal` aborts.
+ * Calls `work` for each index from 0, at most `atOnce` at the same time, and yields the values as
+ * they become ready. A slow reader does not delay work. Rejects with the first rejection; after
+ * that, or when the reader stops, no more work is started and `signal` aborts.
  */
 export async function* mapAsReady<T>(
   count: number,

@@ -5,8 +5,9 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { InputError } from '../core/errors.js';
 
 /**
- * Binds the attachments of a message to its run. Returns nothing for malformed attachments, which the run
- * itself reports. Rejects with an `InputError` for an attachment of another run, and with a `BlobError`.
+ * Binds the attachments of a message to its run. Returns nothing for malformed attachments, which
+ * the run itself reports. Rejects with an `InputError` for an attachment of another run, and with a
+ * `BlobError`.
  */
 export async function claimAttachments(
   blobs: BlobStore,

@@ -24,30 +24,34 @@ import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { Schedules } from './schedule/methods.js';
 
 /**
- * Options of `createClient`: the server, the task queue, the stores, and who uses the client. An option that is
- * given here comes before `config`, and `config` before the environment.
+ * Options of `createClient`: the server, the task queue, the stores, and the user of the client. An
+ * option that is set here takes precedence over `config`, and `config` over the environment.
  */
 export interface ClientOptions extends ConnectionSettings {
-  /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */
+  /**
+   * The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else
+   * `perdure`.
+   */
   readonly taskQueue?: string;
   /** The environment for addresses, keys, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing client of Temporal's SDK. `disconnect` does not close it. */
   readonly client?: Client;
-  /** The workers' PERDURE_HOME, for archive and attachments; default: from `env`, else `.perdure`. */
+  /** The workers' PERDURE_HOME, for archive and attachments; default: `env`, else `.perdure`. */
   readonly home?: string;
   /** Default: files below `home`. */
   readonly archive?: Archive;
   /** The store for attachments, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;
   /**
-   * Who uses this client, in 1 to 200 characters, such as `web session: ann`. It is recorded with each
-   * message and decision, and not verified.
+   * The user of this client, in 1 to 200 characters, such as `web session: ann`. It is recorded
+   * with each message and decision but not verified.
    */
   readonly by?: string;
   /**
-   * The configuration of the workers. Its server, namespace, and task queue apply before those of the
-   * environment, as they do to `createWorker`, and an unknown agent is refused at once, with the nearest name.
+   * The configuration of the workers. Its server, namespace, and task queue take precedence over
+   * the environment, as for `createWorker`. An unknown agent is refused at once, with the nearest
+   * name.
    */
   readonly config?: ConnectionSettings & {
     readonly agents: readonly KnownAgent[];
@@ -55,43 +59,50 @@ export interface ClientOptions extends ConnectionSettings {
   };
 }
 
-/** What a run starts with. `Input`: of a graph, any of its state's fields; an agent has none. */
+/** What a run starts with. `Input` is any of a graph's state fields; an agent has none. */
 export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsField {
-  /** Required, except with `messages` or `prompt`, for an open run that gets one later, and for a graph with `input`. */
+  /**
+   * Required, except with `messages` or `prompt`, for an open run that gets one later, and for a
+   * graph with `input`.
+   */
   readonly message?: string;
-  /** In place of `message`: several, as a conversation; the first and the last one are of role `user`. */
+  /**
+   * Several messages as a conversation, in place of `message`; the first and the last have role
+   * `user`.
+   */
   readonly messages?: readonly GivenMessage[];
-  /** For a graph: fields of its state as JSON, with which the first turn begins. */
+  /** For a graph: fields of its state as JSON, for the start of the first turn. */
   readonly input?: unknown extends Input ? JsonObject : Input;
   /** Attachments of the message: images by URL, and results of `attach`. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */
   readonly id?: string;
   /**
-   * Whether the id of a run that has ended may be taken again; default false. The new run has nothing of
-   * the earlier one, which readers then find by its run id in Temporal alone.
+   * Whether the id of a run that has ended may be reused; default false. The new run shares nothing
+   * with the earlier one, which can then be found only in Temporal by its run id.
    */
   readonly reuseId?: boolean;
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
 }
 
-/** How `ask` sends a message: who sends it, how long it tries, and whether it may start the run. */
+/** Options of `ask`: who sends the message, how long to try, and whether to start the run. */
 export interface AskOptions extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
 }
 
 /**
- * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no worker.
- * Messages and decisions do: they reject with a `RefusedError` (`refused`) if the run refuses them, and
- * with a `NotDeliveredError` (`not_delivered`) if no answer comes. For an unknown run, methods reject with a
- * `NoRunError` (`no_run`) or a `RefusedError`; for invalid input, with an `InputError` (`input`).
+ * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no
+ * worker. Messages and decisions need one: they reject with a `RefusedError` (`refused`) if the run
+ * refuses them, and with a `NotDeliveredError` (`not_delivered`) if no answer comes. For an unknown
+ * run, methods reject with a `NoRunError` (`no_run`) or a `RefusedError`; for invalid input, with
+ * an `InputError` (`input`).
  */
 export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMethods {
   /**
-   * Starts a run. Rejects with an `IdTakenError` (`id_taken`) if a run with this id exists or, without
-   * `reuseId`, existed.
+   * Starts a run. Rejects with an `IdTakenError` (`id_taken`) if a run with this id exists or,
+   * without `reuseId`, existed.
    *
    * @example
    * ```ts
@@ -126,8 +137,9 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    */
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
   /**
-   * Starts a run that begins with the messages of another run before number `at`. The other run does not
-   * change. The agent is loaded in its present form. Rejects with an `IdTakenError` (`id_taken`).
+   * Starts a run that begins with the messages of another run before number `at`. The other run
+   * does not change. The agent is loaded in its current version. Rejects with an `IdTakenError`
+   * (`id_taken`).
    *
    * @example
    * ```ts
@@ -143,10 +155,11 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options: ForkOptions<Output>,
   ): Promise<RunHandle<Output>>;
   /**
-   * Sends a message to an open run. Resolves when the run has it, with the turn that it belongs to. A
-   * repeat under the same message `id` has no further effect. A run that has ended is never started again.
-   * Tries for a minute, or `withinMs`. Without a worker, the server records the message: `delivered` is
-   * false, the next worker delivers it, and the run's status shows if the run refuses it.
+   * Sends a message to an open run. Resolves when the run has received it, with the turn that it
+   * belongs to. Repeating it with the same message `id` has no further effect. A run that has ended
+   * is never started again. Tries for a minute, or `withinMs`. Without a worker, the server records
+   * the message: `delivered` is false, the next worker delivers it, and the run's status shows if
+   * the run refuses it.
    *
    * @example
    * ```ts
@@ -164,9 +177,10 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: AskOptions,
   ): Promise<SentPrompt<Prompts, Name>>;
   /**
-   * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an `InputError`
-   * (`input`) for a turn that does not exist, and with a `ResultLostError` (`result_lost`) if the turn is over
-   * and neither the server nor the archive has its outcome any more.
+   * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an
+   * `InputError` (`input`) for a turn that does not exist, and with a `ResultLostError`
+   * (`result_lost`) if the turn is over and neither the server nor the archive still has its
+   * outcome.
    *
    * @example
    * ```ts
@@ -182,8 +196,8 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     options?: ResultOptions & { readonly turn?: number | TurnOf<OfTurn> },
   ): Promise<Outcome<[OfTurn] extends [never] ? Output : OfTurn>>;
   /**
-   * Creates and manages schedules. Methods reject with a `NoScheduleError` (`no_schedule`) for an id that no
-   * schedule of perdure has.
+   * Creates and manages schedules. Methods reject with a `NoScheduleError` (`no_schedule`) if
+   * perdure has no schedule with this id.
    *
    * @example
    * ```ts

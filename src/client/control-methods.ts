@@ -3,7 +3,7 @@ import type { EffectiveLimits } from '../core/state.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { RunLike } from './run-handle.js';
 
-/** The part of a client that steers runs. */
+/** The part of a client that controls runs. */
 export interface ControlMethods {
   /**
    * Pauses a run: work in flight finishes, and nothing more is started.
@@ -59,7 +59,7 @@ export interface ControlMethods {
     options?: DecisionOptions & { readonly turn?: number },
   ): Promise<number>;
   /**
-   * Closes an open run: it takes no more messages, and ends after those that it has.
+   * Closes an open run: it accepts no more messages and ends after those that it already has.
    *
    * @example
    * ```ts
@@ -71,7 +71,7 @@ export interface ControlMethods {
    */
   close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /**
-   * Replaces the given limits and returns all limits as they are now.
+   * Replaces the given limits and returns all limits after the change.
    *
    * @example
    * ```ts

@@ -46,7 +46,7 @@ import { agentName, createRunInput } from '../updates/run-input.js';
 import { createSchedules } from './schedule/schedule.js';
 import { newRunId, startRun } from '../updates/start.js';
 
-/** A reachable server answers in a fraction of this time. */
+/** The time limit for connecting; a reachable server answers in a fraction of it. */
 const CONNECT_MS = 5_000;
 
 const checkedLater = z.unknown().optional();
@@ -67,12 +67,15 @@ const clientOptions = z.strictObject({
 } satisfies OptionSchemas<ClientOptions>);
 
 function assertClientOptions(options: ClientOptions): void {
-  const asked = { schema: clientOptions, options };
-  checkOptions('createClient', asked, (text) => new InputError(text));
+  const target = { schema: clientOptions, options };
+  checkOptions('createClient', target, (text) => new InputError(text));
   claim(options.by);
 }
 
-/** Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`. */
+/**
+ * Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`
+ * if an option is invalid.
+ */
 export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
@@ -201,10 +204,10 @@ async function ask(
   { start, by, ...updateOptions }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
-  const said = typeof to.message === 'string' ? { message: to.message } : to.message;
-  const { artifacts, ...given } = said;
+  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
-  const named = withId({ ...claim(by), ...given, ...stored });
+  const named = withId({ ...claim(by), ...fields, ...stored });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;
@@ -217,7 +220,7 @@ async function ask(
   });
 }
 
-/** Ignores that the run has ended, or ends meanwhile. */
+/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
 async function cancel(client: Client, id: string): Promise<void> {
   await describeRun(client, id);
   await client.workflow

@@ -6,7 +6,7 @@ import type { PauseAllOptions, PausedAll } from './pause-all.js';
 import type { RequestFilter, RequestList } from './requests.js';
 import type { RunLike } from './run-handle.js';
 
-/** Which open requests to return; a run is given by its id or by the result of `start`. */
+/** Selects open requests; a run is specified by its id or by the result of `start`. */
 export interface OpenRequestFilter extends Omit<RequestFilter, 'root' | 'run'> {
   /** Only requests of this run, and of all runs that agents have called below it. */
   readonly root?: RunLike<unknown>;
@@ -17,8 +17,8 @@ export interface OpenRequestFilter extends Omit<RequestFilter, 'root' | 'run'> {
 /** The part of a client that reads requests and decides about them. */
 export interface DecisionMethods {
   /**
-   * Returns all open requests, oldest first, by one query. Needs no worker. `shown` has at most 300
-   * characters; read the whole with `request` before you decide.
+   * Returns all open requests, oldest first, with one query. Needs no worker. `shown` has at most
+   * 300 characters; read the whole request with `request` before you decide.
    *
    * @example
    * ```ts
@@ -31,8 +31,9 @@ export interface DecisionMethods {
    */
   requests(filter?: OpenRequestFilter): Promise<RequestList>;
   /**
-   * Returns an open request with all arguments, and the digest that a decision names. Needs no worker. Rejects
-   * with a `BlobError` (`blob`) if the arguments are in the blob store and cannot be read.
+   * Returns an open request with all arguments, and the digest to pass with a decision. Needs no
+   * worker. Rejects with a `BlobError` (`blob`) if the arguments are in the blob store and cannot
+   * be read.
    *
    * @example
    * ```ts
@@ -45,8 +46,9 @@ export interface DecisionMethods {
    */
   request(run: RunLike<unknown>, id: string): Promise<Request>;
   /**
-   * Decides about requests: all of the decisions are accepted, or none is. A decision counts only for what
-   * its digest covers, and the first one wins. If it is refused, the `reason` of the `RefusedError` says why.
+   * Decides about requests: all of the decisions are accepted, or none is. A decision applies only
+   * to what its digest covers, and the first one wins. If it is refused, the `RefusedError` has the
+   * `reason`.
    *
    * @example
    * ```ts
@@ -64,7 +66,8 @@ export interface DecisionMethods {
     options?: ResolveOptions,
   ): Promise<readonly DecisionReceipt[]>;
   /**
-   * Revokes a grant, so that later calls ask again, and returns its id. The status lists the grants.
+   * Revokes a grant, so that later calls ask again, and returns its id. The status lists the
+   * grants.
    *
    * @example
    * ```ts
@@ -77,8 +80,8 @@ export interface DecisionMethods {
    */
   revoke(run: RunLike<unknown>, grant: string, options?: DecisionOptions): Promise<string>;
   /**
-   * Undoes a call by its tool's `undo`: the call that is named, or else the last one that can be undone.
-   * Returns the call's id when the run has begun to undo it; the status shows what came of it.
+   * Undoes a call with its tool's `undo`: the specified call, or else the last one that can be
+   * undone. Returns the call's id when the run has started to undo it; the status shows the result.
    *
    * @example
    * ```ts
@@ -95,8 +98,8 @@ export interface DecisionMethods {
     options?: DecisionOptions & { readonly call?: string },
   ): Promise<string>;
   /**
-   * Signals every running run of an agent to pause. Needs no worker: each run pauses as soon as one takes
-   * it. A run that starts later is not paused.
+   * Signals every running run of an agent to pause. Needs no worker: each run pauses as soon as a
+   * worker picks it up. A run that starts later is not paused.
    *
    * @example
    * ```ts

@@ -17,9 +17,9 @@ import { InputError } from '../core/errors.js';
 import { readSegment, readSegmentStart } from '../history/segments.js';
 import { newRunId, startRun, type StartedRun } from '../updates/start.js';
 
-/** Where a fork leaves the other run, and what the new run starts with. */
+/** Where a fork branches off from the other run, and what the new run starts with. */
 export interface ForkOptions<Output> extends RunSettings {
-  /** Number of the first message that is left out; default: all messages are taken over. */
+  /** Number of the first message that is left out; default: all messages are copied. */
   readonly at?: number;
   /** Required, except for an open run that gets its first message later. */
   readonly message?: string;
@@ -28,13 +28,15 @@ export interface ForkOptions<Output> extends RunSettings {
   readonly id?: string;
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
-  /** Default: the agent of the other run, with its arguments and context, in its present form. */
+  /**
+   * Default: the agent of the other run, with its arguments and context, in its current version.
+   */
   readonly agent?: AgentLike<Output>;
 }
 
 /**
- * Starts a run that begins with the messages of another run, on the same task queue. The other run does
- * not change. Rejects with a `NoRunError`, an `InputError`, or an `IdTakenError`.
+ * Starts a run that begins with the messages of another run, on the same task queue. The other run
+ * does not change. Rejects with a `NoRunError`, an `InputError`, or an `IdTakenError`.
  */
 export async function forkRun<Output>(
   client: Client,
@@ -64,7 +66,7 @@ export async function forkRun<Output>(
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
 }
 
-/** Where large texts are, and the runs that the server has deleted. */
+/** The stores for large texts, and for runs that the server has deleted. */
 interface Stores {
   readonly blobs: BlobStore;
   readonly archive: Archive;
@@ -86,7 +88,7 @@ async function readSettings(
   if (!isObject(input)) return {};
   const { context, contextBlob, args } = input;
   const ref = view.state?.config.contextBlob;
-  // A called agent has its context from its caller, by reference; the fork has no caller.
+  // A called agent gets its context from its caller by reference; the fork has no caller.
   const isOwn = contextBlob === undefined || ref === undefined;
   return { context: isOwn ? context : await readContext(blobs, ref), args };
 }

@@ -4,21 +4,24 @@ import { visible } from '../core/text/summaries.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { agentName, type AgentLike } from '../updates/run-input.js';
 
-/** What a client knows of an agent, to refuse a run that no worker could begin. `Agent` has this form. */
+/**
+ * What a client knows about an agent, to refuse a run that no worker could start. `Agent` is
+ * assignable to it.
+ */
 export interface KnownAgent {
   readonly name: string;
-  /** Null if its instructions are not a template, so that it takes no arguments. */
+  /** Null if its instructions are not a template; it then accepts no arguments. */
   readonly template: object | null;
-  /** Its named prompts; absent: none. */
+  /** Its named prompts; absent if there are none. */
   readonly prompts?: ReadonlyMap<string, unknown>;
-  /** The agents that it may call; they may be started, too. */
+  /** The agents that it may call; they may also be started. */
   readonly agents: readonly KnownAgent[];
 }
 
-/** How many agent names an error suggests. */
+/** The maximum number of agent names that an error suggests. */
 const NEAREST = 3;
 
-/** Says why none of these agents can begin the run; returns null if one can. */
+/** Returns why none of these agents can start the run; null if one can. */
 export function agentProblem(
   agents: readonly KnownAgent[],
   {
@@ -63,7 +66,7 @@ function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
   return [...all];
 }
 
-/** Throws an `InputError` if the client knows its agents, and none of them can begin the run. */
+/** Throws an `InputError` if the client knows its agents and none of them can start the run. */
 export function assertKnownAgent(
   config: { readonly agents: readonly KnownAgent[] } | undefined,
   agent: AgentLike<unknown> | undefined,

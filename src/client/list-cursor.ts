@@ -6,7 +6,7 @@ import type { ListFilter } from './list-filter.js';
 
 /** Where a page of a list begins. */
 export interface ListPlace {
-  /** The time that durations such as `2h` count back from: that of the first page. */
+  /** The time from which durations such as `2h` count back: that of the first page. */
   readonly now: number;
   /** The server's token of the page. */
   readonly token: Uint8Array;
@@ -39,8 +39,8 @@ export function writeCursor({ now, token }: ListPlace, scope: CursorScope): stri
 }
 
 /**
- * Returns the place of a cursor; the beginning of the list without one. Throws an `InputError` for a damaged
- * cursor, and for that of another list.
+ * Returns the place of a cursor; without one, the beginning of the list. Throws an `InputError` for
+ * a damaged cursor, and for a cursor of another list.
  */
 export function readCursor(scope: CursorScope): ListPlace {
   const { cursor } = scope.filter;
@@ -56,7 +56,7 @@ export function readCursor(scope: CursorScope): ListPlace {
   }
   throw new InputError(
     `cursor: expected the cursor of a list with the same filter and namespace, got ${show(cursor)}; ` +
-      'repeat the options of the page before, or leave it out for the first page',
+      'repeat the options of the previous page, or leave it out for the first page',
   );
 }
 

@@ -26,19 +26,25 @@ const OUTCOME_STATUSES = [
 /** The statuses that a list can be filtered by. */
 export const LIST_STATUSES = [...OPEN_STATUSES, 'done', ...OUTCOME_STATUSES] as const;
 
-/** Which runs a list has. A run is listed if it matches every filter that is given. */
+/** Selects the runs of a list. A run is listed if it matches every given filter. */
 export interface ListFilter {
   /** Only runs of this agent. */
   readonly agent?: string | undefined;
   /** The status of the run, or the status of its outcome. */
   readonly status?: (typeof LIST_STATUSES)[number] | undefined;
-  /** Only runs that were started with this tag. The server has no index of tags. */
+  /** Only runs that were started with this tag. The server does not index tags. */
   readonly tag?: string | undefined;
   /** Only runs whose id begins with this text. */
   readonly idPrefix?: string | undefined;
-  /** Only runs that started at this time or later: a Date, ISO 8601, or how long ago, such as `2h` or `3d`. */
+  /**
+   * Only runs that started at this time or later: a Date, ISO 8601, or how long ago, such as `2h`
+   * or `3d`.
+   */
   readonly since?: Date | string | undefined;
-  /** Only runs that started before this time: a Date, ISO 8601, or how long ago, such as `2h` or `3d`. */
+  /**
+   * Only runs that started before this time: a Date, ISO 8601, or how long ago, such as `2h` or
+   * `3d`.
+   */
   readonly before?: Date | string | undefined;
   /** The maximum number of rows in a page, from 1; default 50. */
   readonly limit?: number | undefined;
@@ -97,12 +103,14 @@ export function assertListFilter(filter: ListFilter): void {
   );
 }
 
-/** Returns the start times of a checked filter. Throws an `InputError` if no time is in the range. */
+/**
+ * Returns the start times of a checked filter. Throws an `InputError` if no time is in the range.
+ */
 export function startRange({ since, before }: ListFilter, now: number): StartRange {
   const range = { since: readTime(since, now), before: readTime(before, now) };
   if (range.since === null || range.before === null || range.since < range.before) return range;
   throw new InputError(
-    `before: expected a time after since, which is ${show(since)}, got ${show(before)}; exchange them`,
+    `before: expected a time after since, which is ${show(since)}, got ${show(before)}; swap them`,
   );
 }
 
@@ -118,7 +126,9 @@ function finite(time: number): number | null {
   return Number.isFinite(time) ? time : null;
 }
 
-/** Returns a query that runs without search attributes match too; `matchesFilter` checks those. */
+/**
+ * Returns a query that also matches runs without search attributes; `matchesFilter` checks those.
+ */
 export function listQuery(
   { agent, status, idPrefix }: ListFilter,
   { since, byAttributes }: Pick<StartRange, 'since'> & { readonly byAttributes: boolean },
@@ -127,7 +137,8 @@ export function listQuery(
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
   if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
   if (idPrefix !== undefined) conditions.push(queryTerm('WorkflowId', idPrefix, 'STARTS_WITH'));
-  // The newest segment starts after its run, so it is no evidence that the run started too late.
+  // The newest segment starts later than its run, so it does not prove that the run started too
+  // late.
   if (since !== null) conditions.push(queryTerm('StartTime', new Date(since).toISOString(), '>='));
   if (byAttributes && status !== undefined && isOpen) {
     conditions.push(`(${queryTerm('AgentStatus', status)} OR AgentStatus IS NULL)`);

@@ -20,26 +20,30 @@ import { readRunRow, type RunRow } from './run-row.js';
 
 /** One page of a list of runs. */
 export interface RunList {
-  /** The runs of the page, newest first. With a rare tag or an early `before`, they may be fewer than the limit, or none. */
+  /**
+   * The runs of the page, newest first. With a rare tag or an early `before`, there may be fewer
+   * than the limit, or none.
+   */
   readonly rows: readonly RunRow[];
-  /** Passed as `cursor` with the same filter, it returns the next page; null after the last one. */
+  /** The `cursor` of the next page, for the same filter; null after the last page. */
   readonly cursor: string | null;
 }
 
-/** How many rows a page has at most if the filter has no limit. */
+/** The maximum number of rows in a page if the filter has no limit. */
 const ROWS = 50;
-/** How many runs are checked for a match, for one page of rows. */
+/** The maximum number of runs checked for one page of rows. */
 const MAX_CHECKED = 1_000;
 /** The fewest and the most runs that the server is asked for at once. */
 const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
 /** gRPC codes of a server that does not answer: deadline exceeded, and unavailable. */
 const NO_ANSWER: readonly number[] = [4, 14];
-/** How many histories are read at the same time, for runs without search attributes. */
+/** The maximum number of histories read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
 
 /**
- * Returns a page of the runs that match. The server lists open runs first, then those that ended last.
- * Rejects with an `InputError` for an invalid filter, and with a `NoServerError` if the server does not answer.
+ * Returns a page of the runs that match. The server lists open runs first, then those that ended
+ * last. Rejects with an `InputError` for an invalid filter, and with a `NoServerError` if the
+ * server does not answer.
  */
 export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
   assertListFilter(filter);
@@ -60,7 +64,7 @@ export async function listRuns(client: Client, filter: ListFilter): Promise<RunL
   };
 }
 
-/** Rows that match, and the server's token of what follows them; null at the end of the list. */
+/** Rows that match, and the server's token for what follows them; null at the end of the list. */
 interface Found {
   readonly rows: readonly RunRow[];
   readonly next: Uint8Array | null;
@@ -95,8 +99,8 @@ async function collect(
 }
 
 /**
- * Reads a page of the server, up to the run whose row is the last one wanted. Only the server makes tokens,
- * at the ends of its pages, so the page is read again with that end if there are runs behind it.
+ * Reads a page from the server, up to the run with the last row wanted. Only the server makes
+ * tokens, at the ends of its pages, so the page is read again with that end if more runs follow.
  */
 async function readPage(
   client: Client,
@@ -152,7 +156,7 @@ async function fetchPage(
   return { infos, next: next.length === 0 ? null : next };
 }
 
-/** Keeps the cause, by which a refused query is recognized. */
+/** Keeps the cause, which identifies a refused query. */
 function listError(error: unknown): Error {
   const cause = error instanceof Error ? error : new Error(String(error));
   const code: number | null = isGrpcServiceError(cause) ? cause.code : null;

@@ -1,12 +1,12 @@
 import { isObject, textField } from '../core/json.js';
 import { OFFERED, type Request, type RequestKind } from '../core/requests/request.js';
 
-/** The field of a run's memo that has its open requests, oldest first. */
+/** The field of a run's memo that contains its open requests, oldest first. */
 const MEMO_FIELD = 'requests';
-/** The field that has their number, if they are too many for the memo. */
+/** The field that contains their number if there are too many for the memo. */
 const MEMO_TOTAL = 'requestsTotal';
 
-/** An open request as the memo of its run has it. `client.request` reads the whole request. */
+/** An open request in the memo of its run. `client.request` reads the whole request. */
 export interface OpenRequest extends Pick<
   Request,
   'id' | 'kind' | 'tool' | 'digest' | 'expiresAt' | 'raisedAt' | 'fix'
@@ -22,13 +22,13 @@ export interface OpenRequest extends Pick<
 /** The open requests in a memo. */
 export interface MemoRequests {
   readonly requests: readonly OpenRequest[];
-  /** How many more the run has than its memo. */
+  /** The number of open requests that did not fit in the memo. */
   readonly more: number;
 }
 
 /**
- * Reads the requests in the memo of a run. Skips everything that is not a request: a memo may come from
- * another version, or from another program.
+ * Reads the requests in the memo of a run. Skips everything that is not a request: a memo may come
+ * from another version, or from another program.
  */
 export function memoRequests(
   memo: Readonly<Record<string, unknown>> | undefined,

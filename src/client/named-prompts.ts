@@ -25,7 +25,7 @@ export type AskMessage<Prompts, Name extends PromptName<Prompts>> =
       : AskInput & { readonly prompt?: never; readonly args?: never })
   | NamedPromptMessage<Prompts, Name>;
 
-/** A message that was sent. That of a named prompt has the type of its output with the number of its turn. */
+/** A message that was sent. For a named prompt, the turn number carries the type of the output. */
 export type SentPrompt<Prompts, Name> = [Name] extends [never]
   ? SentMessage
   : (DeliveredMessage & { readonly turn: TurnOf<PromptOutput<Prompts, Name>> }) | RecordedMessage;

@@ -6,23 +6,23 @@ import { claim } from '../updates/control.js';
 import { queryTerm, withoutAttributes } from './queries.js';
 import { readRunRow } from './run-row.js';
 
-/** Which runs are paused, and by whom. */
+/** Which runs to pause, and who pauses them. */
 export interface PauseAllOptions extends ActorClaim {
   /** The agent's name. */
   readonly agent: string;
-  /** Is called after each run. */
+  /** A callback that is called after each run. */
   readonly onProgress?: (progress: PauseProgress) => void;
-  /** Ends it early. Runs that have the signal pause. */
+  /** Ends the operation early. Runs that were already signaled still pause. */
   readonly signal?: AbortSignal;
 }
 
-/** How many runs were asked to pause. */
+/** The number of runs that were signaled to pause. */
 export interface PauseProgress {
-  /** Runs that have the signal; the server has recorded it. */
+  /** Runs for which the server has recorded the signal. */
   readonly signaled: number;
   /** Runs that ended in the meantime. */
   readonly ended: number;
-  /** Runs that the server could not signal; they go on. */
+  /** Runs that the server could not signal; they continue. */
   readonly failed: number;
 }
 
@@ -35,9 +35,10 @@ export interface PausedAll extends PauseProgress {
 const AT_ONCE = 20;
 
 /**
- * Signals every running run of an agent to pause. The server records the signals also while no worker
- * runs, and each run pauses when a worker takes it. A run that starts later is not paused.
- * Rejects with an `InputError`, and if the server does not list the runs.
+ * Signals every running run of an agent to pause. The server records the signals even while no
+ * worker runs, and each run pauses when a worker picks it up. A run that starts later is not
+ * paused. Rejects with an `InputError` if an option is invalid, and if the server does not list the
+ * runs.
  */
 export async function pauseAllRuns(
   client: Client,
@@ -66,14 +67,17 @@ export async function pauseAllRuns(
   return { ...count, error };
 }
 
-/** Yields each run once: a run that continues in a new segment while they are listed may come twice. */
+/**
+ * Yields each run once: the server may list a run twice if it continues in a new segment during the
+ * listing.
+ */
 async function* runningIds(client: Client, agent: string): AsyncGenerator<string, void, undefined> {
   const running = `WorkflowType = 'agent' AND ExecutionStatus = 'Running'`;
   const seen = new Set<string>();
   const infos = withoutAttributes(client, {
-    // A run has no attributes before its agent is loaded; the switch is for those, too.
+    // A run has no attributes before its agent is loaded; such runs are also paused.
     query: `${running} AND (${queryTerm('AgentName', agent)} OR AgentName IS NULL)`,
-    // Such a server knows no agents, so each run has to be read.
+    // Without search attributes, each run must be read to find its agent.
     otherwise: running,
   });
   for await (const { info, byAttributes } of infos) {

@@ -15,12 +15,14 @@ import { listRuns, type RunList } from './list.js';
 import { idOf } from './run-handle.js';
 import { readStatus, type ReadStatus } from './status-below.js';
 
-/** The part of a client that reads runs. None of it needs a worker, but for the live part of `stream`. */
+/**
+ * The part of a client that reads runs. It needs no worker, except for the live part of `stream`.
+ */
 export interface ReadMethods {
   /**
-   * Returns a run's status. Needs no worker. Of a run that the server has deleted, it is the status that the
-   * archive has, with `archived`. While a called agent works for the run, `below` has the
-   * requests of the runs below it.
+   * Returns a run's status. Needs no worker. For a run that the server has deleted, returns the
+   * status from the archive, with `archived`. While a called agent works for the run, `below`
+   * contains the requests of the runs below it.
    *
    * @example
    * ```ts
@@ -33,8 +35,8 @@ export interface ReadMethods {
    */
   status(run: RunLike<unknown>): Promise<ReadStatus>;
   /**
-   * Returns a run's messages, through all its segments. What the server has deleted comes from the archive,
-   * as far as it has it. Needs no worker.
+   * Returns a run's messages, through all its segments. Messages that the server has deleted come
+   * from the archive, if it has them. Needs no worker.
    *
    * @example
    * ```ts
@@ -47,7 +49,8 @@ export interface ReadMethods {
    */
   transcript(run: RunLike<unknown>, range?: TranscriptRange): Promise<RunTranscript>;
   /**
-   * Returns the calls that a run's messages request, each with its result. It reads what `transcript` reads.
+   * Returns the calls that a run's messages request, each with its result. It reads what
+   * `transcript` reads.
    *
    * @example
    * ```ts
@@ -61,8 +64,8 @@ export interface ReadMethods {
    */
   calls(run: RunLike<unknown>, range?: MessageRange): Promise<readonly CallPair[]>;
   /**
-   * Returns the turns of a run that have ended: agent, definition, model, settings, outcome with usage, and
-   * failed attempts. It reads what `transcript` reads.
+   * Returns the turns of a run that have ended: agent, definition, model, settings, outcome with
+   * usage, and failed attempts. It reads what `transcript` reads.
    *
    * @example
    * ```ts
@@ -89,8 +92,9 @@ export interface ReadMethods {
    */
   events(run: RunLike<unknown>, options?: EventsOptions): AsyncIterable<DurableEvent>;
   /**
-   * Yields durable events, and in between the deltas of replies in progress, from workers that serve live
-   * streams and share PERDURE_HOME with this client. All readers of a run share one stream.
+   * Yields durable events, and in between the deltas of replies in progress, from workers that
+   * serve live streams and share PERDURE_HOME with this client. All readers of a run share one
+   * stream.
    *
    * @example
    * ```ts
@@ -104,9 +108,9 @@ export interface ReadMethods {
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /**
-   * Returns a page of the runs that match, by default at most 50. Filters can be combined. The `cursor` of
-   * the page returns the next one. Rejects with an `InputError` (`input`) for an invalid filter, and with a
-   * `NoServerError` (`no_server`) if the server does not answer.
+   * Returns a page of the runs that match, by default at most 50. Filters can be combined. The
+   * `cursor` of the page returns the next one. Rejects with an `InputError` (`input`) for an
+   * invalid filter, and with a `NoServerError` (`no_server`) if the server does not answer.
    *
    * @example
    * ```ts
@@ -122,9 +126,9 @@ export interface ReadMethods {
   list(filter?: ListFilter): Promise<RunList>;
 }
 
-/** Where runs are read beside the server. */
+/** Where runs are read in addition to the server. */
 interface Sources {
-  /** Has what the server has deleted. */
+  /** Contains what the server has deleted. */
   readonly archive: Archive;
   readonly streams: ReturnType<typeof createRunStreams>;
 }

@@ -7,9 +7,9 @@ import type { BlobStore } from '../storage/blob-store.js';
 import { toRunStatus } from './status.js';
 
 /**
- * Returns an open request of a run with all of its arguments. Needs no worker. Rejects with a `NoRunError`,
- * with an `InputError` if the run has no such open request, and with a `BlobError` if the arguments are in
- * the blob store and cannot be read.
+ * Returns an open request of a run with all of its arguments. Needs no worker. Rejects with a
+ * `NoRunError`, with an `InputError` if the run has no such open request, and with a `BlobError` if
+ * the arguments are in the blob store and cannot be read.
  */
 export async function readRequest(
   client: Client,

@@ -7,7 +7,7 @@ import { memoRequests, type MemoRequests, type OpenRequest } from './memo-reques
 import { queryTerm, withoutAttributes, type FoundWorkflow } from './queries.js';
 import { toRunStatus } from './status.js';
 
-/** Which open requests to return; default: all of the namespace. */
+/** Selects open requests; default: all in the namespace. */
 export interface RequestFilter {
   /** Only requests of this agent's runs. */
   readonly agent?: string | undefined;
@@ -28,11 +28,11 @@ export interface RequestList {
 const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
 const STATUS = defineSearchAttributeKey('AgentStatus', SearchAttributeType.KEYWORD);
 const WAITING = 'waiting_decision';
-/** A run that is paused or blocked may have open requests, too. */
+/** Statuses of runs that may also have open requests. */
 const HELD = ['paused', 'blocked'];
-/** The maximum number of runs that are read. */
+/** The maximum number of runs to read. */
 const MAX_RUNS = 10_000;
-/** How many histories are read at the same time. */
+/** The maximum number of histories read at the same time. */
 const AT_ONCE = 8;
 
 /** Returns the open requests, oldest first, from the memos of the runs. Needs no worker. */
@@ -86,12 +86,14 @@ function memoOf({ workflowId: run, memo, typedSearchAttributes }: WorkflowExecut
   return memoRequests(memo, { run, agent: typedSearchAttributes.get(AGENT) ?? null });
 }
 
-/** Only a run that waits for decisions has no decided requests in its memo. */
+/**
+ * Whether the memo is reliable: only a run that waits for decisions has no decided requests in it.
+ */
 function isCertain({ info, byAttributes }: FoundWorkflow): boolean {
   return byAttributes && info.typedSearchAttributes.get(STATUS) === WAITING;
 }
 
-/** Returns the requests of the memo that are open by the run's history. */
+/** Returns the requests in the memo that are open according to the run's history. */
 async function openIn(client: Client, info: WorkflowExecutionInfo): Promise<MemoRequests> {
   try {
     const status = toRunStatus(await readRun(client, info.workflowId), Date.now());

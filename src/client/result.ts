@@ -15,23 +15,29 @@ import type { Archive } from '../storage/archive.js';
 
 /** Which turn `result` waits for, and what ends the wait. */
 export interface ResultOptions {
-  /** The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn of an open run. */
+  /**
+   * The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn
+   * of an open run.
+   */
   readonly turn?: number;
   /** Ends the wait. The run is not affected. */
   readonly signal?: AbortSignal;
 }
 
-/** Where the outcome of a run is read that the server has deleted; absent: only the server is asked. */
+/**
+ * Where to read the outcome of a run that the server has deleted; if absent, only the server is
+ * queried.
+ */
 interface ReadFrom {
   readonly archive?: Archive | undefined;
 }
 
 /**
- * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history through
- * all segments, so it needs no worker. If the run ends before the turn has begun, returns the run's
- * outcome. Of a run that the server has deleted, it is the outcome that the archive has. Rejects with a
- * `NoRunError`, with an `InputError` for a turn that does not exist, with a `ResultLostError`, and with the
- * reason of the signal.
+ * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history
+ * through all segments, so it needs no worker. If the run ends before the turn has begun, returns
+ * the run's outcome. For a run that the server has deleted, returns the outcome from the archive.
+ * Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
+ * `ResultLostError`, and with the signal's reason.
  */
 export async function waitForResult(
   client: Client,
@@ -78,7 +84,7 @@ async function archivedOutcome(
   const last = Math.max(0, ...turns.map((one) => one.turn));
   if (turn !== undefined && turn > last && ended !== null) throw noTurn(id, turn, last);
   const isTask = state?.open !== true || state.ending === 'cancelled';
-  // Without the end of an open run, its newest turn is unknown, too.
+  // Without the end of an open run, its newest turn is also unknown.
   const newest = isTask || ended === null ? ended : (outcomeAt(last) ?? ended);
   const outcome = turn === undefined ? newest : outcomeAt(turn);
   if (outcome !== null) return outcome;
@@ -127,7 +133,7 @@ async function outcomeOfTurn(
   const { state } = run.view;
   const last = state === null ? null : Math.max(state.turn.number, state.inbox.lastTurn);
   const target = turn ?? Math.max(1, last ?? 0);
-  // A run that was canceled while it waited has no turn that was: the run's own outcome counts.
+  // A run that was canceled while it waited has no canceled turn, so the run's own outcome counts.
   if (turn === undefined && state?.ending === 'cancelled') {
     return await outcomeOfRun(client, { id, runId: run.runId, signal });
   }
@@ -152,11 +158,11 @@ async function outcomeOfRun(client: Client, run: FollowOptions): Promise<Outcome
   return null;
 }
 
-/** Returns null while the turn is not over, and if this segment does not show its end. */
+/** Returns null while the turn is not over, or if this segment does not contain its end. */
 function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
   const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
   if (ended !== undefined) return ended.outcome;
-  // The outcome counts when the run has recorded it: only then does it go on.
+  // The outcome is final once the run has recorded it, since the run continues only then.
   const phase = state?.turn.number === turn ? state.turn.phase : null;
   return phase?.type === 'idle' ? phase.outcome : null;
 }

@@ -12,7 +12,7 @@ export interface RunRow {
   /** Null if unknown. */
   readonly agent: string | null;
   readonly status: RunStatusName;
-  /** The reason in the run's status. */
+  /** The reason from the run's status. */
   readonly reason: string | null;
   /** ISO 8601. */
   readonly startedAt: string;
@@ -27,14 +27,14 @@ const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as 
 );
 
 /**
- * Reads a row from the search attributes; from the history if the namespace lacks them, or if the run has
- * not written any, such as one that never loaded its agent.
+ * Reads a row from the search attributes; or from the history if the namespace lacks them or the
+ * run has not written any, such as a run that never loaded its agent.
  */
 export async function readRunRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
   return rowFromAttributes(info) ?? (await rowFromHistory(client, info));
 }
 
-/** Returns the status of an outcome by its reason, which is all that a row has. */
+/** Returns the status of an outcome from its reason, since a row contains only the reason. */
 export function outcomeStatus(reason: string | null): Outcome['status'] {
   if (COMPLETE_REASONS.some((each) => each === reason)) return 'completed';
   if (STOP_REASONS.some((each) => each === reason)) return 'stopped';
@@ -58,7 +58,7 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
       tags: tagsOf(info),
     };
   }
-  // A run that Temporal ended could not write its end.
+  // A run that Temporal ended could not record its end.
   const end = (status === 'done' && reason) || endByTemporal(info);
   return { id, agent, status: 'done', reason: end, ...timesOf(info), tags: tagsOf(info) };
 }
@@ -68,7 +68,7 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
   try {
     const run = await readRun(client, id);
     const { agent, status, reason } = toRunStatus(run, Date.now());
-    // The memo has the tags as soon as the agent is loaded.
+    // The memo contains the tags as soon as the agent is loaded.
     const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
     return { id, agent: agent || null, status, reason, ...timesOf(info), tags };
   } catch (error) {

@@ -9,15 +9,15 @@ import { toRunStatus } from './status.js';
 /** The status of a run, with the requests of the runs that it waits for. */
 export interface ReadStatus extends RunStatus {
   /**
-   * The open requests of the runs of called agents below this one, oldest first. Each is decided on its own
-   * `run`. Absent if there are none, or if no called agent is working.
+   * The open requests of the runs of called agents below this one, oldest first. Each is decided on
+   * its own `run`. Absent if there are none, or if no called agent is working.
    */
   readonly below?: readonly OpenRequest[];
 }
 
-/** The activity under which a view has the run of a called agent. */
+/** The activity under which a projection has the run of a called agent. */
 const CALLED = 'agent';
-/** The activity that tells a person about a request. */
+/** The activity that notifies a person of a request. */
 const NOTICE = 'notifyRequest';
 
 /** Whether a called agent is working for the run. */
@@ -25,7 +25,9 @@ export function awaitsAgent({ inFlight, ended }: Pick<Projection, 'inFlight' | '
   return ended === null && [...inFlight.values()].some(({ activity }) => activity === CALLED);
 }
 
-/** Whether the run does nothing but wait for called agents. A notice about a request is no work. */
+/**
+ * Whether the run only waits for called agents. A notice about a request does not count as work.
+ */
 export function awaitsOnlyAgents(view: Pick<Projection, 'inFlight' | 'ended'>): boolean {
   const idle = [CALLED, NOTICE];
   return (
@@ -34,12 +36,17 @@ export function awaitsOnlyAgents(view: Pick<Projection, 'inFlight' | 'ended'>): 
   );
 }
 
-/** Whether nothing is in flight, except notices about requests, which are tried again for a long time. */
+/**
+ * Whether nothing is in flight, except notices about requests, which are retried for a long time.
+ */
 export function isIdle({ inFlight }: Pick<Projection, 'inFlight'>): boolean {
   return [...inFlight.values()].every(({ activity }) => activity === NOTICE);
 }
 
-/** Returns the status of a run and, if it waits for a called agent, the requests below it. Needs no worker. */
+/**
+ * Returns the status of a run and, if it waits for a called agent, the requests below it. Needs no
+ * worker.
+ */
 export async function readStatus(
   client: Client,
   run: RunReading,

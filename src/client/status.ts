@@ -8,8 +8,8 @@ import { failedAttempts } from '../history/attempt-reports.js';
 import type { RunReading } from '../history/read-run.js';
 
 /**
- * Returns what the query `status` would return, from the description and the history. So it needs no
- * worker, and it also works for runs that have ended. `now`: Unix time in ms.
+ * Returns what the query `status` would return, computed from the description and the history. It
+ * needs no worker, and it also works for runs that have ended. `now` is the Unix time in ms.
  */
 export function toRunStatus(run: RunReading, now: number): RunStatus {
   const { id, runId, view, events, description } = run;
@@ -38,7 +38,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   };
 }
 
-/** A run that the server has deleted has ended, whether or not the archive has its end. */
+/** Returns the status of a deleted run, which has ended whether or not the archive has its end. */
 function archivedStatus(
   { events }: RunReading,
   { status, outcome, reason, message }: StateStatus,
@@ -58,7 +58,7 @@ function archivedStatus(
   };
 }
 
-/** The status of a run that no worker has begun. */
+/** The status of a run that no worker has started. */
 function notBegun(run: RunReading): StateStatus {
   const end = endOfRun(run);
   return {

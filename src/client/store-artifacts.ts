@@ -6,24 +6,25 @@ import { isObject, type Json } from '../core/json.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { ownedText } from '../storage/owned-text.js';
 
-/** Values by the names under which they become artifacts of a run. */
+/** Values by their names as artifacts of a run. */
 export interface ArtifactsField {
   /**
-   * Values that become artifacts of the run with the message, by name: 1 to 64 of a–z, 0–9, `_`, and `-`. A value
-   * is JSON or a text. It is stored whole; the model reads its name, its shape, and its start.
+   * Values that become artifacts of the run with the message, by name: 1 to 64 of a–z, 0–9, `_`,
+   * and `-`. A value is JSON or a string. It is stored whole; the model reads its name, its shape,
+   * and its start.
    */
   readonly artifacts?: Readonly<Record<string, unknown>>;
 }
 
-/** Larger values belong in files that a tool opens. */
+/** The maximum size of a value; larger values belong in files that a tool opens. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Characters of the description and of the beginning that the run accepts. */
 const MAX_KIND = 200;
 const MAX_HEAD = 500;
 
 /**
- * Stores the artifacts of a message for its run. Rejects with an `InputError` that names the artifact if a name is
- * invalid or a value cannot be stored, and with a `BlobError`.
+ * Stores the artifacts of a message for its run. Rejects with an `InputError` that names the
+ * artifact if a name is invalid or a value cannot be stored, and with a `BlobError`.
  */
 export async function storeArtifacts(
   blobs: BlobStore,
@@ -74,7 +75,7 @@ async function storeArtifact(
   return { name, blob, kind, head, ...(isText && { text: true as const }) };
 }
 
-/** Whether a value that JSON can serialize has all of itself in the JSON. */
+/** Whether JSON represents a serializable value completely. */
 function isJson(value: unknown): boolean {
   if (Array.isArray(value)) return Array.from(value).every(isJson);
   if (typeof value === 'number') return Number.isFinite(value);

@@ -7,7 +7,7 @@ import { eachFunction, routeFunction, runFunction } from './node-function.js';
 import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
 import {
   computed,
-  inOwnWords,
+  withOptionName,
   limitsOf,
   messageParts,
   nameOf,
@@ -40,7 +40,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
   choose: ({ on }, { where, fields }) => {
     const cases = caseList(
       where,
-      inOwnWords(where, 'on', () => on(pathTo('$path'))),
+      withOptionName(where, 'on', () => on(pathTo('$path'))),
     );
     for (const { when } of cases) checkPaths(where, { fields, key: 'path' }, when);
     return {
@@ -107,7 +107,10 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
   answer: answerParts,
 };
 
-/** Checks the options of a node and builds it. Throws an `InputError` that names graph, node, and option. */
+/**
+ * Checks the options of a node and builds it. Throws an `InputError` that names graph, node, and
+ * option.
+ */
 export function buildNode(kind: KindName, options: object, site: Site): BuiltNode {
   checkOptions(site.where, { schema: NODE_OPTIONS[kind], options });
   const { parts, common } = partsOf(kind, options, site);
@@ -150,8 +153,8 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
   }
   if (agent !== undefined) {
     const { message, prompt, args } = options;
-    const said = messageParts(site, { agent, message, prompt, args }, true);
-    return { kind: 'agent', agent: nameOf(agent), ...said, ...limitsOf({ timeoutMs }) };
+    const input = messageParts(site, { agent, message, prompt, args }, true);
+    return { kind: 'agent', agent: nameOf(agent), ...input, ...limitsOf({ timeoutMs }) };
   }
   if (graph !== undefined) {
     return {

@@ -21,7 +21,7 @@ interface Given extends Pick<GraphOptions, 'name' | 'decide' | 'instructions'> {
   readonly specs: unknown;
 }
 
-/** Returns the nodes by name. Throws an `InputError` for the first that cannot work. */
+/** Returns the nodes by name. Throws an `InputError` for the first invalid node. */
 export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
   const { name: graph, specs, fields } = given;
   if (!isObject(specs)) {
@@ -47,7 +47,10 @@ export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
   return new Map(nodes);
 }
 
-/** Throws an `InputError` for exits that share a name, or that are named as one that the kind has itself. */
+/**
+ * Throws an `InputError` if two exits share a name, or if one has the name of an exit that every
+ * such node has.
+ */
 function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
   const names = exits ?? [];
   for (const [index, exit] of names.entries()) {
@@ -65,7 +68,7 @@ function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
   }
 }
 
-/** Returns a node that asks the model, checked, and with the exits that the graph's tools give it. */
+/** Checks a node that calls the model, and adds the exits named after the graph's tools. */
 function withModel(where: string, given: Given, node: BuiltNode): BuiltNode {
   const { kind } = node;
   if (!asksModel(kind)) return node;
@@ -97,7 +100,7 @@ function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNo
   const { named = names } = node;
   const missing = names.find((name) => !named.includes(name));
   if (missing !== undefined) {
-    throw new InputError(`${where}: tools: the graph has the tool "${missing}", too; add it`);
+    throw new InputError(`${where}: tools: the graph also has the tool "${missing}"; add it`);
   }
   const stray = named.find((name) => !names.includes(name));
   if (stray !== undefined && mcp.length === 0)
@@ -111,7 +114,7 @@ function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNo
   return { ...node, exits: [...new Set(named), 'text'] };
 }
 
-/** Throws an `InputError` for a node that calls a tool which the graph does not have. */
+/** Throws an `InputError` for a node that calls a tool that the graph lacks. */
 function checkTools(
   graph: string,
   { tools = [], mcp = [] }: Given,
@@ -127,7 +130,9 @@ function checkTools(
   }
 }
 
-/** Throws an `InputError` for plans that no node makes, and for nodes that would overwrite one. */
+/**
+ * Throws an `InputError` for plans that no node creates, and for nodes that would overwrite one.
+ */
 function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void {
   const planned = [...nodes.values()].flatMap(({ kind }) =>
     kind.kind === 'plan' ? [kind.save] : [],
@@ -144,7 +149,7 @@ function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void 
     const saves = 'save' in kind ? kind.save : undefined;
     if (saves === undefined || kind.kind === 'plan' || !planned.includes(saves)) continue;
     throw new InputError(
-      `${where}: save: only a plan node may fill ${show(saves)}; take another field`,
+      `${where}: save: only a plan node may fill ${show(saves)}; use another field`,
     );
   }
 }

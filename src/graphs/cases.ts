@@ -10,9 +10,10 @@ const MAX_CASES = 50;
 const made = new WeakSet<object>();
 
 /**
- * Makes the cases of a `choose` node: the exit is the name of the first case that holds, and `else` if
- * none does. A condition can also be data, such as `{ any: [s.urgent.is(true), s.euros.over(100)] }`.
- * Throws an `InputError` if this is no table; `defineGraph` checks the conditions.
+ * Makes the cases of a `choose` node: the exit is the name of the first case that holds, and `else`
+ * if none does. A condition can also be data, such as `{ any: [s.urgent.is(true),
+ * s.euros.over(100)] }`. Throws an `InputError` if the argument is not an object; `defineGraph`
+ * checks the conditions.
  *
  * @example
  * ```ts

@@ -1,14 +1,14 @@
 import { InputError } from '../core/errors.js';
 import { END, type GraphExit, type GraphNode } from '../core/graph/definition.js';
 
-/** Throws an `InputError` for nodes that no turn reaches, and for turns that need never end. */
+/** Throws an `InputError` for unreachable nodes, and for cycles that may never end. */
 export function checkGraph(graph: string, start: string, nodes: readonly GraphNode[]): void {
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const reached = reachable(byName, [start], () => true);
   const lost = nodes.find(({ name }) => !reached.has(name));
   if (lost !== undefined) {
     throw new InputError(
-      `graph "${graph}": node "${lost.name}" is never reached from "${start}"; lead an exit to it or remove it`,
+      `graph "${graph}": node "${lost.name}" is never reached from "${start}"; wire an exit to it or remove it`,
     );
   }
   checkCycles(graph, byName);
@@ -17,17 +17,20 @@ export function checkGraph(graph: string, start: string, nodes: readonly GraphNo
   }
 }
 
-/** Whether an exit may be taken any number of times in a turn without a limit or a person. */
+/** Whether a turn can take an exit any number of times without reaching a limit or a person. */
 function isUnbounded(node: GraphNode, exit: GraphExit): boolean {
   if (node.maxVisits !== undefined || node.kind === 'decide' || node.kind === 'plan') return false;
   return node.kind !== 'confirm' || exit.name === 'expired';
 }
 
-/** Throws an `InputError` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no person. */
+/**
+ * Throws an `InputError` for a cycle that nothing bounds: no `maxVisits`, no step limit, and no
+ * person.
+ */
 function checkCycles(graph: string, nodes: ReadonlyMap<string, GraphNode>): void {
   const done = new Set<string>();
   for (const start of nodes.keys()) {
-    // A walk of its own, because a graph may be deeper than the stack is.
+    // Walks without recursion, because a graph may be deeper than the call stack.
     const walk = [{ name: start, next: unbounded(nodes.get(start)) }];
     while (walk.length > 0) {
       const here = walk.at(-1);
@@ -55,7 +58,7 @@ function unbounded(node: GraphNode | undefined): string[] {
 
 function endless(graph: string, cycle: readonly string[]): string {
   return (
-    `graph "${graph}": node "${cycle[0] ?? ''}": the cycle ${cycle.join(' → ')} need never end; ` +
+    `graph "${graph}": node "${cycle[0] ?? ''}": the cycle ${cycle.join(' → ')} may never end; ` +
     'give one of its nodes `maxVisits` and wire its exit "capped"'
   );
 }
@@ -66,14 +69,14 @@ function checkCall(
   nodes: ReadonlyMap<string, GraphNode>,
   node: GraphNode & { readonly kind: 'tool' },
 ): void {
-  const asked = [...nodes.values()]
+  const targets = [...nodes.values()]
     .filter(({ kind }) => kind === 'decide')
     .flatMap(({ exits }) => exits.filter(({ name }) => name === node.tool).map(({ to }) => to));
   // A call passes through other nodes, such as a `confirm`, until the next decision.
-  if (reachable(nodes, asked, ({ kind }) => kind !== 'decide').has(node.name)) return;
+  if (reachable(nodes, targets, ({ kind }) => kind !== 'decide').has(node.name)) return;
   throw new InputError(
     `graph "${graph}": node "${node.name}": no exit "${node.tool}" of a decide node leads here; ` +
-      'give it `arguments`, or lead that exit here',
+      'give it `arguments`, or wire that exit to this node',
   );
 }
 

@@ -2,15 +2,15 @@ import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import { unknownField, type Fields } from './state-schema.js';
 
-/** Where paths stand: in conditions as `path`, in computed values as `$path`. */
+/** The key that holds paths: `path` in conditions, `$path` in computed values. */
 interface PathKey {
   readonly fields: Fields;
   readonly key: 'path' | '$path';
 }
 
 /**
- * Throws an `InputError` if a condition or a computed value names a field that the state does not have. The
- * compiler says the same of a typed state.
+ * Throws an `InputError` if a condition or a computed value names a field that the state does not
+ * have. For a typed state, the compiler reports the same fault.
  */
 export function checkPaths(where: string, paths: PathKey, value: unknown): void {
   if (Array.isArray(value)) {

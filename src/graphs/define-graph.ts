@@ -18,15 +18,18 @@ import type { GraphWiring } from './wiring.js';
 import { fieldsOf, initialValues, inputType, unknownField, type Fields } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
-/** A graph whose exits do not lead anywhere yet. */
+/** A graph whose exits are not wired yet. */
 export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
-  /** Leads each exit to a node or to `end`. Throws an `InputError` for the first fault of the graph. */
+  /**
+   * Connects each exit to a node or to `end`. Throws an `InputError` for the first fault of the
+   * graph.
+   */
   wire(wiring: GraphWiring<Nodes>): GraphOf<Shape>;
 }
 
 /**
- * Makes a graph in two steps: the nodes here, and where their exits lead in `wire`. Throws an `InputError` if
- * the definition cannot work; it names the graph, the node, and the fix.
+ * Makes a graph in two steps: the nodes here, then the targets of their exits in `wire`. Throws an
+ * `InputError` if the definition is invalid; it names the graph, the node, and the fix.
  *
  * @example
  * ```ts
@@ -91,7 +94,7 @@ export function defineGraph<
   });
 }
 
-/** Returns the options that name fields, without those that are absent. */
+/** Returns the options that name fields, omitting absent ones. */
 function named(
   options: Pick<GraphOptions, 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo'>,
 ): Partial<GraphDefinition> {
@@ -123,7 +126,7 @@ function checkFields(
   }
 }
 
-/** Returns the agent that the graph is: it has the tools of the nodes, and serves their agents. */
+/** Returns the graph as an agent, with the tools of its nodes and the agents that they call. */
 function agentOf(
   options: Omit<GraphOptions, 'nodes' | 'state'>,
   nodes: ReadonlyMap<string, BuiltNode>,
@@ -172,7 +175,7 @@ function outputsOf(nodes: ReadonlyMap<string, BuiltNode>): ReadonlyMap<string, A
   );
 }
 
-/** Returns data that can no longer change, with all within it. */
+/** Freezes data with everything inside it, and returns it. */
 function frozen<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) frozen(inner);

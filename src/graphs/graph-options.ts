@@ -11,7 +11,7 @@ import {
 import type { GraphKinds, NodeSpec } from './node-spec.js';
 import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
 
-/** The options that a graph hands on to the agent that it is. Only `decide` nodes use most of them. */
+/** The options that a graph passes to its agent. Most of them affect only `decide` nodes. */
 type FromAgent = Pick<
   AgentOptions,
   'decide' | 'description' | 'limits' | 'mcp' | 'model' | 'onLimit' | 'rules' | 'settings' | 'tools'
@@ -22,7 +22,7 @@ export interface GraphOptions<
   Shape extends z.ZodObject = z.ZodObject,
   Nodes extends Readonly<Record<string, NodeSpec>> = Readonly<Record<string, NodeSpec>>,
 > extends FromAgent {
-  /** As for agents, with which graphs share one namespace. */
+  /** As for agents; graphs and agents share one namespace. */
   readonly name: string;
   /** The state. A field with a default starts with it; every other field starts without a value. */
   readonly state: Shape;
@@ -31,13 +31,15 @@ export interface GraphOptions<
   readonly instructions?: AgentOptions['instructions'];
   /** The field that receives the text of the turn's messages. */
   readonly messageTo?: GraphFieldOf<Shape>;
-  /** The field that receives the last messages before the turn, as `{ role, text }`, oldest first. */
+  /**
+   * The field that receives the last messages before the turn, as `{ role, text }`, oldest first.
+   */
   readonly historyTo?: { readonly field: GraphFieldOf<Shape>; readonly last: number };
   /** The field that is the outcome's `answer`; default: the state as JSON. */
   readonly answerFrom?: GraphFieldOf<Shape>;
-  /** The field that receives `{ node, type, message }` when a node leaves by `failed`. */
+  /** The field that receives `{ node, type, message }` when a node leaves through `failed`. */
   readonly errorTo?: GraphFieldOf<Shape>;
-  /** The fields that each turn starts afresh; the others keep their values. */
+  /** The fields that each turn resets; the others keep their values. */
   readonly perTurn?: readonly GraphFieldOf<Shape>[];
 }
 

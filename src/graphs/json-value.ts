@@ -4,18 +4,18 @@ import { show } from '../core/text/format-value.js';
 
 const MAX_DEPTH = 100;
 
-/** Returns what stands in place of a value, or undefined if the value itself is to be read. */
+/** Returns the replacement for a value, or undefined to convert the value itself. */
 type Replace = (value: unknown, where: string) => Json | undefined;
 
 /**
- * Returns a copy of a value as JSON; a field that is undefined is left out. Throws an `InputError` that names
- * the place for anything that JSON cannot hold: functions, dates, big integers, cycles.
+ * Returns a copy of a value as JSON; undefined fields are omitted. Throws an `InputError` that
+ * names the place for anything that JSON cannot hold: functions, dates, big integers, cycles.
  */
 export function jsonOf(value: unknown, where: string, replace?: Replace): Json {
   return copy(value, { where, replace, above: [], fail: (text) => new InputError(text) });
 }
 
-/** As `jsonOf`, for what a function of the author has returned. Throws an `Error`. */
+/** Does the same as `jsonOf` for the result of an author's function. Throws an `Error`. */
 export function returnedJson(value: unknown, where: string): Json {
   return copy(value, { where, replace: undefined, above: [], fail: (text) => new Error(text) });
 }
@@ -49,7 +49,7 @@ function copy(value: unknown, at: At): Json {
   );
 }
 
-/** Returns a value in words: its type where its text would say little. */
+/** Describes a value for an error, by its type if its text is not informative. */
 function named(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'bigint') return `the big integer ${value}`;

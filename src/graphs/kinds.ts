@@ -8,7 +8,10 @@ import type { z } from 'zod';
 
 const made = new WeakSet<object>();
 
-/** Returns the function that makes nodes of one kind. Their options are checked when they have a name. */
+/**
+ * Returns the function that makes nodes of one kind. The options are checked once the nodes have
+ * names.
+ */
 function kindOf(kind: KindName): (options: object) => NodeSpec<never, never> {
   return (options) => {
     const spec = Object.freeze({ kind, options });
@@ -32,12 +35,15 @@ const KINDS = Object.freeze({
   answer: kindOf('answer'),
 });
 
-/** Returns the kinds that `nodes` receives. All graphs have the same; only the type knows the state. */
+/**
+ * Returns the kinds that `nodes` receives. They are the same for all graphs; only their types
+ * depend on the state.
+ */
 export function kindsOf<Shape extends z.ZodObject>(): GraphKinds<Shape> {
   return KINDS;
 }
 
-/** Returns a node's kind and options. Throws an `InputError` if the value was made by no kind. */
+/** Returns a node's kind and options. Throws an `InputError` if no kind made the value. */
 export function specOf(
   where: string,
   spec: unknown,

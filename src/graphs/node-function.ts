@@ -6,7 +6,7 @@ import type { ToolContext } from '../tools/tool.js';
 import { returnedJson } from './json-value.js';
 import { checkedPatch, parsedState, type Fields } from './state-schema.js';
 
-/** What an author's function is called with; types of its own are checked where it is written. */
+/** An author's function; its own types are checked where it is written. */
 export type AuthorFunction = (...given: readonly unknown[]) => unknown;
 
 /** Returns the function of a `run` node. */
@@ -38,7 +38,7 @@ export function routeFunction(
     }
     const name = returned['exit'];
     if (typeof name !== 'string' || !exits.includes(name)) {
-      throw new Error(`${where} left by ${show(name)}; its exits are ${exits.join(', ')}`);
+      throw new Error(`${where} left through ${show(name)}; its exits are ${exits.join(', ')}`);
     }
     return { exit: name, patch: await checkedPatch(where, fields, returned['patch']) };
   };
@@ -48,7 +48,7 @@ function contextWith(context: ToolContext, exit: unknown): object {
   return { ...context, exit };
 }
 
-/** Returns the function of an `each` node: its value for one item. */
+/** Returns the function of an `each` node, which computes the value for one item. */
 export function eachFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
   return async ({ state, item }, context): Promise<NodeResult> => {
     const returned = await run(await parsedState(where, fields, state), item, context);

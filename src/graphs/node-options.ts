@@ -41,7 +41,7 @@ const worker = {
 };
 const save = { save: z.string().optional() };
 
-/** The options of each kind of node. A caller may be JavaScript, so types alone do not hold. */
+/** The options of each kind of node. A caller may be JavaScript, so types alone are not enough. */
 export const NODE_OPTIONS = {
   run: z.strictObject({ run: authorFunction, ...worker, ...common }),
   route: z.strictObject({

@@ -11,18 +11,21 @@ import { pathTo, templateOf } from './path.js';
 import { unknownField, type Fields } from './state-schema.js';
 import { nearestFirst } from '../validation/nearest.js';
 
-/** A node of which only the targets of its exits are missing. */
+/** A node that is complete except for the targets of its exits. */
 export interface BuiltNode {
   readonly kind: NodeKind;
-  /** The exits that have to lead somewhere; null: those of a `decide`, which the graph's tools name. */
+  /**
+   * The exits that must be wired; null for a `decide`, whose exits are named after the graph's
+   * tools.
+   */
   readonly exits: readonly string[] | null;
-  /** The exits that may be missing. */
+  /** The exits that may stay unwired. */
   readonly optional: readonly string[];
   readonly common: { readonly label?: string; readonly maxVisits?: number };
   readonly run?: NodeFunction;
-  /** What the replies of a `decide` have to be. */
+  /** The contract for the replies of a `decide`. */
   readonly output?: AnswerContract;
-  /** The tools that a `decide` names, if it names them. */
+  /** The tools that a `decide` lists; absent if it lists none. */
   readonly named?: readonly string[];
   readonly agents: readonly Agent[];
   readonly tools: readonly Tool[];
@@ -30,7 +33,7 @@ export interface BuiltNode {
 
 /** Where a node is built. */
 export interface Site {
-  /** Begins each message: `graph "mail": node "ask"`. */
+  /** The start of each error message: `graph "mail": node "ask"`. */
   readonly where: string;
   readonly fields: Fields;
 }
@@ -58,7 +61,10 @@ export function workerNode({
   return { timeoutMs, attempts };
 }
 
-/** Returns what an option computes, as JSON: it is called once, with places in place of values. */
+/**
+ * Calls the function of an option once, with places instead of values, and returns its result as
+ * JSON.
+ */
 export function computed(
   { where, fields }: Site,
   option: string,
@@ -69,15 +75,15 @@ export function computed(
     throw new InputError(`${where}: ${option}: expected a function, got none`);
   const given = withItem ? [pathTo('$path'), pathTo('$item')] : [pathTo('$path')];
   const value = templateOf(
-    inOwnWords(where, option, () => compute(...given)),
+    withOptionName(where, option, () => compute(...given)),
     `${where}: ${option}`,
   );
   checkPaths(`${where}: ${option}`, { fields, key: '$path' }, value);
   return value;
 }
 
-/** What an agent is called with: a message, or one of its prompts. */
-interface Said {
+/** The input of an agent call: a message, or one of its prompts. */
+interface CallInput {
   readonly agent: string | Agent;
   readonly message: AuthorFunction | undefined;
   readonly prompt: string | undefined;
@@ -85,12 +91,12 @@ interface Said {
 }
 
 /**
- * Returns a node's message or prompt as data. Throws an `InputError` for both, and for a prompt that the
- * agent lacks.
+ * Returns a node's message or prompt as data. Throws an `InputError` if both are given, or if the
+ * agent lacks the prompt.
  */
 export function messageParts(
   site: Site,
-  { agent, message, prompt, args }: Said,
+  { agent, message, prompt, args }: CallInput,
   withItem = false,
 ): { readonly message: Json; readonly prompt?: string; readonly args?: Json } {
   const { where } = site;
@@ -100,7 +106,7 @@ export function messageParts(
     return { message: computed(site, 'message', message, withItem) };
   }
   if (message !== undefined) {
-    throw new InputError(`${where}: message: expected none beside \`prompt\`, which has the text`);
+    throw new InputError(`${where}: message: expected none with \`prompt\`, which has the text`);
   }
   const prompts = typeof agent === 'string' ? undefined : [...(agent.prompts?.keys() ?? [])];
   if (prompts !== undefined && !prompts.includes(prompt)) {
@@ -113,8 +119,8 @@ export function messageParts(
   return { message: '', prompt, args: computed(site, 'args', args, withItem) };
 }
 
-/** Calls a function; what it throws names the node and the option. */
-export function inOwnWords<Value>(where: string, option: string, call: () => Value): Value {
+/** Calls a function; an error that it throws is rethrown with the node and the option. */
+export function withOptionName<Value>(where: string, option: string, call: () => Value): Value {
   try {
     return call();
   } catch (error) {
@@ -140,7 +146,7 @@ export function fieldOf({ where, fields }: Site, option: string, name: string): 
   return name;
 }
 
-/** Returns the limits of a node that differ from those of what it calls. */
+/** Returns the limits that the author has set for a node. */
 export function limitsOf({
   timeoutMs,
   attempts,

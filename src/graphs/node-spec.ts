@@ -11,7 +11,7 @@ import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js'
 
 declare const EXITS: unique symbol;
 
-/** A node before its edges are known. `Exits` have to lead somewhere; `Optional` ones may. */
+/** A node before its edges are known. `Exits` must be wired; `Optional` ones may be. */
 export interface NodeSpec<Exits extends string = string, Optional extends string = string> {
   readonly [EXITS]?: { readonly exits: Exits; readonly optional: Optional };
   readonly kind: string;
@@ -20,34 +20,37 @@ export interface NodeSpec<Exits extends string = string, Optional extends string
 
 /** Refuses fields that the state does not have. */
 export type ExactFields<Given, Allowed> = Given & {
-  // Over all fields, because an empty object would switch off the check for weak types.
+  // Maps all fields, because an empty object would disable the check for weak types.
   readonly [Key in keyof Given]: Key extends keyof Allowed ? unknown : never;
 };
 
-/** What every node may have. */
+/** Options that every node accepts. */
 export interface GraphNodeOptions {
   /** One line for people; default: the name. */
   readonly label?: string;
-  /** The node runs at most so often in a turn; the next visit leaves by `capped`, which must be wired. */
+  /**
+   * The maximum number of visits per turn; the next visit leaves through `capped`, which must be
+   * wired.
+   */
   readonly maxVisits?: number;
 }
 
 /** How a worker executes a node's function. */
 export interface NodeFunctionOptions {
-  /** Executions before the node has failed; default 3. */
+  /** The maximum number of executions before the node fails; default 3. */
   readonly attempts?: number;
   /** Maximum duration of one execution in ms; default two minutes. */
   readonly timeoutMs?: number;
 }
 
-/** A field that receives what the node makes. */
+/** The field that receives the node's result. */
 export interface NodeSaveOptions<Shape extends z.ZodObject> {
   readonly save?: GraphFieldOf<Shape>;
 }
 
 declare const EXIT: unique symbol;
 
-/** How a `route` leaves, made by `exit(name, patch?)`. */
+/** The exit that a `route` takes, made by `exit(name, patch?)`. */
 export interface ExitChoice<Exits extends string = string> {
   readonly [EXIT]?: Exits;
   readonly exit: Exits;
@@ -68,12 +71,12 @@ export interface NodeCases<Names extends string = string> {
 type Message = string | GraphText | GraphPathOf<unknown>;
 type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
 
-/** What an agent is called with: a message, or one of its named prompts with arguments. */
+/** The input of an agent call: a message, or one of its named prompts with arguments. */
 export type GraphMessage<Places extends readonly unknown[]> =
   | { message(...places: Places): Message; readonly prompt?: never; readonly args?: never }
   | { readonly prompt: string; args?(...places: Places): GraphTemplate; readonly message?: never };
 
-/** What another graph is called with: any of its state's fields. */
+/** The input of another graph: any of its state's fields. */
 export type GraphInputTemplate<Input> = unknown extends Input
   ? GraphTemplate
   : { readonly [Field in keyof Input]?: GraphTemplate };
@@ -101,7 +104,7 @@ type Capped = 'failed' | 'capped';
 
 /** The kinds of nodes, as `nodes` of `defineGraph` receives them. */
 export interface GraphKinds<Shape extends z.ZodObject> {
-  /** A function on the worker that returns a patch of the state. */
+  /** Runs a function on the worker that returns a patch of the state. */
   readonly run: <Patch extends GraphPatchOf<Shape>>(
     options: {
       run(
@@ -111,7 +114,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
     } & NodeFunctionOptions &
       GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
-  /** A function on the worker that chooses one of the exits. */
+  /** Runs a function on the worker that chooses one of the exits. */
   readonly route: <const Exits extends readonly string[]>(
     options: {
       readonly exits: Exits;
@@ -122,15 +125,17 @@ export interface GraphKinds<Shape extends z.ZodObject> {
     } & NodeFunctionOptions &
       GraphNodeOptions,
   ) => NodeSpec<Exits[number], Capped>;
-  /** The first case that holds, as data; the exit is `else` if none does. */
+  /**
+   * Leaves through the first case that holds, or through `else` if none does. The cases are data.
+   */
   readonly choose: <Names extends string>(
     options: { on(state: Place<Shape>): NodeCases<Names> } & GraphNodeOptions,
   ) => NodeSpec<Names | 'else', 'capped'>;
-  /** A run of an agent. */
+  /** Runs an agent. */
   readonly agent: (
     options: {
       readonly agent: string | Agent;
-      /** Each visit goes on with the conversation of the visit before it in the same run. */
+      /** Each visit continues the conversation of the previous visit in the same run. */
       readonly continues?: true;
       /** Maximum duration of the run in ms; then it stops, with its best answer. */
       readonly timeoutMs?: number;
@@ -138,7 +143,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
-  /** A run of another graph. */
+  /** Runs another graph. */
   readonly graph: <Input = unknown>(
     options: {
       readonly graph: string | (Agent & TypedInput<Input>);
@@ -149,7 +154,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   readonly decide: DecideKind<Shape>;
-  /** One tool call: of the `decide` before it, or with `arguments`. */
+  /** Makes one tool call: the one that the preceding `decide` chose, or one with `arguments`. */
   readonly tool: (
     options: {
       readonly tool: string | Tool;
@@ -158,32 +163,32 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
-  /** The same for each item of a list. */
+  /** Performs one action for each item of a list. */
   readonly each: <Item>(
     options: {
       over(state: Place<Shape>): GraphPathOf<readonly Item[] | undefined>;
-      /** Items at the same time, 1 to 50; default 5. */
+      /** The maximum number of items at the same time, 1 to 50; default 5. */
       readonly atOnce?: number;
     } & EachAction<Shape, Item> &
       NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
   readonly confirm: ConfirmKind<Shape>;
-  /** The graph's model plans calls of the graph's tools. Nothing of it is executed but reads. */
+  /** Lets the graph's model plan calls of the graph's tools. Only reads are executed. */
   readonly plan: (
     options: PlanNodeOptions<Shape> & GraphNodeOptions,
   ) => NodeSpec<'planned' | 'answered', 'failed' | 'capped'>;
-  /** The actions of a plan, each as soon as those that it needs have ended. */
+  /** Executes the actions of a plan, each as soon as the actions that it needs have ended. */
   readonly execute: (
     options: ExecuteNodeOptions<Shape> & GraphNodeOptions,
   ) => NodeSpec<'done' | 'some_failed', 'capped'>;
-  /** The graph's model answers from what was done. A field that has a text already is kept. */
+  /** Lets the graph's model answer from what was done. A field that already has a text is kept. */
   readonly answer: (
     options: {
       readonly save: GraphFieldOf<Shape>;
-      /** The field that has the plan. */
+      /** The field that contains the plan. */
       readonly plan?: GraphFieldOf<Shape>;
-      /** The field that has the results of the plan's actions. */
+      /** The field that contains the results of the plan's actions. */
       readonly results?: GraphFieldOf<Shape>;
     } & GraphNodeOptions,
   ) => NodeSpec<'done', 'capped'>;
@@ -191,16 +196,16 @@ export interface GraphKinds<Shape extends z.ZodObject> {
 
 /** The two forms of a `decide` node. */
 export interface DecideKind<Shape extends z.ZodObject> {
-  /** One call of the graph's model whose reply is JSON under a schema, saved in the state. */
+  /** Calls the graph's model once; the reply is JSON under a schema and is saved in the state. */
   (
     options: {
       readonly output: z.ZodType;
-      /** Replies that the node may take before it has failed; default 5. */
+      /** The maximum number of replies before the node fails; default 5. */
       readonly attempts?: number;
     } & NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ): NodeSpec<'done', Capped>;
-  /** One call of the graph's model. Name the graph's tools in `tools`, so that the edges are typed. */
+  /** Calls the graph's model once. List the graph's tools in `tools`, so the edges are typed. */
   <const Names extends readonly string[] = readonly string[]>(
     options: { readonly tools?: Names; readonly output?: never } & NodeSaveOptions<Shape> &
       GraphNodeOptions,
@@ -209,23 +214,29 @@ export interface DecideKind<Shape extends z.ZodObject> {
 
 /** The two forms of a `confirm` node. */
 export interface ConfirmKind<Shape extends z.ZodObject> {
-  /** A person says yes to a whole plan, to a part of it, or wants another one. */
+  /** Asks a person to approve a whole plan or a part of it, or to request another one. */
   (
     options: {
-      /** The field that has the plan. */
+      /** The field that contains the plan. */
       readonly plan: GraphFieldOf<Shape>;
       /** A text before the plan. */
       show?(state: Place<Shape>): Message;
-      /** When nobody has answered: a duration, as ms or words such as '2 days'; default: never. */
+      /**
+       * The time after which an unanswered question expires, as ms or words such as '2 days';
+       * default: never.
+       */
       readonly expires?: Duration;
     } & GraphNodeOptions,
   ): NodeSpec<'yes' | 'no' | 'some' | 'edit', 'expired' | 'capped'>;
-  /** A person says yes or no. */
+  /** Asks a person for a yes or no. */
   (
     options: {
       show(state: Place<Shape>): Message;
       readonly plan?: never;
-      /** When nobody has answered: a duration, as ms or words such as '2 days'; default: never. */
+      /**
+       * The time after which an unanswered question expires, as ms or words such as '2 days';
+       * default: never.
+       */
       readonly expires?: Duration;
     } & GraphNodeOptions,
   ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;

@@ -12,7 +12,7 @@ export interface GraphPathOf<Value> {
   readonly [AT]: Value;
 }
 
-/** The conditions that a place can have. */
+/** The conditions that a place offers. */
 export interface GraphPathConditions<Value> {
   is(value: Value & Json): Predicate;
   isNot(value: Value & Json): Predicate;
@@ -85,7 +85,7 @@ function checkedStep(key: string): string {
   throw new InputError(`path: expected a name without ".", got ${show(key)}; rename the field`);
 }
 
-/** Throws: JavaScript made a text of a place, as an ordinary template literal does. */
+/** Throws when JavaScript converts a place to a string, as an untagged template literal does. */
 function refuseText(steps: readonly string[]): () => never {
   return () => {
     const name = steps.join('.');
@@ -119,7 +119,7 @@ function condition(
 }
 
 /**
- * Makes a text with places of the state in it. It is the tag of a template literal.
+ * Makes a text with places of the state in it. Use it as the tag of a template literal.
  *
  * @example
  * ```ts
@@ -161,7 +161,7 @@ export function templateOf(value: unknown, where: string): Json {
   });
 }
 
-/** Refuses objects that look like a place or a text and are none. */
+/** Refuses objects that look like a place or a text but are neither. */
 function refuseMarks(value: Readonly<Record<string, unknown>>, where: string): void {
   for (const mark of ['$path', '$item', '$text']) {
     if (!Object.hasOwn(value, mark)) continue;

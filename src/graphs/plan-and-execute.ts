@@ -13,18 +13,18 @@ import { planType, resultsType } from './plan-types.js';
 
 /** The state of the graph that `planAndExecute` makes. */
 const planState = z.object({
-  /** What the user has written. */
+  /** The text of the user's message. */
   message: z.string().default(''),
   plan: planType.optional(),
   results: resultsType.default({}),
-  /** A node before the plan may fill it: then nothing is planned. */
+  /** If a node before the plan fills it, nothing is planned. */
   answer: z.string().optional(),
   error: z.object({ node: z.string(), type: z.string(), message: z.string() }).optional(),
 });
 
 type PlanShape = typeof planState;
 
-/** A node before the plan: it may answer at once, or change the message that is planned for. */
+/** A node before the plan that may answer at once, or change the message to plan for. */
 export type BeforePlan = (
   state: GraphStateOf<PlanShape>,
 ) => Promise<GraphPatchOf<PlanShape>> | GraphPatchOf<PlanShape>;
@@ -34,30 +34,30 @@ export interface PlanAndExecuteOptions extends Pick<
   AgentOptions,
   'description' | 'limits' | 'model' | 'onLimit' | 'rules' | 'settings'
 > {
-  /** As for agents, with which graphs share one namespace. */
+  /** As for agents; graphs and agents share one namespace. */
   readonly name: string;
   readonly instructions: string;
   readonly tools: readonly Tool[];
   /** Default: `schema` for up to 12 tools, else `catalog`. */
   readonly planning?: PlanNodeOptions<PlanShape>['planning'];
   /**
-   * When the user is asked for a yes to the whole plan: if the rules ask about one of its actions
-   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has, a duration: ms,
-   * or words such as '7 days', which is the default.
+   * When the user is asked to approve the whole plan: if the rules ask about one of its actions
+   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has, a
+   * duration: ms, or words such as '7 days', which is the default.
    */
   readonly confirm?: { readonly when?: 'when_asked' | 'always'; readonly expires?: Duration };
-  /** Actions at the same time, 1 to 50; default 5. */
+  /** The maximum number of actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
   /** Maximum duration of one action in ms; default 30 s. */
   readonly timeoutMs?: number;
   readonly onFailedDependency?: ExecuteNodeOptions<PlanShape>['onFailedDependency'];
 }
 
-/** An agent that plans, asks, and executes. It is a graph, which can be changed before it is used. */
+/** An agent that plans, asks, and executes. It is a graph that can be changed before it is used. */
 export interface PlanAndExecute extends GraphOf<PlanShape> {
   /**
-   * Returns the same graph with a node before the plan. If it fills `answer`, that is the answer, and
-   * nothing is planned.
+   * Returns the same graph with a node before the plan. If it fills `answer`, that is the answer,
+   * and nothing is planned.
    */
   with(change: { readonly before: { readonly plan: BeforePlan } }): PlanAndExecute;
 }
@@ -87,18 +87,19 @@ const planAndExecuteOptions = z.strictObject({
 
 const changeOptions = z.strictObject({ before: z.strictObject({ plan: anyFunction }) });
 
-/** Up to so many tools, all their schemas are in the prompt. */
+/** With at most this many tools, all their schemas are in the prompt. */
 const MAX_SHOWN_TOOLS = 12;
 
-/** Questions about one plan and the plans after it. */
+/** The maximum number of questions about a plan and the plans that replace it. */
 const MAX_QUESTIONS = 10;
 
 /**
- * Makes an agent that plans before it acts: the model writes a plan of tool calls, the plan is checked,
- * a person says yes to all or a part of it where the rules ask, what can run at the same time does, and
- * the model reports. Every step is durable, and exactly the calls that were shown are made.
+ * Makes an agent that plans before it acts: the model writes a plan of tool calls, the plan is
+ * checked, a person approves all or a part of it where the rules ask, independent calls run at the
+ * same time, and the model reports. Every step is durable, and exactly the calls that were shown
+ * are made.
  *
- * Throws an `InputError` that names the graph and the option if the definition cannot work.
+ * Throws an `InputError` that names the graph and the option if the definition is invalid.
  *
  * @example
  * ```ts
@@ -138,10 +139,17 @@ function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): 
   });
 }
 
-/** Returns the nodes that every such graph has, as the kinds make them. */
+/** Returns the nodes that every such graph has. */
 function planNodes(kinds: GraphKinds<PlanShape>, options: PlanAndExecuteOptions) {
-  const { tools, planning, confirm: asked = {}, atOnce, timeoutMs, onFailedDependency } = options;
-  const { when = 'when_asked', expires = '7 days' } = asked;
+  const {
+    tools,
+    planning,
+    confirm: confirmation = {},
+    atOnce,
+    timeoutMs,
+    onFailedDependency,
+  } = options;
+  const { when = 'when_asked', expires = '7 days' } = confirmation;
   const isMany = Array.isArray(tools) && tools.length > MAX_SHOWN_TOOLS;
   const { choose, plan, confirm, execute, answer } = kinds;
   return {
@@ -165,7 +173,7 @@ function planNodes(kinds: GraphKinds<PlanShape>, options: PlanAndExecuteOptions)
   };
 }
 
-/** The rules ask about an action of the plan. */
+/** Holds if the rules ask about an action of the plan. */
 const ASKS = { op: 'eq', path: 'plan.asks', value: true } as const;
 
 const EDGES = {

@@ -6,7 +6,7 @@ import type { OptionsOf } from './node-options.js';
 import {
   computed,
   fieldOf,
-  inOwnWords,
+  withOptionName,
   saved,
   type BuiltNode,
   type Parts,
@@ -17,13 +17,13 @@ const ATTEMPTS = 5;
 const MAX_ACTIONS = 200;
 const ACTION_MS = 30_000;
 
-/** Builds a `decide` node: free to choose a tool, or with a reply under a schema. */
+/** Builds a `decide` node, which chooses a tool or replies under a schema. */
 export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   const { tools, output, attempts, save } = options;
   if (output === undefined) {
     if (attempts !== undefined) {
       throw new InputError(
-        `${site.where}: attempts: expected \`output\` beside it, got none; remove it`,
+        `${site.where}: attempts: expected \`output\` with it, got none; remove it`,
       );
     }
     return {
@@ -38,7 +38,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
       `${site.where}: tools: a node with an \`output\` calls none; remove one of the two`,
     );
   }
-  const contract = inOwnWords(site.where, 'output', () => answerContract(site.where, output));
+  const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));
   const { definition } = contract;
   if (definition.type !== 'json')
     throw new InputError(`${site.where}: output: expected a zod type`);
@@ -55,7 +55,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   };
 }
 
-/** Builds a `confirm` node: about a text, or about a whole plan. */
+/** Builds a `confirm` node for a text or for a whole plan. */
 export function confirmParts(options: OptionsOf<'confirm'>, site: Site): Parts {
   const { show, plan, expires } = options;
   if (show === undefined && plan === undefined) {
@@ -137,7 +137,7 @@ export function planningOf(
   return kinds[0]?.planning;
 }
 
-/** A template gets the instructions for planning as they are. */
+/** Adds the instructions for planning; a template gets them verbatim. */
 export function withPlanning(
   given: AgentOptions['instructions'],
   planning: PlanNode['planning'] | undefined,
@@ -168,7 +168,7 @@ const CATALOG =
 const CONSENT =
   'Whether the user has to agree is decided by the system: plan what was asked, and do not ask for consent.';
 
-/** Returns what a graph's model is told about planning; empty for a graph without a plan. */
+/** Returns the planning instructions for a graph's model; empty for a graph without a plan. */
 function planInstructions(planning: PlanNode['planning'] | undefined): string {
   if (planning === undefined) return '';
   return [planning === 'schema' ? SCHEMA : CATALOG, REFERENCES, CONSENT].join('\n');

@@ -3,7 +3,7 @@ import { isObject } from '../core/json.js';
 import type { ActionResult, Plan } from '../core/plan/plan.js';
 
 /**
- * The type of a state's field that has a plan. A `plan` node fills it.
+ * The type of a state's field that contains a plan. A `plan` node fills it.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ export const planType: z.ZodType<Plan, Plan> = z.custom<Plan>(
 );
 
 /**
- * The type of a state's field that has the results of a plan's actions, by their ids.
+ * The type of a state's field that contains the results of a plan's actions, by their ids.
  *
  * @example
  * ```ts

@@ -12,7 +12,7 @@ const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;
 /** The schemas of a state's fields, by name. */
 export type Fields = ReadonlyMap<string, z.core.$ZodType>;
 
-/** Returns the fields of a state. Throws an `InputError` for a name that a path could not hold. */
+/** Returns the fields of a state. Throws an `InputError` for a name that a path cannot contain. */
 export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
   const fields = new Map(Object.entries(schema.shape));
   for (const name of fields.keys()) {
@@ -25,7 +25,10 @@ export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
   return fields;
 }
 
-/** Returns the type of an input: each field is optional, and those that JSON cannot express are left out. */
+/**
+ * Returns the type of an input: each field is optional, and those that JSON cannot express are left
+ * out.
+ */
 export function inputType(fields: Fields): z.ZodObject {
   const shape = [...fields].flatMap(([name, schema]) => {
     const field = z.optional(schema);
@@ -74,8 +77,8 @@ function parsedNow(
 }
 
 /**
- * Returns the state as a function of the author reads it. A required field without a value is no
- * property that can be listed; reading it throws an `Error` that names the node and the field.
+ * Returns the state for an author's function. A required field without a value is not enumerable;
+ * reading it throws an `Error` that names the node and the field.
  */
 export async function parsedState(
   where: string,
@@ -109,8 +112,8 @@ function missing(where: string, name: string): never {
 }
 
 /**
- * Returns a patch as JSON, in the form in which the author gave it. Throws an `Error` that names the
- * node and the field for an unknown field, and for a value that the schema refuses.
+ * Returns a patch as JSON, in the form in which the author gave it. Throws an `Error` that names
+ * the node and the field for an unknown field, and for a value that the schema refuses.
  */
 export async function checkedPatch(
   where: string,
@@ -137,7 +140,7 @@ export async function checkedPatch(
   );
 }
 
-/** Returns the sentence about a field that the state does not have, with the likely one. */
+/** Returns the error text for a field that the state does not have, with a suggestion. */
 export function unknownField(where: string, fields: Fields, name: string): string {
   const known = [...fields.keys()];
   const meant = likelyMeant(name, known);

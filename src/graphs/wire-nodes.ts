@@ -7,7 +7,7 @@ import type { BuiltNode } from './node-parts.js';
 
 const NAME = /^[a-zA-Z][\w-]{0,39}$/;
 
-/** Throws an `InputError` unless a text can name a node or an exit. */
+/** Throws an `InputError` unless a string can name a node or an exit. */
 export function checkName(where: string, name: string): void {
   if (NAME.test(name) && name !== END) return;
   throw new InputError(
@@ -16,13 +16,16 @@ export function checkName(where: string, name: string): void {
   );
 }
 
-/** What edges may lead to and come from. */
+/** The names that edges may connect. */
 interface Table {
   readonly graph: string;
   readonly names: readonly string[];
 }
 
-/** Returns the nodes with their targets. Throws an `InputError` for each exit that is missing or unknown. */
+/**
+ * Returns the nodes with their targets. Throws an `InputError` for each exit that is missing or
+ * unknown.
+ */
 export function wireNodes(
   graph: string,
   nodes: ReadonlyMap<string, BuiltNode>,
@@ -65,7 +68,7 @@ function exitsOf(table: Table, { name, node, given }: Given): readonly GraphExit
   });
 }
 
-/** Returns the targets by exit. One exit takes its target itself. */
+/** Returns the targets by exit. A node with one exit may specify its target directly. */
 function targetsOf(
   where: string,
   required: readonly string[],
@@ -117,7 +120,7 @@ function target(table: Table, where: string, to: unknown): string {
   throw new InputError(`${where}: ${unknownNode(to, table)}`);
 }
 
-/** Returns the sentence about a node that does not exist. */
+/** Returns the error text for a node that does not exist. */
 export function unknownNode(name: unknown, { names }: Pick<Table, 'names'>): string {
   return `there is no node ${show(name)}${hint(name, names)}; the nodes are ${names.join(', ')}`;
 }

@@ -11,9 +11,9 @@ import {
   type Budget,
 } from './schema-node.js';
 
-/** Nodes of value and schema that are compared; beyond them a value stays unchanged. */
+/** The maximum number of value and schema nodes compared; beyond that, a value stays unchanged. */
 const MOST_COMPARED = 100_000;
-/** The share of them that may decide on a single null. */
+/** The maximum number of nodes visited to decide on a single null. */
 const MOST_FOR_NULL = 1_000;
 
 interface Walk {
@@ -22,9 +22,9 @@ interface Walk {
 }
 
 /**
- * Removes the nulls that stand for absent keys: in strict mode a model cannot leave a key out, so it
- * writes null for an optional key that is never null. Everything else stays, and so does the rest of a
- * value that takes too long to compare.
+ * Removes the nulls that stand for absent keys: in strict mode a model cannot leave a key out, so
+ * it writes null for an optional key that is never null. Everything else stays, including the rest
+ * of a value that takes too long to compare.
  */
 export function removeAbsentNulls(value: Json, schema: JsonObject): Json {
   return removeNulls(value, schema, { root: schema, budget: { left: MOST_COMPARED } });
@@ -48,17 +48,20 @@ function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
   const properties = new Map(named);
   const required = new Set(listTexts(node['required']));
   const others = node['additionalProperties'];
-  const kept = Object.entries(value).flatMap(([key, item]): [string, Json | undefined][] => {
+  const entries = Object.entries(value).flatMap(([key, item]): [string, Json | undefined][] => {
     const property = properties.get(key) ?? (isNode(others) ? others : undefined);
     if (property === undefined || item === undefined) return [[key, item]];
     const isOmissible = item === null && properties.has(key) && !required.has(key);
     if (isOmissible && !mayBeNull(property, walk)) return [];
     return [[key, removeNulls(item, property, walk)]];
   });
-  return Object.fromEntries(kept);
+  return Object.fromEntries(entries);
 }
 
-/** Selects the alternative of a union that a value was written for, by its type, constants, and keys. */
+/**
+ * Selects the alternative of a union that a value was written for, by its type, constants, and
+ * keys.
+ */
 function selectAlternative(value: Json, node: JsonObject, walk: Walk, depth = 0): JsonObject {
   const { root, budget } = walk;
   const all = listAlternativeNodes(node);

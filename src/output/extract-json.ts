@@ -10,7 +10,7 @@ const FIX = 'Send one complete JSON value and nothing else.';
 
 export type ExtractedJson =
   | { readonly ok: true; readonly value: Json }
-  /** `problem` tells the model what is wrong, where, and what would be right. */
+  /** `problem` is for the model: what is wrong, where, and what was expected. */
   | { readonly ok: false; readonly problem: string };
 
 interface Parsed {
@@ -21,10 +21,10 @@ interface Parsed {
 /**
  * Extracts the JSON of a model's answer: the whole answer, or a value in a fence or within prose.
  *
- * The last of several values counts: first objects in fences, then other objects, then arrays, which
- * occur in prose too (`[1]`). If broken JSON follows it, the answer is rejected, since the value would
- * be an example or an earlier draft. Duplicate keys, keys that could reach a prototype, and more than
- * 64 levels are rejected.
+ * The last of several values counts: first objects in fences, then other objects, then arrays,
+ * which also occur in prose (`[1]`). If broken JSON follows it, the answer is rejected, since the
+ * value would be an example or an earlier draft. Duplicate keys, keys that could reach a prototype,
+ * and more than 64 levels are rejected.
  *
  * Contract: never throws, and takes time proportional to the text.
  */
@@ -38,7 +38,7 @@ export function extractJson(text: string): ExtractedJson {
     attempts.find(({ start }) => start > (chosen?.start ?? -1)) ?? (chosen ? undefined : other);
   if (broken !== undefined) return describeBroken(text, broken);
   if (chosen === undefined) return describeMissing(text);
-  // With a stray bracket after it, the value is a part of something larger that is broken.
+  // With a stray bracket after it, the value is part of something larger that is broken.
   if (pairs.lastStray['}'] >= chosen.end) return describeStray(text, pairs.lastStray['}']);
   if (attempts[0] !== undefined && pairs.lastStray[']'] >= chosen.end)
     return describeBroken(text, attempts[0]);
@@ -68,7 +68,9 @@ function reject(fault: string): ExtractedJson {
   return { ok: false, problem: `${fault} ${FIX}` };
 }
 
-/** Finds a key that occurs twice in one object, and its second offset. The text must be valid JSON. */
+/**
+ * Finds a key that occurs twice in one object, and its second offset. The text must be valid JSON.
+ */
 function findDuplicateKey(json: string): { readonly key: string; readonly at: number } | undefined {
   const seen: Set<string>[] = [];
   const places = /["{}]/g;
@@ -101,7 +103,7 @@ function isFollowedByColon(json: string, from: number): boolean {
   return next.exec(json)?.[0] === ':';
 }
 
-/** Small models encode twice: a string that holds JSON is parsed again. */
+/** Parses a string that contains JSON again, because small models encode twice. */
 function unwrap(whole: Parsed): Parsed {
   if (typeof whole.value !== 'string' || !/^\s*[{[]/.test(whole.value)) return whole;
   return parse(whole.value) ?? whole;

@@ -25,9 +25,10 @@ const MARK = /^([ \t]*)(`{3,}|~{3,})(.*)$/s;
 /**
  * Finds the outermost fenced blocks of a text, in order.
  *
- * A line of the same mark, at least as long and with nothing after it, closes the block. A line of the
- * same mark with an info word opens a block inside, which its own closing line ends, since models write
- * Markdown in Markdown. Marks of the other kind, or shorter ones, are content. Takes linear time.
+ * A line of the same mark, at least as long and with nothing after it, closes the block. A line of
+ * the same mark with an info word opens a block inside, which has its own closing line, since
+ * models write Markdown in Markdown. Marks of the other kind, or shorter ones, are content. Takes
+ * linear time.
  */
 export function findFences(text: string): Fence[] {
   const found: Fence[] = [];

@@ -10,9 +10,10 @@ const OWN: ReadonlySet<string> = new Set(
 const DATA = new Set(['const', 'default', 'enum', 'examples']);
 
 /**
- * Converts a pinned JSON schema to a zod type. zod would run its patterns on the worker's only thread,
- * so patterns other than zod's own are checked in the thread for untrusted schemas; parsing must be
- * async. A pattern that takes too long there is not enforced. Throws for a schema that cannot be read.
+ * Converts a pinned JSON schema to a zod type. zod would run its patterns on the worker's only
+ * thread, so patterns other than zod's own are checked in the thread for untrusted schemas; parsing
+ * must be async. A pattern that takes too long there is not enforced. Throws for a schema that
+ * cannot be read.
  */
 export function toZodType(schema: JsonObject): z.ZodType {
   const found: string[] = [];

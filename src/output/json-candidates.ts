@@ -4,13 +4,13 @@ import { scanJsonValue } from '../tools/arguments/json-fault.js';
 export interface JsonCandidate {
   readonly kind: 'object' | 'array';
   readonly start: number;
-  /** The offset after a complete value, else of the first wrong character. */
+  /** The offset after a complete value, or of the first wrong character. */
   readonly end: number;
 }
 
 export interface JsonCandidates {
   readonly complete: readonly JsonCandidate[];
-  /** Broken JSON: it has a key with its colon, or the text ends in it. */
+  /** Broken JSON: values that have a key with its colon, or at which the text ends. */
   readonly attempts: readonly JsonCandidate[];
   /** The first opening bracket that begins no JSON; mostly in prose. */
   readonly other: JsonCandidate | undefined;
@@ -21,12 +21,12 @@ export interface JsonCandidates {
 interface BracketPairs {
   /** The offset of the closing bracket for each opening bracket that has one. */
   readonly closeOf: ReadonlyMap<number, number>;
-  /** The offset of the last `}` and the last `]` that close nothing; -1 if there is none. */
+  /** The offsets of the last `}` and the last `]` that close nothing; -1 if there is none. */
   readonly lastStray: { readonly '}': number; readonly ']': number };
 }
 
 const OPENING = /[[{]/g;
-/** Matches what begins like an object, though not of JSON: `{name: …`, `{'name': …`. */
+/** Matches the start of an object that is not JSON: `{name: …`, `{'name': …`. */
 const KEY_LIKE = /\{\s*['"]?[\w$-]+['"]?\s*:/y;
 
 const OPENER: Readonly<Record<string, string>> = { '}': '{', ']': '[' };
@@ -34,9 +34,9 @@ const OPENER: Readonly<Record<string, string>> = { '}': '{', ']': '[' };
 /**
  * Finds all outermost JSON objects and arrays of a text, and the broken ones, in order.
  *
- * Nothing inside a broken value is a candidate, since a part of an answer is not the answer. The search
- * continues after its closing bracket, and ends at a broken object that is never closed. Takes linear
- * time.
+ * Nothing inside a broken value is a candidate, since a part of an answer is not the answer. The
+ * search continues after its closing bracket, and ends at a broken object that is never closed.
+ * Takes linear time.
  */
 export function findJsonCandidates(text: string): JsonCandidates {
   const complete: JsonCandidate[] = [];
@@ -64,8 +64,8 @@ export function findJsonCandidates(text: string): JsonCandidates {
 }
 
 /**
- * Pairs the brackets of any text, prose included. A bracket that does not fit is skipped, and text in
- * double quotes on one line does not count. Takes linear time.
+ * Pairs the brackets of any text, prose included. A bracket that does not fit is skipped, and text
+ * in double quotes on one line does not count. Takes linear time.
  */
 function pairBrackets(text: string): BracketPairs {
   const closeOf = new Map<number, number>();
@@ -97,7 +97,10 @@ function pairBrackets(text: string): BracketPairs {
   return { closeOf, lastStray };
 }
 
-/** Returns the offset after the closing quote on the same line, else the offset after the quote itself. */
+/**
+ * Returns the offset after the closing quote on the same line, else the offset after the quote
+ * itself.
+ */
 function createQuoteSkipper(text: string): (at: number) => number {
   let lineEnd = -1;
   let isUnpaired = false;

@@ -7,7 +7,10 @@ import { orderedKeywords, writtenSchema } from '../tools/arguments/written-schem
 export interface OutputSchema {
   /** The JSON schema of an object, with optional keys left optional. */
   readonly schema: JsonObject;
-  /** True if the author's schema is not of an object: the answer is then written as `{"value": …}`. */
+  /**
+   * True if the author's schema is not an object schema. The answer is then written as `{"value":
+   * …}`.
+   */
   readonly wrapped: boolean;
 }
 
@@ -17,8 +20,8 @@ const WRAPPED = 'The answer is in "value".';
 const known = new WeakMap<z.ZodType, OutputSchema>();
 
 /**
- * Creates the JSON schema of an answer as the model writes it, before transforms. Its root is always an
- * object, since no provider enforces anything else.
+ * Creates the JSON schema of an answer as the model writes it, before transforms. Its root is
+ * always an object, since no provider enforces anything else.
  *
  * Throws an `InputError` that names each path that JSON schema cannot express.
  */
@@ -34,7 +37,9 @@ export function outputSchema(type: z.ZodType): OutputSchema {
   return created;
 }
 
-/** A type with an id of its own is a reference, which no provider accepts at the root. */
+/**
+ * Inlines the root: a type with its own id becomes a reference, which no provider accepts there.
+ */
 function inlineRoot(schema: JsonObject): JsonObject {
   const { $ref, ...rest } = schema;
   const name = typeof $ref === 'string' ? /^#\/\$defs\/(.+)$/.exec($ref)?.[1] : undefined;

@@ -1,8 +1,9 @@
 import { PerdureError } from '../core/errors.js';
 
 /**
- * An output function throws it for an answer that the model should fix. The model reads the message
- * verbatim, so it should name the fault and the correct form. Any other error is a problem too.
+ * Thrown by an output function for an answer that the model should fix. The model reads the message
+ * verbatim, so it should name the fault and the correct form. Any other error also rejects the
+ * answer.
  *
  * @example
  * ```ts

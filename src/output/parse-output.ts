@@ -9,7 +9,10 @@ import { parseTags } from './parse-tags.js';
 import { parseWithZod } from './parse-zod.js';
 import { toPlainOutput } from './plain-output.js';
 
-/** A user's parser: returns the output, or throws, preferably a `ParseError`, what the model should fix. */
+/**
+ * A user's parser: returns the output, or throws, preferably a `ParseError`, what the model should
+ * fix.
+ */
 export type ParseFunction = (text: string, options: { readonly context: Json }) => unknown;
 
 /** How an agent's answer is parsed. */
@@ -26,10 +29,10 @@ export interface ParseOptions {
 }
 
 /**
- * Parses a model's answer to its output, or to the problem that the model should fix.
+ * Parses a model's answer into its output, or into the problem that the model should fix.
  *
- * Contract: never rejects, and waits at most `limitMs` for user code, so that no parser can lose the
- * answer.
+ * Contract: never rejects, and waits at most `limitMs` for user code, so that no parser can lose
+ * the answer.
  */
 export async function parseAnswer(
   parser: AnswerParser,

@@ -26,8 +26,8 @@ interface Elements {
  * Parses an answer with declared tags. The output is a `TagAnswer`, also for a rejected answer; the
  * problem names all faults at once.
  *
- * Of nested elements of one name the outermost counts. A required tag must occur. An opened tag must be
- * closed, unless a whole element of its name follows, since prose mentions tags. Names are
+ * Of nested elements with one name, the outermost counts. A required tag must occur. An opened tag
+ * must be closed, unless a whole element of its name follows, since prose mentions tags. Names are
  * case-sensitive. Takes linear time.
  */
 export function parseTags(tags: TagSet, text: string): ParsedAnswer {
@@ -68,7 +68,7 @@ function groupByName(marks: readonly TagMark[]): ReadonlyMap<string, readonly Ta
   return groups;
 }
 
-/** A closing tag belongs to the nearest open one, so a tag that prose mentions does no harm. */
+/** Matches a closing tag with the nearest open one, so a tag mentioned in prose does no harm. */
 function findElements(marks: readonly TagMark[], text: string): Elements {
   const open: TagMark[] = [];
   const outermost: (readonly [TagMark, TagMark])[] = [];
@@ -125,7 +125,7 @@ function isSignal({ kind }: TagMark): boolean {
 }
 
 const START = /<(\/?)([A-Za-z][\w.-]*)/g;
-/** No value contains a `<`, as in XML, so an incomplete tag ends at the next one. */
+/** As in XML, no value contains a `<`, so an incomplete tag ends at the next one. */
 const ATTRIBUTE = /\s+([\w:.-]+)(?:\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'<>=`]+)))?/y;
 const END = /\s*(\/?)>/y;
 

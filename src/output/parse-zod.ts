@@ -12,12 +12,12 @@ import { toPlainOutput, rejectOutput } from './plain-output.js';
 const MAX_PROBLEM_BYTES = 4_000;
 
 /**
- * Parses an answer's value with the author's schema: runs its refinements, applies its transforms, and
- * converts the result to plain JSON. `{"value": …}` is unwrapped if the schema is not of an object; a
- * null for an optional key counts as absent (see `toStrictSchema`).
+ * Parses an answer's value with the author's schema: runs its refinements, applies its transforms,
+ * and converts the result to plain JSON. `{"value": …}` is unwrapped if the schema is not an object
+ * schema; a null for an optional key counts as absent (see `toStrictSchema`).
  *
- * Contract: never rejects, and waits at most `limitMs` (5 s by default). A refinement that throws or
- * hangs is a problem with its message.
+ * Contract: never rejects, and waits at most `limitMs` (5 s by default). A refinement that throws
+ * or hangs is a problem with its message.
  */
 export async function parseWithZod(
   schema: z.ZodType,

@@ -5,8 +5,9 @@ import { isWrapped, registerSchema } from './output-schema.js';
 import { isNode, listNamedNodes, listNodes, listTexts } from './schema-node.js';
 
 /**
- * Restores a zod type from the schema that a run has pinned (`outputSchema(…).schema`), for a worker
- * whose agent has changed since. It checks shapes; refinements and transforms are code and are lost.
+ * Restores a zod type from the schema that a run has pinned (`outputSchema(…).schema`), for a
+ * worker whose agent has changed since. It checks shapes; refinements and transforms are code and
+ * are lost.
  *
  * Throws an `Error` if the JSON schema cannot be read, since an answer must not pass unchecked.
  */
@@ -17,7 +18,7 @@ export function restorePinnedSchema(schema: JsonObject): z.ZodType {
   return type;
 }
 
-/** Spells out the short forms that zod writes but does not read. */
+/** Expands the short forms that zod writes but does not read. */
 function expand(node: JsonObject): JsonObject {
   const entries = Object.entries(node).map(([key, value]): [string, Json | undefined] => {
     if (key === 'properties' || key === '$defs') {
@@ -36,13 +37,13 @@ function expand(node: JsonObject): JsonObject {
   return addProperties(Object.fromEntries(entries));
 }
 
-/** zod reads `allOf` of bare patterns as any value. */
+/** Adds the outer type, since zod reads an `allOf` of bare patterns as any value. */
 function addType(outer: JsonObject, part: JsonObject): JsonObject {
   const { type } = outer;
   return type === undefined || part['type'] !== undefined ? part : { ...part, type };
 }
 
-/** A record over an enum requires keys that are not in its properties. */
+/** Adds the keys that a record over an enum requires but does not list in its properties. */
 function addProperties(node: JsonObject): JsonObject {
   const others = node['additionalProperties'];
   const required = listTexts(node['required']);

@@ -4,7 +4,10 @@ import { toPlain } from '../tools/result/plain.js';
 
 const MAX_BYTES = 256 * 1024;
 
-/** Converts the result of a schema or parser to JSON of at most 256 KiB, since it goes into the history. */
+/**
+ * Converts the result of a schema or parser to JSON of at most 256 KiB, since it goes into the
+ * history.
+ */
 export function toPlainOutput(value: unknown): ParsedAnswer {
   const output = toPlain(value);
   const bytes = jsonBytes(output);

@@ -4,7 +4,10 @@ import { canonicalJson, type Json, type JsonObject } from '../core/json.js';
 import { startSchemaThread, type SchemaThread, type ThreadAnswer } from './schema-thread.js';
 
 const MOST_UNUSABLE = 200;
-/** A check that waited longer for others is skipped: a call must not wait for many slow schemas. */
+/**
+ * A check that waits longer than this for others is skipped, so a call never waits for many slow
+ * schemas.
+ */
 const LONGEST_WAIT_MS = 15_000;
 
 /** Why schemas are no longer checked, by their hashes. */
@@ -13,10 +16,10 @@ let thread: SchemaThread | null = null;
 let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * Checks a value by an untrusted JSON schema of any dialect. Resolves to the fault in words for the model;
- * null if the value is valid or the schema cannot be used. `what` names the value in the fault. The
- * check runs in a thread of its own, which is terminated after five seconds or with too much memory.
- * Never rejects.
+ * Checks a value by an untrusted JSON schema of any dialect. Resolves to the fault in words for the
+ * model; null if the value is valid or the schema cannot be used. `what` names the value in the
+ * fault. The check runs in a thread of its own, which is terminated after five seconds or with too
+ * much memory. Never rejects.
  */
 export async function checkBySchema(
   schema: JsonObject,
@@ -51,7 +54,10 @@ async function enqueue(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadA
   return await turn;
 }
 
-/** Returns why values are not checked by this schema; undefined if they are, or if none has been checked yet. */
+/**
+ * Returns why values are not checked by this schema; undefined if they are, or if none has been
+ * checked yet.
+ */
 export function getUncheckedReason(schema: JsonObject): string | undefined {
   return unusable.get(hashSchema(schema));
 }

@@ -3,7 +3,10 @@ import type { Json, JsonObject } from '../core/json.js';
 
 const MAX_HOPS = 20;
 
-/** How many more nodes of schema and value may be visited; references can make a small schema endless. */
+/**
+ * How many more nodes of schema and value may be visited; references can make a small schema
+ * infinite.
+ */
 export interface Budget {
   left: number;
 }
@@ -19,7 +22,9 @@ export function listNodes(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter((item: Json) => isNode(item)) : [];
 }
 
-/** Lists the schemas of a keyword such as `properties` or `$defs` by name; empty if it is absent. */
+/**
+ * Lists the schemas of a keyword such as `properties` or `$defs` by name; empty if it is absent.
+ */
 export function listNamedNodes(value: Json | undefined): [string, JsonObject][] {
   if (!isNode(value)) return [];
   return Object.entries(value).filter((entry): entry is [string, JsonObject] => isNode(entry[1]));

@@ -19,8 +19,8 @@ const START_MS = 20_000;
 const HEAP_MB = 128;
 
 /**
- * The code of the thread as text, so that it runs unchanged from sources and from a build. The
- * validator generates code from a schema, so the schema's author decides what runs here, and how long.
+ * The code of the thread as text, so it runs unchanged from sources and from a build. The validator
+ * generates code from a schema, so the schema's author decides what runs here, and for how long.
  */
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads');
@@ -49,7 +49,10 @@ parentPort.postMessage('ready');
 
 /** A thread that checks values by untrusted schemas, one at a time. */
 export interface SchemaThread {
-  /** Never rejects. A job takes at most five seconds once the thread runs; then the thread is terminated. */
+  /**
+   * Never rejects. A job takes at most five seconds once the thread runs; then the thread is
+   * terminated.
+   */
   run(job: ThreadJob): Promise<ThreadAnswer>;
   /** False once the thread has ended: a new one must be started. */
   readonly isAlive: boolean;

@@ -4,10 +4,10 @@ import { allowsNull, isNode, listNamedNodes, listNodes, listTexts } from './sche
 
 export type StrictSchema =
   | { readonly ok: true; readonly schema: JsonObject }
-  /** Why there is no strict form, with one line for each path at fault. */
+  /** The reasons why there is no strict form, with one line for each path at fault. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Keywords that strict mode accepts; all others are left out or explained in words. */
+/** Keywords that strict mode accepts; all others are omitted or described in words. */
 const KEPT = new Set(
   (
     '$ref const description enum exclusiveMaximum exclusiveMinimum maxItems maximum minItems ' +
@@ -23,13 +23,13 @@ interface Walk {
 type Path = readonly (string | number)[];
 
 /**
- * Converts an answer's schema to the form that OpenAI enforces in strict mode: every key is required,
- * null stands for an absent optional key, other keys are refused, and unions are `anyOf`. Lengths and
- * defaults, which strict mode does not support, are described in words; the answer is checked against
- * the whole schema anyway.
+ * Converts an answer's schema to the form that OpenAI enforces in strict mode: every key is
+ * required, null stands for an absent optional key, other keys are refused, and unions are `anyOf`.
+ * Lengths and defaults, which strict mode does not support, are described in words; the answer is
+ * checked against the whole schema anyway.
  *
- * Objects with free keys, tuples, and values of any kind have no such form. The caller may then send
- * the schema itself, which is not enforced strictly.
+ * Objects with arbitrary keys, tuples, and values of any kind have no such form. The caller may
+ * then send the schema itself, which is not enforced strictly.
  */
 export function toStrictSchema(schema: JsonObject): StrictSchema {
   const walk: Walk = { root: schema, problems: [] };
@@ -45,16 +45,16 @@ export function toStrictSchema(schema: JsonObject): StrictSchema {
 }
 
 function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
-  // No other keyword may stand beside a reference.
+  // A reference may not have sibling keywords.
   if (node['$ref'] !== undefined) return { $ref: node['$ref'] };
   const reason = findUnsupported(node);
   if (reason !== undefined) {
     walk.problems.push(`${schemaPath(path) || 'the whole answer'}: ${reason}`);
     return {};
   }
-  const kept = Object.entries(node).filter(([key]) => KEPT.has(key));
+  const supported = Object.entries(node).filter(([key]) => KEPT.has(key));
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(supported),
     ...convertTextRules(node),
     ...describeInWords(node),
     ...(node['type'] === 'object' && convertObject(node, path, walk)),
@@ -112,7 +112,7 @@ function convertUnion(node: JsonObject, path: Path, walk: Walk): JsonObject {
   };
 }
 
-/** A known format replaces the pattern that zod adds; look-arounds are not supported. */
+/** Replaces the pattern that zod adds with a known format; lookarounds are not supported. */
 function convertTextRules({ format, pattern }: JsonObject): JsonObject {
   if (typeof format === 'string' && FORMATS.has(format)) return { format };
   if (typeof pattern !== 'string' || /\(\?<?[=!]|\\[1-9]/.test(pattern)) return {};
@@ -149,7 +149,7 @@ interface Size {
   readonly text: number;
 }
 
-/** Describes in what a strict schema is too large; empty if it is not. */
+/** Describes how a strict schema is too large; empty if it is not. */
 function checkSize(schema: JsonObject): string[] {
   const size = measure(schema);
   return [

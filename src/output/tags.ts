@@ -7,7 +7,7 @@ import { checkOptions, type OptionSchemas } from '../validation/check-options.js
 /** A name, or a name with `required`: an answer without a required tag is rejected. */
 export type TagOption = string | { readonly name: string; readonly required?: boolean };
 
-/** The parts that a tagged answer must or may have; at least one is needed. */
+/** The parts that a tagged answer must or may contain; at least one is required. */
 export interface TagOptions {
   /** `<name attribute="…">…</name>`. */
   readonly xml?: readonly TagOption[];
@@ -20,7 +20,7 @@ export interface TagOptions {
 type NameOf<Option> = Option extends string ? Option : Option extends { name: infer N } ? N : never;
 type NamesOf<Options> = Options extends readonly (infer Option)[] ? NameOf<Option> & string : never;
 
-/** A `TagSet` that knows its names, so that the answer's type follows from it. */
+/** A `TagSet` with typed names, from which the answer's type is inferred. */
 export interface Tags<
   Xml extends string = string,
   Fence extends string = string,
@@ -39,7 +39,10 @@ export interface XmlElement {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** The parsed tags of an answer. Every declared name is present, with an empty list if it did not occur. */
+/**
+ * The parsed tags of an answer. Every declared name is present, with an empty list if it did not
+ * occur.
+ */
 export interface TagAnswer<
   Xml extends string = string,
   Fence extends string = string,
@@ -71,7 +74,7 @@ const tagOptions = z.strictObject({
 /**
  * Declares the tags of an answer. They are optional unless `required`.
  *
- * Throws an `InputError` for an impossible name or one that is declared twice.
+ * Throws an `InputError` for an invalid name, or for one that is declared twice.
  *
  * @example
  * ```ts

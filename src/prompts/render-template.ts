@@ -7,8 +7,8 @@ import { parsePlaceholders } from '../core/text/placeholders.js';
 import { describeUnknown, type Template } from './template.js';
 
 /**
- * Fills in a template. Each value is inserted once, whatever braces it contains: text verbatim, other
- * values as JSON, an absent optional argument as empty text.
+ * Fills in a template. Each value is inserted once, whatever braces it contains: text verbatim,
+ * other values as JSON, an absent optional argument as empty text.
  *
  * Throws an `Error` that names every argument that is missing, undeclared, or invalid.
  */

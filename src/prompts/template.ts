@@ -28,8 +28,9 @@ const templateOptions = z.strictObject({
 });
 
 /**
- * Creates a template with placeholders such as `{{name}}`; `{{{{` stands for two braces. `args` are names,
- * for text, numbers, and booleans, or a zod object; an absent optional argument gives empty text.
+ * Creates a template with placeholders such as `{{name}}`; `{{{{` stands for two braces. `args` are
+ * names, for text, numbers, and booleans, or a zod object; an absent optional argument becomes
+ * empty text.
  *
  * Throws an `InputError` if the text has an undeclared placeholder, or if an option is invalid.
  *
@@ -122,14 +123,14 @@ function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> 
   }
 }
 
-/** `there is no argument "nmae"; there are name, city`. */
+/** Returns a sentence such as `there is no argument "nmae"; there are name, city`. */
 export function describeUnknown(
   what: string,
   unknown: readonly string[],
   known: readonly string[],
 ): string {
-  const asked = unknown.map((name) => JSON.stringify(name)).join(', ');
+  const names = unknown.map((name) => JSON.stringify(name)).join(', ');
   const nearest = nearestFirst(unknown[0] ?? '', known);
   const possible = nearest.length === 0 ? 'there are none' : `there are ${nearest.join(', ')}`;
-  return `there is no ${what} ${asked}; ${possible}`;
+  return `there is no ${what} ${names}; ${possible}`;
 }

@@ -7,18 +7,20 @@ import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
 import { TimeoutError, within } from './within.js';
 
-/** Where in an S3-compatible storage the texts and the archive are. */
+/** The location of texts and archive in S3-compatible storage. */
 export interface S3Options {
   readonly bucket: string;
-  /** What the names of all objects begin with, without a `/` at the end; default: nothing. */
+  /** The prefix of all object names, without a trailing `/`; default: empty. */
   readonly prefix?: string;
   /** Default: AWS_REGION, or the region of the AWS profile. */
   readonly region?: string;
-  /** Address of a storage other than Amazon's; default: AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL. */
+  /**
+   * The address of storage other than Amazon's; default: AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL.
+   */
   readonly endpoint?: string;
   /**
-   * Whether the bucket is a part of the path and not of the host, as most other storages need it. Default:
-   * true with an endpoint.
+   * Whether the bucket is part of the path instead of the host, as most other services require.
+   * Default: true with an endpoint.
    */
   readonly pathStyle?: boolean;
 }
@@ -26,9 +28,15 @@ export interface S3Options {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const CONNECT_MS = 5_000;
-/** A request that takes longer is given up, and its socket is then free for another one. */
+/**
+ * The time limit for a request. After it, the request is aborted, and its socket is free for
+ * another one.
+ */
 const REQUEST_MS = 30_000;
-/** Large bodies get more time: a second for each of these, which a link of one megabit per second carries. */
+/**
+ * Large bodies get one more second for each of these, the throughput of a link with one megabit per
+ * second.
+ */
 const BYTES_PER_SECOND = 128 * 1024;
 
 const s3Options = z.strictObject({
@@ -53,10 +61,10 @@ interface Limit {
 }
 
 /**
- * Makes the stores of workers and clients in an S3-compatible storage: blobs below `blobs/`, and each history
- * of the archive as one object below `archive/`. The keys come from the process, as AWS's SDK finds them; it is
- * loaded with the first request, and has to be installed (`@aws-sdk/client-s3`). Throws an `InputError` for
- * an unusable option.
+ * Makes the stores of workers and clients in S3-compatible storage: blobs below `blobs/`, and each
+ * history of the archive as one object below `archive/`. The keys come from the process, as AWS's
+ * SDK finds them. The SDK is loaded with the first request and must be installed
+ * (`@aws-sdk/client-s3`). Throws an `InputError` for an invalid option.
  *
  * @example
  * ```ts
@@ -73,8 +81,8 @@ export function s3Stores(options: S3Options): Stores {
 }
 
 /**
- * Returns the stores that PERDURE_STORE names: `s3://bucket/prefix`. Throws an `InputError` for any other
- * value.
+ * Returns the stores that PERDURE_STORE specifies: `s3://bucket/prefix`. Throws an `InputError` for
+ * any other value.
  */
 export function storesAt(
   address: string,
@@ -184,7 +192,7 @@ async function openClient(
     // Temporal retries.
     maxAttempts: 1,
     requestHandler: { connectionTimeout: CONNECT_MS },
-    // Other storages do not know the checksums that the SDK adds by default.
+    // Other services do not support the checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   });
@@ -200,7 +208,7 @@ const loadSdk = once(async () => {
   }
 });
 
-/** Does something once; a failure is tried again. */
+/** Calls `make` once and caches its result; a failure is retried at the next call. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return async () => {

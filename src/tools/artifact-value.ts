@@ -13,15 +13,15 @@ const KIND_CHARACTERS = 200;
 export interface ArtifactValue {
   readonly content: string;
   readonly isText: boolean;
-  /** For the model: what the value is, in one line. */
+  /** A one-line description of the value, for the model. */
   readonly kind: string;
-  /** For the model: how the value begins. */
+  /** The start of the value, for the model. */
   readonly head: string;
 }
 
 /**
  * Serializes a value completely; a stream is read first. Secrets are redacted, as in every result.
- * Returns a problem with the fix if a part of the value would be lost.
+ * Returns a problem with its fix if part of the value would be lost.
  */
 export async function artifactValue(
   value: unknown,

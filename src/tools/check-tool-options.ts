@@ -75,7 +75,7 @@ const toolOptions = z
   })
   .refine(({ undo, undoWithin }) => undoWithin === undefined || undo !== undefined, {
     path: ['undoWithin'],
-    error: 'expected only with `undo`; give `undo`, or remove it',
+    error: 'expected only with `undo`; add `undo`, or remove it',
   })
   .refine(({ expires, execute }) => expires === undefined || execute === undefined, {
     path: ['expires'],
@@ -85,19 +85,19 @@ const toolOptions = z
   .superRefine((options, context) => {
     if (options.execute !== undefined) return;
     if ('execute' in options) {
-      const message = 'expected a function; leave it out only if the caller gives the result';
+      const message = 'expected a function; leave it out only if the caller provides the result';
       context.addIssue({ code: 'custom', path: ['execute'], message });
     }
     for (const option of WORKER_OPTIONS) {
       if (options[option] === undefined) continue;
       const message =
         'expected none without `execute`: the worker executes nothing, and the result comes from ' +
-        'the caller; remove it, or give `execute`';
+        'the caller; remove it, or add `execute`';
       context.addIssue({ code: 'custom', path: [option], message });
     }
   });
 
-/** Throws an `InputError` with a line for each fault of a tool's definition. */
+/** Throws an `InputError` with a line for each fault in a tool's definition. */
 export function assertToolOptions(options: unknown): void {
   checkOptions('tool', { schema: toolOptions, options });
 }
@@ -112,7 +112,7 @@ function hasNoPrototypeField(value: unknown): boolean {
   return !isObject(shape) || !Object.hasOwn(shape, '__proto__');
 }
 
-/** Another copy of zod may have made the schema, so its class says nothing. */
+/** Another copy of zod may have made the schema, so `instanceof` is unreliable. */
 function zodKind(value: unknown): string | undefined {
   const kind = property(property(property(value, '_zod'), 'def'), 'type');
   return typeof kind === 'string' ? kind : undefined;

@@ -16,11 +16,11 @@ const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_UNDO_MS = 24 * 60 * 60_000;
 
 /**
- * Makes a tool from a function. Arguments that `input` does not name are refused, unless it is a loose
- * object.
+ * Makes a tool from a function. Arguments that `input` does not declare are refused, unless it is a
+ * loose object.
  *
- * Throws an `InputError` if the definition cannot work, with a line `field: expected X, got Y; fix` for each
- * fault.
+ * Throws an `InputError` if the definition is invalid, with a line `field: expected X, got Y; fix`
+ * for each fault.
  *
  * @example
  * ```ts
@@ -68,8 +68,8 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodType =
 }
 
 /**
- * Returns the `execute` of a tool: it validates the input and then calls `executeParsed`. It rejects with
- * an `InputError` if the input does not fit `input`.
+ * Returns the `execute` of a tool: it validates the input and then calls `executeParsed`. It
+ * rejects with an `InputError` if the input does not fit `input`.
  */
 export function validatingExecute<Result>(
   tool: Pick<Tool, 'name' | 'input'>,
@@ -82,7 +82,7 @@ export function validatingExecute<Result>(
   };
 }
 
-/** Returns a schema; an error for one that JSON schema cannot express names the tool. */
+/** Returns a schema; adds the tool's name to the error if JSON schema cannot express it. */
 function namingTool(name: string, schema: () => JsonObject): JsonObject {
   try {
     return schema();
@@ -91,7 +91,9 @@ function namingTool(name: string, schema: () => JsonObject): JsonObject {
   }
 }
 
-/** Returns the optional parts. Functions stay bound to the author's object, which is their `this`. */
+/**
+ * Returns the optional parts. Functions stay bound to the author's object, which is their `this`.
+ */
 function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
   options: ToolOptions<Input, Output>,
 ): Partial<Tool> {
@@ -112,7 +114,7 @@ function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
   };
 }
 
-/** Returns what a tool without `execute` has in addition: the caller gives its result. */
+/** Returns the additional parts of a tool without `execute`, whose result the caller provides. */
 function clientParts<Input extends z.ZodObject, Output extends z.ZodType>({
   name,
   output,
@@ -127,14 +129,15 @@ function clientParts<Input extends z.ZodObject, Output extends z.ZodType>({
 
 function refuseExecution(): never {
   throw new ToolError(
-    'the tool has no `execute`: whoever uses the run gives the result; the workflow code here is older ' +
+    'the tool has no `execute`: the caller provides the result; the workflow code here is older ' +
       'than the tool: deploy both from one version of perdure',
   );
 }
 
 /**
- * Returns the JSON schema of a tool's arguments as the model sees it: unnamed keys are refused, unless
- * the object is loose. Throws an `InputError` that names each path that JSON schema cannot express.
+ * Returns the JSON schema of a tool's arguments as the model sees it: unnamed keys are refused,
+ * unless the object is loose. Throws an `InputError` that names each path that JSON schema cannot
+ * express.
  */
 function argumentsSchema(input: z.ZodObject): JsonObject {
   const schema = writtenSchema(input, 'input');

@@ -8,10 +8,10 @@ export type Guarded<Value> =
   { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly message: string };
 
 /**
- * Runs a user's function that is evaluated together with a model reply (a refinement, a predicate, a
- * description), so that it cannot lose the reply. Never rejects: an error that it throws or raises
- * outside its promise, and a promise that takes longer than `limitMs` (5 s by default), are returned
- * as data. `name` appears in messages. A synchronous endless loop cannot be stopped.
+ * Runs a user's function that is evaluated together with a model reply (a refinement, a predicate,
+ * a description), so that it cannot lose the reply. Never rejects: an error that it throws or
+ * raises outside its promise, and a promise that takes longer than `limitMs` (5 s by default), are
+ * returned as a failure. `name` appears in messages. A synchronous endless loop cannot be stopped.
  */
 export async function guarded<Value>(
   name: string,

@@ -5,9 +5,9 @@ import type { Tool } from './tool.js';
 /** The tools of one agent by name. */
 export interface ToolRegistry {
   get(name: string): Tool | undefined;
-  /** Sorted, so that the prompt prefix is stable. */
+  /** The names, sorted to keep the prompt prefix stable. */
   readonly names: readonly string[];
-  /** In the order of `names`. */
+  /** The tools in the order of `names`. */
   readonly tools: readonly Tool[];
 }
 

@@ -1,34 +1,37 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { normalizeError } from './result/normalize-error.js';
 
-/** A call of a user's function, which owns everything that it starts. */
+/** A call of a user's function. It owns everything that the function starts. */
 interface Owner {
   /** The name in messages, such as `tool "refund"`. */
   readonly name: string;
   readonly parent: Owner | undefined;
-  /** Fails the call; null once it has ended. */
+  /** Fails the call; null once the call has ended. */
   fail: ((error: StrayError) => void) | null;
-  /** Whether an error after the end has been logged; only the first one is, as a timer may throw for hours. */
+  /**
+   * Whether an error after the end has been logged. Only the first is, since a timer may throw for
+   * hours.
+   */
   isLogged: boolean;
 }
 
 const owners = new AsyncLocalStorage<Owner>();
-/** How many workers contain errors: without any, nothing is tracked and nothing is caught. */
+/** The number of workers that contain errors; at 0, nothing is tracked or caught. */
 let containers = 0;
 let log: (message: string) => void = () => undefined;
 
 /**
- * An error that a user's function raised outside the promise that it returned: a promise that was not
- * awaited was rejected, or a timer, a listener, or a callback threw.
+ * An error that a user's function raised outside the promise that it returned: a promise that was
+ * not awaited was rejected, or a timer, a listener, or a callback threw.
  */
 export class StrayError extends Error {
   override readonly name = 'StrayError';
 }
 
 /**
- * Runs a user's function. Rejects with a `StrayError`, which names the function, if something that it
- * started raises an unhandled error before the function has ended; later errors are only logged.
- * Without `containStrayErrors` it only runs the function.
+ * Runs a user's function. Rejects with a `StrayError`, which names the function, if something that
+ * it started raises an unhandled error before the function has ended; later errors are only logged.
+ * Without `containStrayErrors`, it only runs the function.
  */
 export async function runAttributed<T>(name: string, run: () => T | Promise<T>): Promise<T> {
   if (containers === 0) return await run();
@@ -50,9 +53,10 @@ export async function runAttributed<T>(name: string, run: () => T | Promise<T>):
 }
 
 /**
- * Makes an unhandled error of a running user function fail that function instead of ending the process.
- * Errors after its end go to `write`. Any other error ends the process as usual, after a line on stderr.
- * Returns the function that stops this; calls are counted, so several workers may contain errors.
+ * Makes an unhandled error of a running user function fail that function instead of ending the
+ * process. Errors after its end go to `write`. Any other error ends the process as usual, after a
+ * line on stderr. Returns a function that stops this; calls are counted, so several workers may
+ * contain errors.
  */
 export function containStrayErrors(write: (message: string) => void): () => void {
   log = write;
@@ -77,7 +81,7 @@ function removeListeners(): void {
 
 function onRejection(reason: unknown): void {
   if (failOwner(reason, 'a promise that was not awaited was rejected')) return;
-  // Other listeners handle it too; without any, Node would throw.
+  // Other listeners also handle it; without any, Node would throw.
   if (process.listenerCount('unhandledRejection') > 1 || !rejectionsThrow()) return;
   throw reason instanceof Error
     ? reason
@@ -88,7 +92,7 @@ function onException(error: unknown): void {
   if (failOwner(error, 'a timer, a listener, or a callback threw')) return;
   if (process.listenerCount('uncaughtException') > 1) return;
   const { message } = normalizeError(error);
-  // The log may write only after the process has ended.
+  // The log may not write before the process ends.
   console.error(`The process ends because of an error that belongs to no tool: ${message}`);
   removeListeners();
   // Without a listener, Node ends the process as usual.
@@ -97,7 +101,9 @@ function onException(error: unknown): void {
   });
 }
 
-/** Fails the function that owns the error, or logs the error; returns false if no function owns it. */
+/**
+ * Fails the function that owns the error, or logs the error; returns false if no function owns it.
+ */
 function failOwner(error: unknown, how: string): boolean {
   const owner = owners.getStore();
   if (owner === undefined) return false;

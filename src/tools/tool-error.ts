@@ -1,8 +1,9 @@
 import { PerdureError } from '../core/errors.js';
 
 /**
- * Thrown by a tool for an error that no retry can fix and that the model reads at once: a missing file,
- * a refused amount, a malformed query. Any other error is retried if the tool's effect allows it.
+ * Thrown by a tool for an error that no retry can fix and that the model should read at once: a
+ * missing file, a refused amount, a malformed query. Any other error is retried if the tool's
+ * effect allows it.
  *
  * @example
  * ```ts

@@ -10,7 +10,7 @@ import type {
   VerifyContext,
 } from './tool.js';
 
-/** What an author passes to `defineTool`. The types of both schemas reach the functions. */
+/** What an author passes to `defineTool`. The functions are typed by both schemas. */
 export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType> {
   /** Letters, digits, `_` and `-`, at most 64 characters; unique in an agent. */
   readonly name: string;
@@ -23,7 +23,10 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    * idempotency key), `once` must never happen twice.
    */
   readonly effect: Effect;
-  /** The schema of the result; default: any value. Without `execute`, the caller's result has to fit it. */
+  /**
+   * The schema of the result; default: any value. Without `execute`, the caller's result must fit
+   * it.
+   */
   readonly output?: Output;
   /**
    * Whether a person has to approve a call before it is executed: `never` (default), `always`, or a
@@ -45,32 +48,45 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    * ```
    */
   readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
-  /** How long one execution may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  /**
+   * How long one execution may take. A duration: ms, or words such as '2 minutes', which is the
+   * default.
+   */
   readonly timeout?: Duration;
   /**
-   * The time without a heartbeat after which a worker counts as dead. A duration: ms, or words such as
-   * '10 seconds', which is the default.
+   * The time without a heartbeat after which a worker counts as dead. A duration: ms, or words such
+   * as '10 seconds', which is the default.
    */
   readonly heartbeat?: Duration;
-  /** Executions in all before the model reads an error that the tool throws; default 3, always 1 for `once`. */
+  /**
+   * The maximum number of executions before the model reads an error that the tool throws; default
+   * 3, always 1 for `once`.
+   */
   readonly retry?: { readonly attempts?: number };
-  /** True: a success ends the turn, and its result is the answer. */
+  /** Whether a success ends the turn, with its result as the answer. */
   readonly ends?: boolean;
-  /** `allow`: an identical call that has already succeeded is executed again, not answered from memory. */
+  /**
+   * With `allow`, an identical call that has already succeeded is executed again instead of
+   * returning the earlier result.
+   */
   readonly repeat?: 'allow';
-  /** For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category `other`. */
+  /**
+   * For agents with `toolExposure: 'catalog'`; default: the description's first sentence, category
+   * `other`.
+   */
   readonly catalog?: CatalogEntry;
   /** Describes a call to people, such as "refund 40 € to order 17". */
   describe?(input: z.output<Input>): string;
   /**
-   * Only for `once`: resolves an unknown outcome without a person. After `{ happened: false }`, the tool is
-   * executed again under the same key.
+   * Only for `once`: resolves an unknown outcome without a person. After `{ happened: false }`, the
+   * tool is executed again under the same key.
    *
-   * The worker that executed the call may be frozen, and act when it continues. So `verify` may answer
-   * `{ happened: false }` only after it has fenced: the destination refuses every execution under this key
-   * that was scheduled before `scheduledAt` of the verification. It looks the key up and sets the fence in
-   * one transaction. If the destination has no fence, return undefined instead, and a person decides. If it
-   * refuses a second effect under one key, make the tool `keyed`, which needs no `verify`.
+   * The worker that executed the call may be frozen and act when it continues. Return `{ happened:
+   * false }` only after setting a fence: the destination must then refuse every execution under
+   * this key that was scheduled before `scheduledAt` of the verification. Look up the key and set
+   * the fence in one transaction. If the destination has no fence, return undefined instead, and a
+   * person decides. If it refuses a second effect under one key, make the tool `keyed`, which needs
+   * no `verify`.
    *
    * @example
    * ```ts
@@ -104,21 +120,21 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    */
   verify?(idempotencyKey: string, context: VerifyContext): Verification | Promise<Verification>;
   /**
-   * Whether a result is a failure: the model, the repeat guard, and what depends on the call then treat
-   * the call as failed, and it is not tried again. Without it, an `Error`, `{ error, code? }`, and
-   * `{ success: false, … }` are failures, unless the tool has an `output`. If it throws, the call has
+   * Whether a result is a failure: the model, the repeat guard, and dependent calls then treat the
+   * call as failed, and it is not retried. Without it, an `Error`, `{ error, code? }`, and `{
+   * success: false, … }` are failures, unless the tool has an `output`. If it throws, the call has
    * failed.
    */
   failed?(result: unknown): boolean;
   /**
-   * Reverts a call that succeeded, at most once, if a person asks for it. A call of a `read` changes
-   * nothing, so it has none.
+   * Reverts a call that succeeded, at most once, if a person asks for it. A `read` tool changes
+   * nothing, so it has no `undo`.
    *
-   * `result` is the result as the run has recorded it, without secrets: JSON if it is JSON, else a text.
-   * So a date is its ISO text, and an artifact is the text that the model has read of it. A text that
-   * looks like a number stays a text only if `output` is a `z.string()`.
+   * `result` is the result as the run has recorded it, without secrets: parsed if it is JSON, else
+   * as a string. For example, a date is its ISO text, and an artifact is the text that the model
+   * read. A text that looks like a number stays a string only if `output` is a `z.string()`.
    *
-   * If it throws, it is called again as often as `retry` allows, under the same `idempotencyKey`.
+   * If it throws, it is retried as often as `retry` allows, under the same `idempotencyKey`.
    *
    * @example
    * ```ts
@@ -148,20 +164,21 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
     context: UndoContext,
   ): void | Promise<void>;
   /**
-   * Only with `undo`: the time after a success within which it can be undone. A duration: ms, or words such
-   * as '24 hours', which is the default.
+   * Only with `undo`: the time after a success within which it can be undone. A duration: ms, or
+   * words such as '24 hours', which is the default.
    */
   readonly undoWithin?: Duration;
   /**
-   * Only without `execute`: the time after which a call expires and is denied. A duration: ms, or words
-   * such as '2 days'; default: never.
+   * Only without `execute`: the time after which a call expires and is denied. A duration: ms, or
+   * words such as '2 days'; default: never.
    */
   readonly expires?: Duration;
   /**
-   * Executes a call. The model reads the result as text or JSON, or the name of an `artifact(value)`.
+   * Executes a call. The model reads the result as text or JSON, or reads the name of an
+   * `artifact(value)`.
    *
-   * A tool without it is executed by whoever uses the run: each call waits, without occupying a worker,
-   * until the caller gives its result (`client.resolve`, decision `answer`).
+   * If it is absent, the caller executes the tool: each call waits, without occupying a worker,
+   * until the caller provides its result (`client.resolve`, decision `answer`).
    */
   execute?(
     input: z.output<Input>,

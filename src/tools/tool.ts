@@ -8,13 +8,19 @@ import type {
 import type { Json, JsonObject } from '../core/json.js';
 import type { Artifact } from './built-in/artifact.js';
 
-/** What a tool's functions receive beside the arguments. `perdure/testing` makes one for unit tests. */
+/**
+ * What a tool's functions receive in addition to the arguments. `perdure/testing` makes one for
+ * unit tests.
+ */
 export interface ToolContext {
   /** The same in every attempt of this call; pass it to the destination of a `keyed` tool. */
   readonly idempotencyKey: string;
   /** Aborts when the call is canceled or its time is up. */
   readonly signal: AbortSignal;
-  /** Reports that a long call is alive. Optional: the engine also does so while the event loop runs. */
+  /**
+   * Reports that a long call is alive. Optional, because the engine does so while the event loop
+   * runs.
+   */
   heartbeat(details?: Json): void;
   /** Writes to the worker's log; secrets are redacted. */
   log(message: string, fields?: JsonObject): void;
@@ -34,8 +40,8 @@ export interface ToolContext {
     readonly attempt: number;
     /**
      * When the server scheduled this execution, Unix time in ms by the server's clock. Every later
-     * execution of the call has a later time, also after a decision or a reset. A worker that freezes
-     * keeps the time of its own execution, so a destination can refuse it (see `verify`).
+     * execution of the call has a later time, even after a decision or a reset. A worker that
+     * freezes keeps the time of its own execution, so a destination can refuse it (see `verify`).
      */
     readonly scheduledAt: number;
   };
@@ -52,8 +58,9 @@ export interface ToolContext {
 export interface CallArtifacts {
   readonly names: readonly string[];
   /**
-   * Returns the whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects
-   * with a `ToolError` if there is no artifact of this name, or if it does not fit the schema.
+   * Returns the whole value as parsed JSON, or, with a schema, what the schema parses it to.
+   * Rejects with a `ToolError` if there is no artifact of this name, or if it does not fit the
+   * schema.
    */
   readonly get: {
     (name: string): Promise<unknown>;
@@ -61,31 +68,32 @@ export interface CallArtifacts {
   };
 }
 
-/** What an approval predicate receives: the call has no place in the run yet. */
+/** What an approval predicate receives. The call has no place in the run yet. */
 export type ApprovalContext = Pick<ToolContext, 'run' | 'context'>;
 
 /**
- * Returns whether a person has to approve a call: `false` executes it without asking, and `true` asks. A
- * predicate that throws, returns anything else, or takes longer than 5 seconds asks, too.
+ * Returns whether a person has to approve a call: `false` executes it without asking, and `true`
+ * asks. A predicate that throws, returns anything else, or takes longer than 5 seconds also asks.
  *
- * Declared as a method, so that a predicate of one tool's input is assignable to that of any tool.
+ * It is declared as a method, so a predicate for one tool's input is assignable to that of any
+ * tool.
  */
 export type ApprovalPredicate<Input> = {
   decide(input: Input, context: ApprovalContext): boolean | Promise<boolean>;
 }['decide'];
 
-/** What `verify` receives beside the idempotency key. */
+/** What `verify` receives in addition to the idempotency key. */
 export interface VerifyContext {
   /** Aborts when the call is canceled or the time is up. */
   readonly signal: AbortSignal;
   /**
-   * When the server scheduled this verification, Unix time in ms by the server's clock: later than every
-   * execution of which the outcome is unknown, and earlier than one that follows.
+   * When the server scheduled this verification, Unix time in ms by the server's clock: later than
+   * every execution with an unknown outcome, and earlier than any that follows.
    */
   readonly scheduledAt: number;
 }
 
-/** What `undo` receives beside the arguments and the result. */
+/** What `undo` receives in addition to the arguments and the result. */
 export interface UndoContext {
   /** The same in every attempt to undo this call, and not the key of the call itself. */
   readonly idempotencyKey: string;
@@ -97,8 +105,8 @@ export interface UndoContext {
 }
 
 /**
- * Whether a call of unknown outcome has happened. `happened: false` also means that it can no longer happen.
- * Undefined if it stays unknown, so a person decides.
+ * Whether a call with an unknown outcome has happened. `happened: false` also means that it can no
+ * longer happen. Undefined if it remains unknown, so a person decides.
  */
 export type Verification =
   { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
@@ -122,15 +130,17 @@ export interface Tool {
   readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
   readonly ends?: true;
   readonly repeat?: 'allow';
-  /** What executes the calls instead of a worker; absent if a worker does. */
+  /** The executor of the calls if it is not a worker; absent if a worker executes them. */
   readonly kind?: ToolKind;
   /** The agent behind a tool of kind `agent`. */
   readonly calls?: ToolDefinition['calls'];
   /** For a tool with `undo`: how long a success can be undone, in ms. */
   readonly undoMs?: number;
-  /** For a tool without `execute`: milliseconds after which a call expires; absent: never. */
+  /**
+   * For a tool without `execute`: milliseconds after which a call expires; absent if it never does.
+   */
   readonly expiresMs?: number;
-  /** For a tool without `execute`: JSON schema of its result; absent: any value. */
+  /** For a tool without `execute`: JSON schema of its result; absent if any value is accepted. */
   readonly result?: JsonObject;
   readonly catalog?: CatalogEntry;
   describe?(input: unknown): string;
@@ -139,7 +149,7 @@ export interface Tool {
   undo?(input: unknown, result: unknown, context: UndoContext): void | Promise<void>;
   /**
    * Validates the input as a model would have sent it, and executes the tool. Rejects with an
-   * `InputError` if the input does not fit `input`, with the message that a model would read.
+   * `InputError` if the input does not fit `input`, whose message is what a model would read.
    */
   execute(input: unknown, context: ToolContext): Promise<unknown>;
   /** Executes the tool with arguments that `checkArguments` returned. For the engine. */

@@ -16,15 +16,15 @@ import { RefusedError } from '../core/errors.js';
 export interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;
   readonly taskQueue: string;
-  /** The input of the run if it is started; without a message of its own. */
+  /** The input of the run if it is started, without a message of its own. */
   readonly input: RunInput;
 }
 
 /**
- * Sends a message to a run, and starts the run if there is none, in one call. A repeat under the same
- * message id has no further effect. A run that has ended is never started again. Without a worker, the
- * server records the message and the start for a later worker. Rejects with a `RefusedError` or a
- * `NotDeliveredError`.
+ * Sends a message to a run, and starts the run if there is none, in one call. Repeating it with the
+ * same message id has no further effect. A run that has ended is never started again. Without a
+ * worker, the server records the message and the start for a later worker. Rejects with a
+ * `RefusedError` or a `NotDeliveredError`.
  */
 export async function askOrStart(
   client: Client,
@@ -46,13 +46,16 @@ export async function askOrStart(
   });
 }
 
-/** Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
+ */
 export async function askOrStartWorker(
   client: Client,
   ask: Ask,
   options: AskOrStartOptions,
 ): Promise<DeliveredMessage> {
-  // The workflow would refuse an invalid message too, but only after it was started.
+  // The workflow would also refuse an invalid message, but only after it was started.
   const named = withId(ask);
   const { id: messageId } = named;
   const { id, taskQueue } = options;
@@ -72,7 +75,7 @@ export async function askOrStartWorker(
   } catch (error) {
     if (!hasEnded(error)) throw error;
     throw new RefusedError(
-      `run ${visible(id)} has ended: it takes no more messages, and its id is not used again; ` +
+      `run ${visible(id)} has ended: it accepts no more messages, and its id is not reused; ` +
         'send to another id',
       { cause: error.cause },
     );

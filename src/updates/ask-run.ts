@@ -8,10 +8,11 @@ import { deliverOrRecord, type DeliveredMessage, type SentMessage } from './deli
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 
 /**
- * Sends a message to a run. Resolves when the run has the message, not when it has answered it. The
- * message is neither lost nor duplicated if the run continues in a new segment or a worker freezes: every
- * try uses the same id, which is generated if the message has none. Without a worker, the server records
- * the message for a later one. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Sends a message to a run. Resolves when the run has received the message, not when it has
+ * answered it. The message is neither lost nor duplicated if the run continues in a new segment or
+ * a worker freezes: every try uses the same id, which is generated if the message has none. Without
+ * a worker, the server records the message for a later one. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
  */
 export async function askRun(
   client: Client,
@@ -28,7 +29,10 @@ export async function askRun(
   });
 }
 
-/** Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Does the same, but waits for a worker and never records. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
+ */
 export async function askWorker(
   client: Client,
   id: string,
@@ -53,7 +57,10 @@ export async function recordMessage(
   await client.workflow.getHandle(id).signal(messageSignal, ask);
 }
 
-/** Returns the message with an id, generated if it has none. Throws an `InputError` if it is invalid. */
+/**
+ * Returns the message with an id, generated if it has none. Throws an `InputError` if it is
+ * invalid.
+ */
 export function withId(ask: Ask): Ask & { readonly id: string } {
   const problem = askProblem(ask);
   if (problem !== null) throw new InputError(problem);

@@ -15,12 +15,12 @@ import {
 } from '../workflows/messages/definitions.js';
 import { executeUpdate, type UpdateOptions } from './execute-update.js';
 
-/** How long a decision is tried, and the person who makes it. */
+/** How long to try sending a decision, and who makes it. */
 export interface DecisionOptions extends UpdateOptions, ActorClaim {}
 
 /**
- * Pauses a run: work in flight finishes, and nothing more is started. Needs a worker. Rejects with a
- * `RefusedError` or a `NotDeliveredError`.
+ * Pauses a run: work in flight finishes, and nothing more is started. Needs a worker. Rejects with
+ * a `RefusedError` or a `NotDeliveredError`.
  */
 export async function pauseRun(
   client: Client,
@@ -30,7 +30,10 @@ export async function pauseRun(
   await sendDecision(client, id, { update: pauseUpdate, fields: {} }, options);
 }
 
-/** Lets a blocked or paused run continue at once. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`. */
+/**
+ * Lets a blocked or paused run continue at once. Needs a worker. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
+ */
 export async function resumeRun(
   client: Client,
   id: string,
@@ -40,8 +43,9 @@ export async function resumeRun(
 }
 
 /**
- * Cancels the current turn and returns its number. `turn`: cancels only this turn, so that a late request
- * does not cancel the next one. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Cancels the current turn and returns its number. With `turn`, cancels only that turn, so a late
+ * request does not cancel the next one. Needs a worker. Rejects with a `RefusedError` or a
+ * `NotDeliveredError`.
  */
 export async function cancelTurn(
   client: Client,
@@ -54,8 +58,8 @@ export async function cancelTurn(
 }
 
 /**
- * Closes an open run: it takes no more messages, and ends after those that it has. Needs a worker. Rejects
- * with a `RefusedError` or a `NotDeliveredError`.
+ * Closes an open run: it accepts no more messages and ends after those that it already has. Needs a
+ * worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function closeRun(
   client: Client,
@@ -66,7 +70,7 @@ export async function closeRun(
 }
 
 /**
- * Replaces the given limits and returns all limits as they are now. Needs a worker. Rejects with a
+ * Replaces the given limits and returns all limits after the change. Needs a worker. Rejects with a
  * `RefusedError` or a `NotDeliveredError`.
  */
 export async function setLimits(
@@ -78,14 +82,17 @@ export async function setLimits(
   return await sendDecision(client, id, { update: setLimitsUpdate, fields: limits }, options);
 }
 
-/** Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is invalid. */
+/**
+ * Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is
+ * invalid.
+ */
 export function claim(by: string | undefined): ActorClaim {
   const problem = checkBy(by);
   if (problem !== null) throw new InputError(problem);
   return by === undefined ? {} : { by };
 }
 
-/** Every try uses the same update id, and the run executes an id once, however often it is sent. */
+/** Sends a decision. Every try uses the same update id, and the run executes an id only once. */
 export async function sendDecision<Answer, Fields extends object>(
   client: Client,
   id: string,

@@ -12,23 +12,24 @@ import {
 import { claim, sendDecision, type DecisionOptions } from './control.js';
 import { executeUpdate } from './execute-update.js';
 
-/** How decisions about requests are sent. */
+/** Options for sending decisions about requests. */
 export interface ResolveOptions extends DecisionOptions {
   /**
-   * Names this answer; default: a random id. The same decisions under the same id get the answer that the
-   * run has recorded, so a program that crashed can send them again.
+   * The id of this answer; default: a random id. The same decisions with the same id get the answer
+   * that the run has recorded, so a program that crashed can send them again.
    */
   readonly id?: string;
 }
 
-/** A run takes more than this only one after the other. */
+/** The maximum number of decisions in one update. */
 const MAX_DECISIONS = 100;
 const MAX_ID_CHARACTERS = 200;
 
 /**
- * Decides about requests of a run: all of the decisions are accepted, or none is. Returns what the run made
- * of each. `by` of the options holds for decisions that have none. Needs a worker. Rejects with an
- * `InputError`, with a `RefusedError` whose `reason` says why, or with a `NotDeliveredError`.
+ * Decides about requests of a run: all of the decisions are accepted, or none is. Returns the
+ * result of each. `by` of the options applies to decisions without their own. Needs a worker.
+ * Rejects with an `InputError`, with a `RefusedError` that has the `reason`, or with a
+ * `NotDeliveredError`.
  */
 export async function resolveRequests(
   client: Client,
@@ -70,8 +71,9 @@ export async function revokeGrant(
 }
 
 /**
- * Undoes a call, or the last call that can be undone, and returns its id. Resolves when the run has begun,
- * not when the call is undone. Needs a worker. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Undoes a call, or the last call that can be undone, and returns its id. Resolves when the run has
+ * started to undo it, not when the call is undone. Needs a worker. Rejects with a `RefusedError` or
+ * a `NotDeliveredError`.
  */
 export async function undoCall(
   client: Client,
@@ -82,7 +84,7 @@ export async function undoCall(
   return (await sendDecision(client, run, { update: undoUpdate, fields }, options)).undoing;
 }
 
-/** `Array.isArray` does not narrow a list that is read-only. */
+/** Narrows a read-only list, which `Array.isArray` does not. */
 function isList(given: Decision | readonly Decision[]): given is readonly Decision[] {
   return Array.isArray(given);
 }

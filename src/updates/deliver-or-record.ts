@@ -4,16 +4,16 @@ import type { AskReceipt } from '../core/inbox.js';
 import type { UpdateTarget } from './execute-update.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
 
-/** A message that the run has taken. */
+/** A message that the run has received. */
 export interface DeliveredMessage extends AskReceipt {
   readonly delivered: true;
-  /** The id of the message. A repeat under the same id has no further effect. */
+  /** The id of the message. Repeating the message with the same id has no further effect. */
   readonly messageId: string;
 }
 
 /**
- * A message that the server has recorded because no worker was there. It survives a crash of the server,
- * and the next worker delivers it. If the run refuses it then, the run's status says so.
+ * A message that the server has recorded because there was no worker. It survives a crash of the
+ * server, and the next worker delivers it. If the run then refuses it, the run's status shows that.
  */
 export interface RecordedMessage {
   readonly delivered: false;
@@ -21,19 +21,20 @@ export interface RecordedMessage {
 }
 
 /**
- * A message that was sent. `delivered` says whether the run has it already. `duplicate` is set by the run;
- * a repeat within the same segment gets the first answer from the server, without it.
+ * A message that was sent. `delivered` is whether the run already has it. `duplicate` is set by the
+ * run; a repeat within the same segment gets the first answer from the server, without `duplicate`.
  */
 export type SentMessage = DeliveredMessage | RecordedMessage;
 
-/** With a worker, an answer takes milliseconds. */
+/** When to check for a worker first; with one, an answer takes milliseconds. */
 const FIRST_CHECK_MS = 1_000;
 const CHECK_EVERY_MS = 3_000;
 
 /**
- * Delivers a message to a run. If there is no answer and no worker polls the run's task queue, the message
- * is recorded as a signal under the same id: the server loses a pending update when it crashes, but not a
- * signal. Resolves with whichever comes first; the run takes the message only once.
+ * Delivers a message to a run. If there is no answer and no worker polls the run's task queue, the
+ * message is recorded as a signal under the same id: the server loses a pending update when it
+ * crashes, but not a signal. Resolves with whichever comes first; the run accepts the message only
+ * once.
  */
 export async function deliverOrRecord(
   client: Client,
@@ -56,7 +57,7 @@ export async function deliverOrRecord(
   }
 }
 
-/** Resolves when the message is recorded, and never otherwise: the update reports any failure. */
+/** Resolves only when the message is recorded; the update reports any failure. */
 async function recordIfNoWorker(
   client: Client,
   target: UpdateTarget & { readonly messageId: string },

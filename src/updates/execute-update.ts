@@ -13,9 +13,12 @@ import { findTaskQueue, checkForWorker } from './find-worker.js';
 import { NotDeliveredError, RefusedError, type WorkerSeen } from '../core/errors.js';
 import { refusalReason } from './refusal-reason.js';
 
-/** How long a message or decision is tried. */
+/** How long to try sending a message or decision. */
 export interface UpdateOptions {
-  /** Milliseconds until it fails; default 60,000, so that a third worker can answer after two have failed. */
+  /**
+   * Milliseconds until the attempt fails; default 60,000, so a third worker can answer after two
+   * have failed.
+   */
   readonly withinMs?: number;
   /** Ends the wait with a `NotDeliveredError`; what was sent may still arrive. */
   readonly signal?: AbortSignal;
@@ -35,33 +38,36 @@ const WITHIN_MS = 60_000;
 /** The time for one try: about as long as the server takes to notice a frozen worker. */
 const TRY_MS = 10_000;
 const PAUSE_MS = 100;
-/** A shorter try would only hide why the earlier ones failed. */
+/** The minimum time for one try; a shorter one would only hide why the earlier ones failed. */
 const MIN_TRY_MS = 1_000;
-/** gRPC codes deadline exceeded and unavailable: the update may have been taken. */
+/** gRPC codes deadline exceeded and unavailable: the run may have accepted the update. */
 const NO_ANSWER: readonly number[] = [4, 14];
-/** gRPC codes resource exhausted, failed precondition, and aborted: the update was not taken. */
+/**
+ * gRPC codes resource exhausted, failed precondition, and aborted: the run did not accept the
+ * update.
+ */
 const TRANSIENT: readonly number[] = [8, 9, 10];
 /** The server's error types for updates that were pending when a segment ended. */
 const SEGMENT_ENDED = ['AcceptedUpdateCompletedWorkflow', 'UnprocessedUpdate'];
 
 /**
- * What a failed try says about the update: `refused`, it has no effect and never will; `not_delivered`, it
- * has no effect; `unknown`, it may have one.
+ * The state of an update after a failed try: `refused` has no effect and never will,
+ * `not_delivered` has no effect, and `unknown` may have one.
  */
 type Delivery = 'refused' | 'not_delivered' | 'unknown';
 
-/** What a failed try says about the update, and whether to try again. */
+/** The state of an update after a failed try, and whether to retry. */
 interface FailedTry {
   readonly delivery: Delivery;
   readonly shouldRetry: boolean;
-  /** The run has ended. An earlier try may have reached it before. */
+  /** Whether the run has ended. An earlier try may have reached it before that. */
   readonly hasEnded?: boolean;
 }
 
 /**
- * Sends an update and waits for its answer, and retries until the deadline: while the run continues in a
- * new segment, while its inbox is full, and while no worker answers. So `update` must be idempotent.
- * Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * Sends an update and waits for its answer, and retries until the deadline: while the run continues
+ * in a new segment, while its inbox is full, and while no worker answers. `update` must therefore
+ * be idempotent. Rejects with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function executeUpdate<T>(
   client: Client,
@@ -84,7 +90,7 @@ export async function executeUpdate<T>(
       const isLast = Date.now() + PAUSE_MS + MIN_TRY_MS >= giveUpAt;
       if (signal?.aborted || !failed.shouldRetry || isLast) {
         const { hasEnded = false, delivery: last } = failed;
-        // Only a refusal by the run itself covers the earlier tries too.
+        // Only a refusal by the run itself also covers the earlier tries.
         const delivery = mayArrive && (hasEnded || last === 'not_delivered') ? 'unknown' : last;
         throw await toDeliveryError(client, target, {
           error,
@@ -127,7 +133,7 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
     return { delivery: 'refused', shouldRetry: false, hasEnded: true };
   }
   if (error instanceof WorkflowNotFoundError) {
-    // A segment that has just ended is not found, but the run may have continued.
+    // A segment that has just ended cannot be found, but the run may have continued.
     const isOpen = await mayBeOpen(client, id);
     const delivery = isOpen ? 'not_delivered' : 'refused';
     return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
@@ -137,21 +143,27 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
   return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
 }
 
-/** Returns whether the update failed only because its segment ended, so that the next one can take it. */
+/**
+ * Returns whether the update failed only because its segment ended, so the next segment can accept
+ * it.
+ */
 export function isSegmentEnd(error: unknown): boolean {
   if (!(error instanceof WorkflowUpdateFailedError)) return false;
   const { cause } = error;
   return cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
 }
 
-/** The SDK wraps the error of an update, but not always that of an update with start. */
+/**
+ * Returns the gRPC code of an error. The SDK does not always wrap the error of an update with
+ * start.
+ */
 function grpcCode(error: unknown): number | null {
   if (isGrpcServiceError(error)) return error.code;
   const cause = error instanceof Error ? error.cause : undefined;
   return isGrpcServiceError(cause) ? cause.code : null;
 }
 
-/** Returns false only if the server says that the run has ended; true if the server is unreachable. */
+/** Returns false only if the server reports that the run has ended; true if it is unreachable. */
 async function mayBeOpen(client: Client, id: string): Promise<boolean> {
   try {
     const { status } = await client.workflow.getHandle(id).describe();
@@ -177,7 +189,7 @@ async function toDeliveryError(
   const known = { mayArrive: delivery === 'unknown', cause: error, messageId };
   const advice =
     failure.hasEnded && delivery === 'unknown'
-      ? 'the run may have taken it before; read its transcript before you send it to another run'
+      ? 'the run may have received it earlier; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
   if (delivery === 'refused') {
     return new RefusedError(reasonOf(error, id), { cause: error, reason: refusalReason(error) });
@@ -202,7 +214,7 @@ function whyOf(worker: WorkerSeen, queue: string): string {
     : `: a worker polls task queue "${visible(queue)}" but does not answer; it may be frozen, disconnected, or busy`;
 }
 
-/** Returns what the caller can do; empty if the reason is enough. */
+/** Returns advice for the caller; empty if the reason is enough. */
 function adviceFor(delivery: Delivery, messageId: string | undefined): string {
   if (delivery === 'refused') return '';
   if (delivery === 'not_delivered') return 'it was not delivered, so it is safe to send it again';

@@ -2,10 +2,12 @@ import type { Client } from '@temporalio/client';
 import { livePollers, listPollers } from '../temporal/pollers.js';
 import type { WorkerSeen } from '../core/errors.js';
 
-/** How long the server may take to answer. After it, the result is unknown. */
+/** The time limit for the server's answer. After it, the result is unknown. */
 const ANSWER_MS = 2_000;
 
-/** Returns the task queue of a run, or `taskQueue` if there is no such run. Returns null if unknown. */
+/**
+ * Returns the task queue of a run, or `taskQueue` if there is no such run. Returns null if unknown.
+ */
 export async function findTaskQueue(
   client: Client,
   { id, taskQueue }: { readonly id: string; readonly taskQueue?: string },
@@ -17,7 +19,9 @@ export async function findTaskQueue(
   return found ?? taskQueue ?? null;
 }
 
-/** Returns whether a worker polls the queue, by the server's list; null if the server does not answer. */
+/**
+ * Returns whether a worker polls the queue, according to the server; null if it does not answer.
+ */
 export async function checkForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
   const { namespace } = client.options;
   const pollers = await withinDeadline(client, () => listPollers(client, { namespace, taskQueue }));

@@ -5,7 +5,7 @@ import type { RefusalReason } from '../core/requests/decision.js';
 /** The type of the failure with which a run refuses a decision; its first detail is the reason. */
 const REFUSED = 'Refused';
 
-/** The record makes the compiler find a reason that is missing here. */
+/** All reasons; the record type makes the compiler report a missing one. */
 const REASONS: Readonly<Record<RefusalReason, true>> = {
   malformed: true,
   unknown_request: true,
@@ -19,8 +19,8 @@ const REASONS: Readonly<Record<RefusalReason, true>> = {
 };
 
 /**
- * Returns why a run refused a decision. Returns null for any other error, and for a reason that this
- * version does not know, such as one of a newer worker.
+ * Returns why a run refused a decision. Returns null for any other error, and for a reason that
+ * this version does not know, such as one of a newer worker.
  */
 export function refusalReason(error: unknown): RefusalReason | null {
   if (!(error instanceof WorkflowUpdateFailedError)) return null;

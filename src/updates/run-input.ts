@@ -9,31 +9,37 @@ import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 
-/** An agent from `defineAgent`, which has the type of its output, or an agent's name. */
+/** An agent from `defineAgent`, with the type of its output, or an agent's name. */
 export type AgentLike<Output = Json, Input = unknown, Prompts = unknown> =
   string | (Typed<Output> & TypedInput<Input> & TypedPrompts<Prompts> & { readonly name: string });
 
-/** The settings of a run, besides its agent and its message. */
+/** The settings of a run, in addition to its agent and its message. */
 export interface RunSettings {
   /** Limits that lower the agent's limits or replace defaults. */
   readonly limits?: Limits;
   /** JSON that every user function receives. The model never sees it. */
   readonly context?: Json;
-  /** The arguments of the agent's instructions, if they are a template: exactly those that it declares. */
+  /**
+   * The arguments of the agent's instructions, if they are a template: exactly those that it
+   * declares.
+   */
   readonly args?: JsonObject;
   /** Labels for people and filters. */
   readonly tags?: readonly string[];
   /** Whether to keep every message in the archive; default: only for open runs. */
   readonly archive?: boolean;
-  /** Who starts the run: a claim of 1 to 200 characters that is recorded and not verified. */
+  /** Who starts the run: a claim of 1 to 200 characters that is recorded but not verified. */
   readonly by?: string;
-  /** Rules about the run's tool calls. They only tighten those of its agent and of its workers. */
+  /** Rules for the run's tool calls. They only tighten those of its agent and its workers. */
   readonly rules?: readonly Rule[];
-  /** `deny`: nobody is there to decide, so every approval is denied and no question is asked. */
+  /**
+   * With `deny`, every approval is denied and no question is asked, because no person is available.
+   */
   readonly unattended?: 'deny';
   /**
-   * How many failed attempts a model call may have, 1 to 10; then the turn fails, and it fails at once where
-   * the run would be blocked, as by a refused key. Default: the run waits until the model answers.
+   * The number of failed attempts of a model call, 1 to 10, after which the turn fails. The turn
+   * fails at once where the run would otherwise be blocked, as by a refused key. Default: the run
+   * waits until the model answers.
    */
   readonly modelAttempts?: number;
 }
@@ -42,20 +48,22 @@ export function agentName(agent: AgentLike<unknown>): string {
   return typeof agent === 'string' ? agent : agent.name;
 }
 
-/** Returns the input of workflow `agent`. Throws an `InputError` if the workflow would refuse it. */
+/**
+ * Returns the input of workflow `agent`. Throws an `InputError` if the workflow would refuse it.
+ */
 export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
     readonly message?: string;
     readonly messages?: readonly GivenMessage[];
     readonly prompt?: string;
-    /** JSON; of a client that knows the agent, in the type of its prompt. */
+    /** JSON, typed by the prompt if the client knows the agent. */
     readonly promptArgs?: unknown;
     readonly open?: boolean;
     readonly attachments?: readonly Attachment[];
     readonly artifacts?: readonly GivenArtifact[];
     readonly fork?: ForkInput;
-    /** JSON; of a graph's client, in the type of its state. */
+    /** JSON, typed by the state if the agent is a graph. */
     readonly input?: unknown;
   },
 ): RunInput {

@@ -15,9 +15,9 @@ const SUMMARY_CHARACTERS = 80;
 export interface StartOptions {
   readonly id: string;
   readonly taskQueue: string;
-  /** Whether the id of a run that has ended may be taken again; default false. */
+  /** Whether the id of a run that has ended may be reused; default false. */
   readonly reuseId?: boolean | undefined;
-  /** The initial memo of the run, readable by everybody in the namespace. */
+  /** The initial memo of the run, readable by everyone in the namespace. */
   readonly memo?: Readonly<Record<string, unknown>>;
 }
 
@@ -27,8 +27,8 @@ export interface StartedRun {
 }
 
 /**
- * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without `reuseId`, existed, and
- * with an `InputError`.
+ * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without `reuseId`,
+ * existed, and with an `InputError` if an option is invalid.
  */
 export async function startRun(
   client: Client,
@@ -50,20 +50,20 @@ export async function startRun(
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw new IdTakenError(`a run "${id}" exists already`, { cause: error });
+    throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
   }
 }
 
-/** The server takes no longer ids. */
+/** The server accepts no longer ids. */
 const MAX_ID_CHARACTERS = 1_000;
 
-/** Says what is wrong with the id of a new run; returns null if nothing is. */
+/** Describes what is wrong with the id of a new run; returns null if it is valid. */
 export function runIdProblem(id: string): string | null {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) return null;
   return `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; leave it out for a new id`;
 }
 
-/** Throws an `InputError` for an id that no run may have. */
+/** Throws an `InputError` for an invalid run id. */
 export function assertRunId(id: string): void {
   const problem = runIdProblem(id);
   if (problem !== null) throw new InputError(problem);
@@ -75,7 +75,9 @@ export function newRunId(agent: string, now: Date = new Date()): string {
   return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Returns the run's summary for Temporal's UI: Markdown that shows the message as it was written. */
+/**
+ * Returns the run's summary for Temporal's UI: Markdown that shows the message as it was written.
+ */
 export function runSummary({
   agent,
   prompt = '',

@@ -5,15 +5,15 @@ import { show } from '../core/text/format-value.js';
 import { describeIssues } from './describe-issues.js';
 import { likelyMeant } from './nearest.js';
 
-/** A schema for each option: the compiler refuses one that is missing or that the interface lacks. */
+/** A schema for each option; the compiler rejects missing schemas and schemas without an option. */
 export type OptionSchemas<Options> = { readonly [Key in keyof Required<Options>]: z.ZodType };
 
 /**
- * Throws unless the options of a public function fit their schema. Types say the same, but a caller
- * may be JavaScript.
+ * Throws unless the options of a public function fit their schema. Types also enforce this, but a
+ * caller may be JavaScript.
  *
- * The message names `kind` and the options' `name`, and has a line `field: expected X, got Y; fix` for
- * each fault. `fail` makes the error; by default an `InputError`.
+ * The message names `kind` and the options' `name`, and has a line `field: expected X, got Y; fix`
+ * for each fault. `fail` creates the error; default: an `InputError`.
  */
 export function checkOptions(
   kind: string,
@@ -39,7 +39,10 @@ export function expected<Value>(
   return z.custom<Value>(accepts, { error: `expected ${text}`, abort: true });
 }
 
-/** As `expected`, for an option in which a secret may be put by mistake: no message shows its value. */
+/**
+ * Like `expected`, for an option that may contain a secret by mistake. No message contains its
+ * value.
+ */
 export function expectedHidden(text: string, accepts: (value: unknown) => boolean): z.ZodType {
   return z.custom(accepts, { error: `expected ${text}`, abort: true, params: { secret: true } });
 }

@@ -5,7 +5,7 @@ import { isObject, parseJson } from '../core/json.js';
 import { sdkVersion } from '../temporal/sdk.js';
 import { WORKFLOW_MODULES } from './workflow-modules.js';
 
-/** The bundle that the build makes; absent if perdure runs from its sources. */
+/** The bundle that the build creates; absent if perdure runs from its sources. */
 const PREBUILT = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
 /** Records the version of the SDK that made the bundle. */
 const PREBUILT_BY = new URL('../workflow-bundle.json', import.meta.url);
@@ -15,8 +15,8 @@ const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 let bundled: Promise<WorkflowBundle> | undefined;
 
 /**
- * Returns the workflow code for workers: the prebuilt bundle (0.3 s to ready) if the installed SDK is
- * the one that made it, else a bundle made once per process (2 s).
+ * Returns the workflow code for workers: the prebuilt bundle (0.3 s to ready) if it was made with
+ * the installed SDK, else a bundle made once per process (2 s).
  */
 export async function loadWorkflowCode(): Promise<WorkflowBundle | { codePath: string }> {
   if ((await prebuiltBy()) === sdkVersion()) return { codePath: PREBUILT };
@@ -44,7 +44,8 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
     preloadModules: [WORKFLOW_MODULES.preload()],
     webpackConfigHook: (config) => ({
       ...config,
-      // Module names are relative to the package, so the same sources give the same code everywhere.
+      // Module names are relative to the package, so the same sources give the same code
+      // everywhere.
       context: PACKAGE,
       module: { ...config.module, rules: config.module?.rules?.map(keepSyntax) ?? [] },
       // Every worker parses the source map when it starts, and the sources are half of it.
@@ -55,8 +56,8 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
 }
 
 /**
- * Lets sources keep their syntax, as the build does. The SDK compiles TypeScript for ES2017, where each
- * spread of an object is a slow function; that made replay a tenth slower.
+ * Preserves the syntax of the sources, as the build does. The SDK compiles TypeScript for ES2017,
+ * where each spread of an object is a slow function; that made replay a tenth slower.
  */
 function keepSyntax<Rule>(rule: Rule): Rule {
   if (!isObject(rule) || !isObject(rule['use'])) return rule;

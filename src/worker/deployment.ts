@@ -3,22 +3,31 @@ import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import type { WorkerDeploymentOptions } from '@temporalio/worker';
 import { DeploymentError } from '../core/errors.js';
 
-/** Options of worker versioning: a run stays on the build on which it began, up to its next segment. */
+/**
+ * Options of worker versioning: a run stays on the build on which it started, until its next
+ * segment.
+ */
 export interface DeploymentOptions {
-  /** The deployment that the builds of one service share: 1 to 200 letters, digits, `-`, and `_`. */
+  /**
+   * The deployment that the builds of one service share: 1 to 200 letters, digits, `-`, and `_`.
+   */
   readonly name: string;
-  /** Default: derived from the content of the workflow code. For pipelines that name builds themselves. */
+  /**
+   * Default: derived from the content of the workflow code. Set it in pipelines that name builds
+   * themselves.
+   */
   readonly buildId?: string;
   /**
-   * Whether this build becomes the current one as soon as it polls, so that new runs begin on it. Default
-   * true for workers that run workflows. With false, it gets no new run until it is promoted.
+   * Whether this build becomes the current one as soon as it polls, so that new runs start on it.
+   * Default true for workers that run workflows. With false, it gets no new runs until it is
+   * promoted.
    */
   readonly promote?: boolean;
 }
 
 /** One build of a deployment, as the server knows it. */
 export interface DeploymentVersion {
-  /** Address of the server. */
+  /** The address of the server. */
   readonly address: string;
   readonly namespace: string;
   readonly deploymentName: string;
@@ -27,19 +36,19 @@ export interface DeploymentVersion {
 
 /** The build that a worker is registered as. */
 export interface WorkerBuild extends DeploymentVersion {
-  /** Whether this worker makes it the current one, on which new runs begin. */
+  /** Whether this worker makes it the current build, on which new runs start. */
   readonly isCurrent: boolean;
 }
 
 interface Promotion {
   /** A task queue that the build polls. */
   readonly taskQueue: string;
-  /** Identity of the worker that promotes it. */
+  /** The identity of the worker that promotes it. */
   readonly identity: string;
   readonly withinMs?: number;
 }
 
-/** As long as a worker of another task queue of the same deployment may take to start. */
+/** The time within which a worker for another task queue of the same deployment should start. */
 const PROMOTED_WITHIN_MS = 30_000;
 const AGAIN_MS = 100;
 const LONGEST_NAME = 200;
@@ -61,7 +70,9 @@ export function deploymentProblem({ name, buildId }: DeploymentOptions): string 
   return null;
 }
 
-/** Returns the SDK's options for a worker of a build: runs stay on the build on which they began. */
+/**
+ * Returns the SDK's options for a worker of a build: runs stay on the build on which they started.
+ */
 export function versioningOptions({
   deploymentName,
   buildId,
@@ -73,7 +84,10 @@ export function versioningOptions({
   };
 }
 
-/** Makes a build the current one as soon as the server has seen it poll this task queue. Rejects with a `DeploymentError`. */
+/**
+ * Makes a build the current one as soon as the server has seen the build poll this task queue.
+ * Rejects with a `DeploymentError`.
+ */
 export async function promote(
   connection: ConnectionLike,
   version: DeploymentVersion,
@@ -134,7 +148,10 @@ const CODE = {
   unauthenticated: 16,
 } as const;
 
-/** Failures that pass: the build or one of its queues is not listed yet, or others change the deployment too. */
+/**
+ * Transient failures: the build or one of its queues is not listed yet, or there are concurrent
+ * changes of the deployment.
+ */
 const TRANSIENT: readonly number[] = [
   CODE.deadlineExceeded,
   CODE.notFound,
@@ -144,7 +161,10 @@ const TRANSIENT: readonly number[] = [
   CODE.unavailable,
 ];
 
-/** Returns why it is not possible yet. Throws a `DeploymentError` for a failure that waiting cannot fix. */
+/**
+ * Returns why promotion is not possible yet. Throws a `DeploymentError` for a failure that waiting
+ * cannot fix.
+ */
 function explain(error: unknown, version: DeploymentVersion): string {
   if (!isGrpcServiceError(error)) throw error;
   const { details } = error;

@@ -21,23 +21,31 @@ import type { DeploymentOptions } from './deployment.js';
 
 /** Options of `createWorker` and of `perdurePlugin`. */
 export interface SharedWorkerOptions extends RequestOptions {
-  /** The store for large texts, shared by all workers of a task queue; default: files in PERDURE_HOME/blobs. */
+  /**
+   * The store for large texts, shared by all workers of a task queue; default: files in
+   * PERDURE_HOME/blobs.
+   */
   readonly blobs?: BlobStore;
-  /** The store for the histories of open runs, shared like `blobs`; default: files in PERDURE_HOME/archive. */
+  /**
+   * The store for the histories of open runs, shared like `blobs`; default: files in
+   * PERDURE_HOME/archive.
+   */
   readonly archive?: Archive;
   /** The environment for keys, models, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
   readonly segment?: SegmentSize;
   /**
-   * Milliseconds that a model call or a retrieval may go without a heartbeat, at least 1,000; default
-   * 10,000. After that, the server gives the work of a dead worker to another one. Each run pins the
-   * value at its start. A tool has its own (`heartbeat`).
+   * Milliseconds that a model call or a retrieval may go without a heartbeat, at least 1,000;
+   * default 10,000. After that, the server gives the work of a dead worker to another one. Each run
+   * pins the value at its start. Tools have their own option (`heartbeat`).
    */
   readonly heartbeatMs?: number;
-  /** Further names of secret variables, like `secrets` of the configuration; both lists count. */
+  /** More names of secret variables, like `secrets` of the configuration; both lists apply. */
   readonly secrets?: readonly string[];
-  /** Bytes of memory for prompts; default 64 MiB. A worker queries the workflow for what it has evicted. */
+  /**
+   * Bytes of memory for prompts; default 64 MiB. A worker queries the workflow for evicted prompts.
+   */
   readonly transcriptCacheBytes?: number;
 }
 
@@ -48,40 +56,50 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly home?: string;
   /** Default: that of the configuration, else PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
-  /** Whether it runs workflow code; false: only activities, for example on a machine for heavy tools. Default true. */
+  /**
+   * Whether it runs workflow code; with false, only activities, for example on a machine for heavy
+   * tools. Default true.
+   */
   readonly workflows?: boolean;
-  /** Whether it executes activities; false: runs take messages and decisions, and their work waits. Default true. */
+  /**
+   * Whether it executes activities; with false, runs accept messages and decisions, and their work
+   * waits. Default true.
+   */
   readonly activities?: boolean;
   /**
-   * Interceptors of activities, and of the client that activities have, such as Temporal's for
-   * OpenTelemetry. Those of workflows are a part of a bundle of your own.
+   * Interceptors for activities and for the client in activities, such as Temporal's for
+   * OpenTelemetry. Workflow interceptors belong in your own bundle.
    */
   readonly interceptors?: Pick<WorkerInterceptors, 'activity' | 'client'>;
   /**
    * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
-   * secrets, and its telemetry. A process has one runtime: starting the worker rejects if there is one.
+   * secrets, and its telemetry. A process has one runtime; starting the worker rejects if there
+   * already is one.
    */
   readonly runtime?: RuntimeOptions;
   /** A bundle of workflow code; default: perdure's own. */
   readonly workflowBundle?: WorkflowBundleOption;
-  /** Milliseconds that activities in flight may take to end when the worker shuts down; default 5,000. */
+  /**
+   * Milliseconds that activities in flight may take to end when the worker shuts down; default
+   * 5,000.
+   */
   readonly shutdownGraceMs?: number;
-  /** How many idle runs stay in memory; default: by the size of the heap. */
+  /** How many idle runs stay in memory; default: based on the heap size. */
   readonly maxCachedWorkflows?: number;
-  /** Worker versioning: runs stay on the build on which they began. Default: no versioning. */
+  /** Worker versioning: runs stay on the build on which they started. Default: no versioning. */
   readonly deployment?: DeploymentOptions;
   /**
-   * Serves replies in progress to `client.stream` and over HTTP. Default false; commands that host a
-   * worker turn it on.
+   * Serves replies in progress to `client.stream` and over HTTP. Default false; commands that host
+   * a worker turn it on.
    */
   readonly live?: LiveOptions | false;
   /**
-   * Whether an error that a tool raises outside its promise (in a floating promise, a timer, or an event
-   * emitter) fails that tool's call and is logged, instead of ending the process and the calls of other
-   * runs with it. The outcome of a `once` call is then unknown. This also covers `retrieve`, `decide`,
-   * `verify`, models, and output functions. An error that belongs to none of them still ends the process.
-   * Adds listeners for `unhandledRejection` and `uncaughtException`. Default false; commands that host a
-   * worker turn it on.
+   * Whether an error that a tool raises outside its promise (in a floating promise, a timer, or an
+   * event emitter) fails that tool's call and is logged, instead of ending the process and the
+   * calls of other runs with it. The outcome of a `once` call is then unknown. This also covers
+   * `retrieve`, `decide`, `verify`, models, and output functions. An error that belongs to none of
+   * them still ends the process. Adds listeners for `unhandledRejection` and `uncaughtException`.
+   * Default false; commands that host a worker turn it on.
    */
   readonly containStrayErrors?: boolean;
 }

@@ -27,7 +27,7 @@ import { readResultTool } from '../tools/built-in/read-result.js';
 /** The parts of a worker that runs agents. */
 export interface WorkerParts {
   readonly activities: Activities;
-  /** Signals the activities that the worker begins to shut down. */
+  /** Signals to the activities that the worker is starting to shut down. */
   readonly stop: () => void;
   /** Closes what the activities have opened, after the last one has ended. Never rejects. */
   readonly close: () => Promise<void>;
@@ -37,18 +37,21 @@ export interface WorkerParts {
 const CAPTURE_CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
 
-/** Creates the activities of one worker, with their caches and sessions. Throws if options of a model are invalid, or if an agent needs what its model lacks. */
+/**
+ * Creates the activities of one worker, with their caches and sessions. Throws if a model's options
+ * are invalid, or if an agent needs a capability that its model lacks.
+ */
 export function createWorkerParts(
   config: Pick<Config, 'agents' | 'models' | 'secrets' | keyof RequestOptions>,
   { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
-  // Before anything is created that could put a secret into a log.
+  // This runs before anything is created that could log a secret.
   const requests = mergeRequestOptions(config, options);
   const named = collectSecretNames({ ...config, ...requests });
   learnSecrets({ env, names: [...named, ...(options.secrets ?? [])] });
   const stopping = new AbortController();
-  // Each prompt that is being rebuilt listens.
+  // Each prompt that is being rebuilt adds a listener.
   setMaxListeners(0, stopping.signal);
   const stores = openStores(perdureHome(env), env);
   const blobs =
@@ -87,8 +90,8 @@ export function createWorkerParts(
 }
 
 /**
- * Throws an `InputError` if an agent has tools for its provider to execute, such as a web search, and its model
- * is known to have none: each of its turns would fail.
+ * Throws an `InputError` if an agent has provider-executed tools, such as a web search, and its
+ * model is known to lack them, since every turn would fail.
  */
 function assertNativeTools(
   agents: readonly Pick<Agent, 'name' | 'model' | 'settings'>[],
@@ -113,20 +116,20 @@ function assertNativeTools(
 
 /** The defaults for how a worker polls and shuts down. */
 export const WORKER_SETTINGS = {
-  // The default pollers starve under many runs (measured: 138 against 250 steps/s).
+  // The default pollers starve under many runs (measured: 138 versus 250 steps/s).
   workflowTaskPollerBehavior: { type: 'autoscaling' },
   activityTaskPollerBehavior: { type: 'autoscaling' },
   // After this time, another worker takes the workflow task of a worker that was killed.
   stickyQueueScheduleToStartTimeout: 5_000,
-  // A model call in flight may be paid for already.
+  // A model call in flight may already be paid for.
   shutdownGraceTime: 5_000,
-  // The SDK ends workflow code after 5 s, by the clock. If a worker was frozen in it for longer, that corrupts
-  // the thread for all runs: it aborts the process, stops answering, or loses cancellations. The
-  // SDK's type does not list this option.
+  // The SDK ends workflow code after 5 s, by the clock. If a worker was frozen in it for longer,
+  // that corrupts the thread for all runs: it aborts the process, stops answering, or loses
+  // cancellations. The SDK's type does not list this option.
   isolateExecutionTimeout: 3_600_000,
 } as const satisfies Partial<SdkWorkerOptions> & { readonly isolateExecutionTimeout: number };
 
-/** Calls `stop` as soon as the worker begins to shut down, also by a signal to the process. */
+/** Calls `stop` as soon as the worker starts to shut down, even if a process signal causes it. */
 export function onShutdown(worker: Worker, stop: () => void): void {
   const shutdown = worker.shutdown.bind(worker);
   // The SDK has no event for this, and its signal handler calls this method.

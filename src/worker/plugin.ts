@@ -11,12 +11,12 @@ import { WORKFLOW_MODULES } from './workflow-modules.js';
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
 
 /**
- * Makes a plugin that adds agents to your own Temporal worker. It adds the activities and the payload
- * converter, and sets how the worker polls and shuts down where its options do not. Your workflows file
- * exports `agent` from `perdure/workflow`. One plugin may serve several workers. A worker with a bundle
- * of your own needs the plugin in `bundleWorkflowCode` too. Throws an `InputError` if an option is invalid;
- * creating the worker rejects with one if the file does not export `agent`, and with a `SdkCopiesError` if the process has two
- * copies of Temporal's SDK.
+ * Makes a plugin that adds agents to your own Temporal worker. It adds the activities and the
+ * payload converter, and sets the worker's polling and shutdown options where they are absent. Your
+ * workflows file exports `agent` from `perdure/workflow`. One plugin may serve several workers. If
+ * a worker has your own bundle, `bundleWorkflowCode` also needs the plugin. Throws an `InputError`
+ * if an option is invalid; creating the worker rejects with one if the file does not export
+ * `agent`, and with a `SdkCopiesError` if the process has two copies of Temporal's SDK.
  *
  * @example
  * ```ts
@@ -80,11 +80,15 @@ async function assertEngine(bundle: WorkerOptions['workflowBundle']): Promise<vo
   );
 }
 
-/** A text of the interceptors, which no bundler changes, and which only the plugin adds to a bundle. */
+/**
+ * A string in the interceptors that no bundler changes and that only the plugin adds to a bundle.
+ */
 const ENGINE = 'has brought this run ahead of its workflow tasks';
 const NAME = 'perdure';
 
-/** Returns the default settings, overridden by the worker's own options under any name of the SDK. */
+/**
+ * Returns the default settings, overridden by the worker's own options under any name of the SDK.
+ */
 async function mergeSettings(given: WorkerOptions): Promise<Partial<WorkerOptions>> {
   const { WORKER_SETTINGS } = await import('./parts.js');
   const other: Readonly<Record<string, unknown>> = {
@@ -136,10 +140,13 @@ type WebpackPlugin = Extract<
   { apply: (compiler: never) => void }
 >;
 
-/** After webpack has found out what each module exports. */
+/** Runs after webpack has determined the exports of each module. */
 const LAST = 1_000;
 
-/** Fails the bundle of a workflows file that does not export `agent`: its runs would fail each task forever. */
+/**
+ * Fails the bundle of a workflows file that does not export `agent`, since its runs would fail
+ * every task indefinitely.
+ */
 function requireAgent(workflowsPath: string): WebpackPlugin {
   return {
     apply(compiler) {
@@ -148,7 +155,7 @@ function requireAgent(workflowsPath: string): WebpackPlugin {
           for (const module of modules) {
             const file: unknown = Reflect.get(module, 'resource');
             if (typeof file !== 'string' || !isWorkflowsFile(file, workflowsPath)) continue;
-            // It is null for exports that are only known at run time.
+            // It is null for exports that are known only at runtime.
             if (compilation.moduleGraph.isExportProvided(module, 'agent') !== false) continue;
             throw new InputError(
               `plugin ${NAME}: ${file}: expected an export \`agent\`, got none; add: export { agent } from 'perdure/workflow';`,
@@ -160,7 +167,7 @@ function requireAgent(workflowsPath: string): WebpackPlugin {
   };
 }
 
-/** The path may be a folder, and may leave the extension out. */
+/** The path may be a folder, and may omit the extension. */
 function isWorkflowsFile(file: string, path: string): boolean {
   return (
     file === path || (file.startsWith(path) && /^(\/index)?\.\w+$/.test(file.slice(path.length)))

@@ -8,9 +8,14 @@ import { loadWorkflowCode } from './bundle.js';
 /** The result of replaying a recorded history with this version. */
 export type ReplayResult =
   | { readonly type: 'same'; readonly events: number }
-  /** This version would act differently than recorded, so a run in flight could not continue with it. */
+  /**
+   * This version would behave differently than recorded, so a run in flight could not continue with
+   * it.
+   */
   | { readonly type: 'different'; readonly events: number; readonly reason: string }
-  /** The history cannot be replayed: it is cut, out of order, or its workflow code fails. */
+  /**
+   * The history cannot be replayed: it is truncated or out of order, or its workflow code fails.
+   */
   | { readonly type: 'broken'; readonly events: number; readonly reason: string }
   /** The text is not the history of a perdure run. */
   | { readonly type: 'no_history'; readonly reason: string };
@@ -31,7 +36,10 @@ export interface RecordedRun {
   readonly history: History;
 }
 
-/** Replays runs one after another, and yields each with its result. Takes the next run when the last one is done. */
+/**
+ * Replays runs one after another, and yields each with its result. Reads the next run once the last
+ * one is done.
+ */
 export async function* replayRuns<Run extends RecordedRun>(
   runs: AsyncIterable<Run> | Iterable<Run>,
 ): AsyncGenerator<{ readonly run: Run; readonly replayed: ReplayResult }, void, undefined> {
@@ -52,7 +60,7 @@ export async function* replayRuns<Run extends RecordedRun>(
       }
       return;
     } catch (error) {
-      // A history may end the worker that replays it. The others get a new one.
+      // A history may end the worker that replays it; the remaining ones get a new worker.
       if (current === undefined) throw error;
       yield { run: current, replayed: toResult(current, error) };
     }
@@ -89,7 +97,7 @@ function readHistory(text: string): History | string {
   return `it is the history of a workflow of type "${type}", not of a perdure agent`;
 }
 
-/** Returns the sentence with the reason; the SDK wraps it into a dump of its structures. */
+/** Returns the sentence with the reason, which the SDK wraps in a dump of its structures. */
 function mainSentence(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const [, quoted] = /message: ("(?:[^"\\]|\\.)+")/.exec(text) ?? [];

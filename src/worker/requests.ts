@@ -5,13 +5,13 @@ import { InputError } from '../core/errors.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Standard Webhooks wants keys of this many bytes. */
+/** Standard Webhooks requires keys of this length. */
 const KEY_BYTES = { least: 24, most: 64 };
 
 /**
- * Returns the options of a configuration together with those of one worker. The rules of both apply, both
- * functions have to allow a decision, and the worker's `notify` replaces that of the configuration. Throws
- * an `InputError` if an option of the worker is invalid.
+ * Returns the options of a configuration together with those of one worker. The rules of both
+ * apply, both functions must allow a decision, and the worker's `notify` replaces that of the
+ * configuration. Throws an `InputError` if an option of the worker is invalid.
  */
 export function mergeRequestOptions(
   config: RequestOptions,
@@ -31,7 +31,10 @@ export function mergeRequestOptions(
   };
 }
 
-/** Returns what the activities need. Throws an `InputError` if the key of a webhook is missing or malformed. */
+/**
+ * Returns what the activities need. Throws an `InputError` if the key of a webhook is missing or
+ * malformed.
+ */
 export function openRequests(
   { rules = [], mayDecide, notify }: RequestOptions,
   env: Environment,
@@ -63,7 +66,7 @@ function openWebhook({ url, secretEnv }: NotifyTarget, env: Environment): Webhoo
   }
   const [, base64 = ''] = /^whsec_([A-Za-z\d+/]+={0,2})$/.exec(secret) ?? [];
   const key = Buffer.from(base64, 'base64');
-  // The value is a secret, so no message shows it.
+  // The value is a secret, so no message contains it.
   if (key.length < KEY_BYTES.least || key.length > KEY_BYTES.most) {
     throw new InputError(
       `notify.secretEnv: expected a key of Standard Webhooks in ${secretEnv}, got something else; ${fix}`,

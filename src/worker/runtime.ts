@@ -11,9 +11,9 @@ import { redactFields } from '../secrets/redact-log.js';
 import { redactMessage } from '../secrets/redact.js';
 
 /**
- * Sets from which level on Temporal's SDK logs to stderr, or to `write`, with secrets redacted. The SDK
- * has one runtime per process, so only the first call has an effect. For programs; a library must not
- * call it.
+ * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
+ * redacted. The SDK has one runtime per process, so only the first call has an effect. Only a
+ * program may call it, not a library.
  */
 export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
   try {
@@ -28,16 +28,16 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
       },
     });
   } catch {
-    // The process has a runtime already, which stays.
+    // The process already has a runtime, which stays.
   }
 }
 
 /**
- * Installs the SDK's runtime with these options; its logger gets no secrets. Throws the SDK's error if the
- * process has a runtime already.
+ * Installs the SDK's runtime with these options; its logger receives no secrets. Throws the SDK's
+ * error if the process has a runtime already.
  */
 export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
-  // The SDK logs each activity at `DEBUG`: what the logger would drop is not worth redacting.
+  // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, ({ message, meta, level: given, timestampNanos }) => {
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };

@@ -2,7 +2,10 @@ import type { Config } from '../config.js';
 import { isObject } from '../core/json.js';
 import { serverVariables } from '../mcp/server-environment.js';
 
-/** Returns the names of all environment variables that a configuration uses as keys or lists as secrets. */
+/**
+ * Returns the names of all environment variables that a configuration uses for keys or lists as
+ * secrets.
+ */
 export function collectSecretNames({
   agents,
   models = {},

@@ -41,7 +41,7 @@ describe('defineAgent', () => {
   test.each([
     [
       { output: 'json' },
-      'output: expected a zod type, tags({…}), classify([…]), or a function, got "json"; for any JSON, give z.json()',
+      'output: expected a zod type, tags({…}), classify([…]), or a function, got "json"; for any JSON, use z.json()',
     ],
     [{ output: null }, 'got null'],
     [{ output: { classes: 3 } }, 'got {"classes":3}'],
@@ -73,7 +73,7 @@ describe('defineAgent', () => {
     ],
     [
       { toolChoice: 'required', tools: [] },
-      'toolChoice: expected a tool with `ends: true` beside "required", got none',
+      'toolChoice: expected a tool with `ends: true` for "required", got none',
     ],
     [
       { settings: { stream: false } },

@@ -120,11 +120,11 @@ describe('a task run', () => {
     const open = { open: true, id };
     const first = await client.start('clerk', open);
     for (const again of [open, { ...open, reuseId: true }]) {
-      await expect(client.start('clerk', again)).rejects.toThrow(`a run "${id}" exists already`);
+      await expect(client.start('clerk', again)).rejects.toThrow(`a run "${id}" already exists`);
     }
     await client.close(first);
     await client.result(first);
-    await expect(client.start('clerk', open)).rejects.toThrow('exists already');
+    await expect(client.start('clerk', open)).rejects.toThrow('already exists');
     const second = await client.start('clerk', { message: 'one', id, reuseId: true });
     expect(second.id).toBe(id);
     expect(await client.result(second)).toMatchObject({ reason: 'answer' });
@@ -190,7 +190,7 @@ describe('an open run', () => {
     await rig.client.workflow.getHandle(id).result();
     const { runId } = await client.status(id);
     await expect(client.ask(id, 'two', { start })).rejects.toThrow(
-      `run ${id} has ended: it takes no more messages, and its id is not used again`,
+      `run ${id} has ended: it accepts no more messages, and its id is not reused`,
     );
     await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never existed');
     // The server itself remembers the messages of the last segment.

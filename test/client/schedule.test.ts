@@ -278,7 +278,7 @@ describe('an invalid schedule', () => {
       'agent: missing',
     );
     await create({ id });
-    await expect(create({ id })).rejects.toThrow(`there is a schedule ${id}`);
+    await expect(create({ id })).rejects.toThrow(`schedule ${id} already exists`);
     const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' };
     await expect(schedule.backfill(id, backwards)).rejects.toThrow('to: expected a time from');
     await expect(schedule.backfill(id, { from: 'x', to: 'y' })).rejects.toThrow(

@@ -218,12 +218,12 @@ describe('a definition is refused', () => {
       { start: 'ask', edges: { ask: { done: 'end', failed: 'end' } } },
     ],
     [
-      'graph "mail": node "b" is never reached from "a"; lead an exit to it or remove it',
+      'graph "mail": node "b" is never reached from "a"; wire an exit to it or remove it',
       nodes((k) => ({ a: k.run(idle), b: k.run(idle) })),
       { start: 'a', edges: { a: 'end', b: 'end' } },
     ],
     [
-      'graph "mail": node "a": the cycle a → b → a need never end; give one of its nodes `maxVisits` and wire its exit "capped"',
+      'graph "mail": node "a": the cycle a → b → a may never end; give one of its nodes `maxVisits` and wire its exit "capped"',
       nodes((k) => ({ a: k.run(idle), b: k.run(idle) })),
       { start: 'a', edges: { a: 'b', b: 'a' } },
     ],
@@ -270,7 +270,7 @@ describe('a definition is refused', () => {
       { start: 'a', edges: { a: 'end' } },
     ],
     [
-      'graph "mail": node "a": no exit "search" of a decide node leads here; give it `arguments`, or lead that exit here',
+      'graph "mail": node "a": no exit "search" of a decide node leads here; give it `arguments`, or wire that exit to this node',
       { ...nodes((k) => ({ a: k.tool({ tool: 'search' }) })), tools: [search] },
       { start: 'a', edges: { a: 'end' } },
     ],

@@ -253,7 +253,7 @@ test('more tools than a run can pin end it at its start, with the fix', async ()
   const rig = await worker([mcpServer({ name: 'far', transport: 'http', url })]);
   const { outcome } = await run(rig);
   expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
-  expect(outcome.error).toContain('take fewer tools of its MCP servers with allowTools');
+  expect(outcome.error).toContain('allow fewer tools of its MCP servers with allowTools');
 });
 
 describe('a server that is unavailable at the start', () => {

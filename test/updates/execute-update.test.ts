@@ -108,7 +108,9 @@ describe('an update', () => {
       Promise.reject(errors.shift() ?? new Error()),
     );
     await expect(sending).rejects.toMatchObject({ mayArrive: true, messageId: 'm-1' });
-    await expect(sending).rejects.toThrow('the run may have taken it before; read its transcript');
+    await expect(sending).rejects.toThrow(
+      'the run may have received it earlier; read its transcript',
+    );
   });
 
   test('is retried if the server was unreachable and cannot say whether the run is open', async () => {

@@ -2,7 +2,7 @@ import type { Overlap, ScheduleOptions } from './options.js';
 import type { ScheduleChanges } from './update.js';
 import type { ScheduleDetails, ScheduleRow } from './view.js';
 
-/** A time range whose firings are made up for. */
+/** A time range whose missed firings are made up for. */
 export interface BackfillOptions {
   /** The beginning of the range, included: a Date or ISO 8601. */
   readonly from: Date | string;
@@ -19,13 +19,14 @@ export interface ScheduleNote {
 }
 
 /**
- * Runs agents on a cron expression or an interval. The server fires them, also without a worker. For an id
- * that no schedule of perdure has, methods reject with a `NoScheduleError` (`no_schedule`); for invalid
- * input, with an `InputError` (`input`).
+ * Runs agents on a cron expression or an interval. The server fires them even without a worker.
+ * Methods reject with a `NoScheduleError` (`no_schedule`) if perdure has no schedule with the id;
+ * for invalid input, with an `InputError` (`input`).
  */
 export interface Schedules {
   /**
-   * Creates a schedule. Rejects with an `InputError` (`input`), also if a schedule with this id exists.
+   * Creates a schedule. Rejects with an `InputError` (`input`) if an option is invalid or a
+   * schedule with this id exists.
    *
    * @example
    * ```ts
@@ -38,8 +39,9 @@ export interface Schedules {
    */
   create(options: ScheduleOptions): Promise<void>;
   /**
-   * Changes what a schedule does and when; what is not named stays. Firings that have begun go on as they
-   * were. Rejects with an `InputError` (`input`) or a `NoScheduleError` (`no_schedule`).
+   * Changes what a schedule does and when; omitted options stay unchanged. Firings that have
+   * started are not affected. Rejects with an `InputError` (`input`) or a `NoScheduleError`
+   * (`no_schedule`).
    *
    * @example
    * ```ts
@@ -63,7 +65,7 @@ export interface Schedules {
    */
   list(): Promise<readonly ScheduleRow[]>;
   /**
-   * Returns what a schedule does, when it fires, and what became of its firings. Rejects with a
+   * Returns what a schedule does, when it fires, and how its firings went. Rejects with a
    * `NoScheduleError` (`no_schedule`).
    *
    * @example
@@ -77,8 +79,8 @@ export interface Schedules {
    */
   describe(id: string): Promise<ScheduleDetails>;
   /**
-   * Stops the firings until `resume`. Runs that it has started continue. Rejects with a `NoScheduleError`
-   * (`no_schedule`).
+   * Stops the firings until `resume`. Runs that it has started continue. Rejects with a
+   * `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -90,7 +92,7 @@ export interface Schedules {
    */
   pause(id: string, options?: ScheduleNote): Promise<void>;
   /**
-   * Lets a paused schedule fire again at its times. Rejects with a `NoScheduleError` (`no_schedule`).
+   * Resumes a paused schedule. Rejects with a `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
@@ -102,8 +104,9 @@ export interface Schedules {
    */
   resume(id: string, options?: ScheduleNote): Promise<void>;
   /**
-   * Fires now, also while the schedule is paused. Two triggers within a second are one firing. `overlap`: for
-   * this firing only, default `allow_all`. Rejects with a `NoScheduleError` (`no_schedule`).
+   * Fires now, even while the schedule is paused. Two triggers within a second count as one firing.
+   * `overlap` applies to this firing only; default `allow_all`. Rejects with a `NoScheduleError`
+   * (`no_schedule`).
    *
    * @example
    * ```ts
@@ -128,7 +131,8 @@ export interface Schedules {
    */
   backfill(id: string, options: BackfillOptions): Promise<void>;
   /**
-   * Deletes the schedule. Runs that it has started continue. Rejects with a `NoScheduleError` (`no_schedule`).
+   * Deletes the schedule. Runs that it has started continue. Rejects with a `NoScheduleError`
+   * (`no_schedule`).
    *
    * @example
    * ```ts

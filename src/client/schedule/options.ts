@@ -21,7 +21,10 @@ export interface ScheduleTimes {
 export interface ScheduleOptions extends ScheduleTimes, RunSettings {
   /** Names the schedule; its runs are named after it and the time of their firing. */
   readonly id: string;
-  /** The agent that does the work. Optional with `to`, which needs it only to start a run that does not exist. */
+  /**
+   * The agent that does the work. Optional with `to`, which needs it only to start a run that does
+   * not exist.
+   */
   readonly agent?: AgentLike<unknown>;
   /** The message of each firing. */
   readonly message: string;
@@ -29,7 +32,10 @@ export interface ScheduleOptions extends ScheduleTimes, RunSettings {
   readonly to?: string;
   /** Default `skip`. With `to`, a firing has ended when the run has the message. */
   readonly overlap?: Overlap;
-  /** How late, in milliseconds, a firing is made up for after the server was down; default a year. */
+  /**
+   * How late, in milliseconds, a firing may still be made up for after the server was down; default
+   * one year.
+   */
   readonly catchUpMs?: number;
   /** Whether the schedule starts paused. */
   readonly paused?: boolean;
@@ -44,7 +50,7 @@ const OVERLAPS = {
 } as const satisfies Readonly<Record<string, ScheduleOverlapPolicy>>;
 const overlapOption = z.enum(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all']);
 
-/** A firing's id, which is this id with a time, is the id of a message or a run. */
+/** Leaves room for the time: the id with a time becomes the id of a message or a run. */
 const MAX_ID_CHARACTERS = 150;
 const SECOND_MS = 1_000;
 /** The server treats any shorter time as this one. */
@@ -96,8 +102,8 @@ const scheduleOptions = z
   );
 
 /**
- * Throws an `InputError` with a line for each fault of a schedule's options. Only the server parses the
- * cron expression, and only the run input's check sees the settings of the run.
+ * Throws an `InputError` with a line for each fault of a schedule's options. The server alone
+ * parses the cron expression, and the check of the run input covers the run's settings.
  */
 export function assertScheduleOptions(options: ScheduleOptions): void {
   checkOptions('schedule', { schema: scheduleOptions, options }, (text) => new InputError(text));
@@ -110,12 +116,12 @@ export function overlapPolicy(overlap: Overlap): ScheduleOverlapPolicy {
   return OVERLAPS[overlap];
 }
 
-/** Returns our name of an overlap policy; `terminate_other` was set by other means. */
+/** Returns perdure's name of an overlap policy; `terminate_other` was set by other means. */
 export function overlapOf(policy: ScheduleOverlapPolicy): Overlap | 'terminate_other' {
   return overlapOption.options.find((name) => OVERLAPS[name] === policy) ?? 'terminate_other';
 }
 
-/** Returns the times of checked options as Temporal takes them. */
+/** Returns the times of checked options in Temporal's form. */
 export function scheduleSpec({ cron, everyMs, timeZone }: ScheduleTimes): ScheduleSpec {
   if (cron === undefined) return { intervals: everyMs === undefined ? [] : [{ every: everyMs }] };
   return { cronExpressions: [cron], ...(timeZone !== undefined && { timezone: timeZone }) };

@@ -26,14 +26,14 @@ import {
   type ScheduleRow,
 } from './view.js';
 
-/** How many schedules a list reads at the same time. */
+/** The maximum number of schedules that a list reads at the same time. */
 const AT_ONCE = 8;
 
 interface SchedulePlace {
   readonly taskQueue: string;
-  /** Who starts the runs of a schedule that names nobody. */
+  /** The actor recorded for runs of a schedule that specifies none. */
   readonly by: string | undefined;
-  /** The agents that a schedule may name, if they are known. */
+  /** The agents that a schedule may use, if they are known. */
   readonly config: { readonly agents: readonly KnownAgent[] } | undefined;
 }
 
@@ -51,7 +51,7 @@ export function createSchedules(
   return {
     async create(options) {
       assertKnownAgent(config, options.agent, options);
-      // Without an agent, a firing sends to a run that somebody else has started.
+      // Without an agent, a firing sends to a run that was started elsewhere.
       const starts = options.agent !== undefined && by !== undefined;
       await create(client, { ...(starts && { by }), ...options }, taskQueue);
     },
@@ -115,7 +115,7 @@ async function create(client: Client, options: ScheduleOptions, taskQueue: strin
 
 function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
   if (error instanceof ScheduleAlreadyRunning) {
-    const message = `id: there is a schedule ${visible(id)}; delete it, or choose another id`;
+    const message = `id: schedule ${visible(id)} already exists; delete it, or choose another id`;
     return new InputError(message, { cause: error });
   }
   // The SDK throws a TypeError if the server rejects a spec.

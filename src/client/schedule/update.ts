@@ -19,8 +19,8 @@ import {
 import { MEMO_KEY, scheduleMemo, type ScheduleMemo } from './view.js';
 
 /**
- * What an update changes. `null` removes an option, so that its default applies. `cron` replaces `everyMs`, and
- * the other way around.
+ * What an update changes. `null` removes an option, so its default applies. `cron` replaces
+ * `everyMs`, and vice versa.
  */
 export type ScheduleChanges = {
   readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused'>]?: ScheduleOptions[Key] | null;
@@ -29,7 +29,10 @@ export type ScheduleChanges = {
 /** gRPC code: the server refuses the times. */
 const INVALID_ARGUMENT = 3;
 
-/** Returns the options of a schedule with these changes. Throws an `InputError` unless they fit together. */
+/**
+ * Returns the options of a schedule with these changes. Throws an `InputError` if they do not fit
+ * together.
+ */
 export function changedOptions(
   { description, memo }: { readonly description: ScheduleDescription; readonly memo: ScheduleMemo },
   changes: ScheduleChanges,
@@ -39,7 +42,7 @@ export function changedOptions(
   const merged = {
     ...present,
     ...((cron ?? everyMs) != null && { cron: undefined, everyMs: undefined }),
-    // A time zone is only for the times of a cron expression.
+    // A time zone applies only to a cron expression.
     ...(everyMs != null && { timeZone: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,
@@ -69,7 +72,7 @@ function presentOptions(
 }
 
 /**
- * Replaces what a schedule does and when. Whether it is paused stays. The SDK's own update writes no
+ * Replaces what a schedule does and when. It stays paused or active. The SDK's own update writes no
  * headers.
  */
 export async function updateSchedule(

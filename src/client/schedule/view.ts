@@ -24,9 +24,9 @@ export interface ScheduleRow extends ScheduleTimes {
 export interface Firing {
   /** The id of the run; with `to`, of the workflow that sent the message, and of the message. */
   readonly id: string;
-  /** When it was due. */
+  /** The time at which it was due. */
   readonly dueAt: string;
-  /** When it fired. */
+  /** The time at which it fired. */
   readonly firedAt: string;
 }
 
@@ -34,11 +34,11 @@ export interface Firing {
 export interface ScheduleDetails extends ScheduleRow {
   /** The message of each firing. */
   readonly message: string;
-  /** `terminate_other` was set by other means than perdure. */
+  /** `terminate_other` was set by means other than perdure. */
   readonly overlap: Overlap | 'terminate_other';
   /** Ids of firings that have not ended, except those that `allow_all` let through. */
   readonly running: readonly string[];
-  /** How often it has fired. */
+  /** The number of times it has fired. */
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;
@@ -46,7 +46,10 @@ export interface ScheduleDetails extends ScheduleRow {
   readonly missed: number;
 }
 
-/** What perdure writes beside the action of a schedule, whose times the server keeps in another form. */
+/**
+ * What perdure records with the action of a schedule, because the server stores the times in
+ * another form.
+ */
 export interface ScheduleMemo extends ScheduleTimes {
   readonly agent: string | null;
   readonly to: string | null;
@@ -54,7 +57,7 @@ export interface ScheduleMemo extends ScheduleTimes {
 
 export const MEMO_KEY = 'perdure';
 
-/** Returns what the memo of a schedule with these options has. */
+/** Returns the memo of a schedule with these options. */
 export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
   const { agent, to, cron, everyMs, timeZone } = options;
   return {
@@ -67,8 +70,9 @@ export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
 }
 
 /**
- * Returns what `update` or else `create` wrote about a schedule; null if perdure did not create it. The server
- * cannot replace the memo of a schedule, so an update writes to the headers of its action.
+ * Returns what `update`, or else `create`, recorded about a schedule; null if perdure did not
+ * create it. The server cannot replace the memo of a schedule, so an update writes to the headers
+ * of its action.
  */
 export async function readScheduleMemo(
   client: Client,
@@ -84,7 +88,7 @@ export async function readScheduleMemo(
   return (isObject(updated) ? updated : created) as unknown as ScheduleMemo;
 }
 
-/** Returns a schedule as a list shows it. */
+/** Returns a schedule as a row of a list. */
 export function scheduleRow(
   { scheduleId: id, state, info }: ScheduleDescription,
   memo: ScheduleMemo,

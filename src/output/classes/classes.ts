@@ -1,4 +1,4 @@
-/** Providers return at most 20 alternatives of a token, so no more classes can be scored. */
+/** The maximum number of classes: providers return at most 20 alternatives of a token. */
 export const MOST_CLASSES = 20;
 const LONGEST_CLASS = 100;
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -6,7 +6,9 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 /** The two classes of a yes-or-no question, in this order. */
 export const BINARY_CLASSES = ['true', 'false'] as const;
 
-/** Normalizes labels and keys for comparison: without case, outer space, quotes, and punctuation. */
+/**
+ * Normalizes labels and keys for comparison: without case, outer spaces, quotes, and punctuation.
+ */
 export function normalizeLabel(text: string): string {
   return text
     .normalize('NFC')
@@ -40,9 +42,9 @@ export function findClassesProblem(classes: readonly string[]): string | null {
 }
 
 /**
- * Returns what the model answers for each class: one letter, which is a single token in every relevant
- * vocabulary. So labels of several tokens, or with a common first token, are scored like any other.
- * Classes that are single letters or digits are their own keys.
+ * Returns what the model answers for each class: one letter, which is a single token in every
+ * relevant vocabulary. Labels of several tokens, or with a common first token, are therefore scored
+ * like any other. Classes that are single letters or digits are their own keys.
  */
 export function getClassKeys(classes: readonly string[]): readonly string[] {
   const areKeys = classes.every((name) => /^[a-z\d]$/i.test(name));

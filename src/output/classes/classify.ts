@@ -19,13 +19,16 @@ const classifyOptions = z.strictObject({
 /** An agent's answer is one of these classes; its output is a `Classification`. */
 export interface Classes<Class extends string = string> extends Typed<Classification<Class>> {
   readonly classes: readonly Class[];
-  /** How often the model is asked. Absent: the probabilities of the reply's first token are used. */
+  /**
+   * How many times the model is asked. If absent, the probabilities of the reply's first token are
+   * used.
+   */
   readonly samples?: number;
 }
 
 /**
- * Makes an agent a classifier when used as its `output`: one call gives the probability of each class.
- * `samples` is for models that return no probabilities, and costs as many calls.
+ * Makes an agent a classifier when used as its `output`: one call gives the probability of each
+ * class. `samples` is for models that return no probabilities; each sample costs one call.
  *
  * Throws an `InputError` for unusable classes or samples.
  *

@@ -2,19 +2,22 @@
 export interface Classification<Class extends string = string> {
   /** The most probable class; the first of several equal ones. */
   readonly best: Class;
-  /** In the order of the classes; sum to 1. */
+  /** The probabilities in the order of the classes; they sum to 1. */
   readonly classes: readonly { readonly name: Class; readonly probability: number }[];
   /** The probability, from 0 to 1, that belonged to no class before normalization. */
   readonly outside: number;
-  /** The entropy in bits: 0 if the model is certain, log2 of the number of classes if it is undecided. */
+  /**
+   * The entropy in bits: 0 if the model is certain, log2 of the number of classes if it is
+   * undecided.
+   */
   readonly entropyBits: number;
   /** Classes missing from the top logprobs; they have probability 0. */
   readonly unseen: readonly Class[];
-  /** The number of answers, if the classes were voted on. */
+  /** The number of answers, if the classes were determined by votes. */
   readonly samples?: number;
 }
 
-/** Normalizes the masses of the classes, which must not all be 0, to a classification. */
+/** Normalizes the masses of the classes, which must not all be 0, into a classification. */
 export function toClassification(
   names: readonly string[],
   {

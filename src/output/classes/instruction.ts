@@ -1,8 +1,8 @@
 import { getClassKeys } from './classes.js';
 
 /**
- * Asks a model for the key of a class. The text is the last message, after the material to classify,
- * and depends only on the classes, so that the prompt before it stays cached.
+ * Asks a model for the key of a class. The text is the last message, after the material to
+ * classify, and depends only on the classes, so that the prompt before it stays cached.
  */
 export function classifyInstruction(classes: readonly string[]): string {
   const keys = getClassKeys(classes);
@@ -29,7 +29,10 @@ export function classifyReminder(classes: readonly string[]): string {
 const SPELLINGS = 2;
 const MOST_ALTERNATIVES = 20;
 
-/** Returns how many alternatives to ask for as `logprobs.top`; few, since some servers return only 5. */
+/**
+ * Returns how many alternatives to ask for as `logprobs.top`; few, since some servers return only
+ * 5.
+ */
 export function countAlternatives(classes: readonly string[]): number {
   return Math.min(MOST_ALTERNATIVES, classes.length * SPELLINGS + 1);
 }

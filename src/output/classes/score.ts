@@ -7,18 +7,18 @@ const LEAST_MASS = 1e-6;
 
 export type Scored =
   | { readonly ok: true; readonly classification: Classification }
-  /** `problem` describes what came in place of a class. */
+  /** `problem` describes the reply that is not a class. */
   | { readonly ok: false; readonly problem: string };
 
 /**
  * Computes the probabilities of the classes from the first meaningful token of a reply.
  *
- * All spellings of a class count for it. Tokens that only open the reply (a quote, a line break) are
- * skipped, and the next token is weighted by their probability. Probability that belongs to no class is
- * `outside`; the rest is normalized over the classes.
+ * All spellings of a class count for it. Tokens that only open the reply (a quote, a line break)
+ * are skipped, and the next token is weighted by their probability. Probability that belongs to no
+ * class is `outside`; the rest is normalized over the classes.
  *
- * Not ok if no class is among the alternatives, or if the apparent key is the beginning of a longer
- * word: the model then answered something else.
+ * The result is not ok if no class is among the alternatives, or if the apparent key is the
+ * beginning of a longer word, since the model then answered something else.
  */
 export function scoreClasses(
   classes: readonly string[],
@@ -48,7 +48,7 @@ export function scoreClasses(
   return { ok: true, classification: toClassification(classes, { masses, unseen }) };
 }
 
-/** Adds the token itself, which is sometimes missing among its alternatives. */
+/** Adds the token itself, which is sometimes missing from its alternatives. */
 function listAlternatives({ token, logprob, top }: TokenLogprob): readonly TokenAlternative[] {
   const byToken = new Map(top.map((one) => [one.token, one.logprob]));
   if (!byToken.has(token)) byToken.set(token, logprob);

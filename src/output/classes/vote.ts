@@ -2,7 +2,10 @@ import { findClass } from './classes.js';
 import { toClassification } from './distribution.js';
 import type { Scored } from './score.js';
 
-/** Matches a key with something after it: `B: refund`, `**B**) refund`; not the article in "A refund". */
+/**
+ * Matches a key with something after it: `B: refund`, `**B**) refund`; not the article in "A
+ * refund".
+ */
 const KEYED = /^[\s"'`*([]*([\p{L}\d])[\s"'`*)\]]*(?:[.:)\]=\n]|[-–—]\s)/u;
 
 /** Returns the index of the class that an answer names; -1 for none. */
@@ -15,7 +18,8 @@ export function parseClass(classes: readonly string[], answer: string): number {
 
 /**
  * Computes a classification from several answers to one question, for models that return no
- * probabilities: the share of each class among the answers that name a class. Not ok if none does.
+ * probabilities: the share of each class among the answers that name a class. The result is not ok
+ * if none does.
  *
  * The number of answers limits the resolution: ten answers cannot show a probability of 5 %.
  */

@@ -15,8 +15,9 @@ export type ParsedArguments =
 /**
  * Parses the arguments of a call as a model wrote them.
  *
- * Empty text becomes an empty object, and an object that was encoded twice is accepted: small models
- * often write both. Keys that could reach a prototype, and nesting deeper than 64 levels, are refused.
+ * Empty text becomes an empty object, and an object that was encoded twice is accepted: small
+ * models often write both. Keys that could reach a prototype, and nesting deeper than 64 levels,
+ * are refused.
  */
 export function parseArguments(text: string): ParsedArguments {
   if (text.trim() === '') return { ok: true, value: {} };
@@ -32,7 +33,9 @@ export function parseArguments(text: string): ParsedArguments {
   return { ok: true, value };
 }
 
-/** Returns the problem of a call to a tool that the agent does not have. `hint` follows the names. */
+/**
+ * Returns the problem for a call to a tool that the agent does not have. `hint` follows the names.
+ */
 export function unknownTool(
   name: string,
   known: readonly string[],

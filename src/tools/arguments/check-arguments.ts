@@ -19,8 +19,8 @@ export type CheckedArguments =
  * Checks arguments against the tool's `input` and returns the value for `executeParsed`.
  *
  * Never rejects, and waits at most `limitMs` (5 s by default): a refinement that throws or hangs is
- * reported as a problem. What the schema says at the places `unknownAt` is ignored; the value is then the
- * given one.
+ * reported as a problem. Issues at the places `unknownAt` are ignored; the value is then returned
+ * unparsed.
  */
 export async function checkArguments(
   tool: Pick<Tool, 'name' | 'input'>,

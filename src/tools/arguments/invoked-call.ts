@@ -2,7 +2,7 @@ import { INVOKE } from '../../core/catalog/catalog.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import { parseArguments, type ParsedArguments } from './arguments.js';
 
-/** The keys with which models write a call of `invoke_tool`. */
+/** The keys that models use in a call of `invoke_tool`. */
 const NAMES = ['tool', 'name'];
 const ARGUMENTS = ['arguments', 'parameters'];
 const EXAMPLE = '{"tool": "<name>", "arguments": {…}}';
@@ -13,8 +13,9 @@ export type InvokedCall =
   | Extract<ParsedArguments, { ok: false }>;
 
 /**
- * Reads the arguments of `invoke_tool`: the tool's name and its arguments, as an object or as its JSON
- * text; missing arguments are an empty object. Further keys would be lost, so they are refused.
+ * Reads the arguments of `invoke_tool`: the tool's name and its arguments, as an object or as its
+ * JSON text; missing arguments are an empty object. Other keys are refused, because they would be
+ * lost.
  */
 export function readInvokedCall(given: JsonObject): InvokedCall {
   const [name, otherName] = valuesOf(given, NAMES);

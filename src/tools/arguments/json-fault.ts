@@ -8,29 +8,33 @@ const SAMPLE_AROUND = 30;
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma' | 'end';
 type Scanned = { readonly ok: boolean; readonly at: number };
 
-/** How far a JSON value reaches from where it begins. */
+/** How far a JSON value extends from its start. */
 export interface ScannedValue {
   readonly complete: boolean;
-  /** The offset after a complete value, else of the first wrong character. */
+  /** The offset after a complete value, or of the first wrong character. */
   readonly at: number;
   /** How many keys were read with their colons. */
   readonly keys: number;
-  /** What would have been right at the fault, for `describeExpected`. */
+  /** What was expected at the fault, for `describeExpected`. */
   readonly expected: Expected | 'closing quote';
   /** The bracket that is open at the fault. */
   readonly inside: string | undefined;
 }
 
 /**
- * Returns the offset in UTF-16 units where a text stops being JSON; `text.length` if it only ends too
- * early. The messages of `JSON.parse` lack the position in half of the cases, and differ by version.
+ * Returns the offset in UTF-16 units where a text stops being JSON; `text.length` if it only ends
+ * too early. The messages of `JSON.parse` lack the position in half of the cases, and differ by
+ * version.
  */
 export function jsonFaultPosition(text: string): number {
   const { complete, at } = scanJsonValue(text, matchAt(SPACE, text, 0));
   return complete ? at + matchAt(SPACE, text, at) : at;
 }
 
-/** Describes the fault with a short sample of the text; `ending` begins the sentence about a cut text. */
+/**
+ * Describes the fault with a short sample of the text; `ending` starts the sentence about a
+ * truncated text.
+ */
 export function describeFault(
   text: string,
   position: number,
@@ -82,7 +86,7 @@ export function scanJsonValue(text: string, start: number): ScannedValue {
   return { complete: false, at, keys, expected, inside: open.at(-1) };
 }
 
-/** Describes what would have been right where a value breaks off. */
+/** Describes what was expected where a value breaks off. */
 export function describeExpected({ expected, inside }: ScannedValue): string {
   switch (expected) {
     case 'closing quote':

@@ -3,8 +3,8 @@ import { isObject } from '../../core/json.js';
 const MAX_DEPTH = 64;
 
 /**
- * Describes why parsed JSON is unsafe to use: keys that could reach a prototype, more than 64 levels,
- * or a number beyond the range of a double. Returns undefined if it is safe.
+ * Describes why parsed JSON is unsafe to use: keys that could reach a prototype, more than 64
+ * levels, or a number beyond the range of a double. Returns undefined if it is safe.
  *
  * Walks without recursion, because the model chooses the depth and the stack is limited.
  */

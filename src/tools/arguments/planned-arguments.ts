@@ -3,15 +3,15 @@ import { refsIn } from '../../core/plan/references.js';
 import type { Tool } from '../tool.js';
 import { checkArguments, type CheckedArguments } from './check-arguments.js';
 
-/** Arguments whose references are not known yet, checked as far as they can be. */
+/** Arguments with unresolved references, checked as far as possible. */
 export type PlannedArguments = CheckedArguments & {
   /** For people: the arguments with a text such as `‹a1: data.id›` in place of each reference. */
   readonly described: unknown;
 };
 
 /**
- * Checks the arguments of a planned action against the tool's `input`. A reference may stand wherever a
- * value stands: what the schema says about its place is checked when the value is known. Never rejects.
+ * Checks the arguments of a planned action against the tool's `input`. A reference may replace any
+ * value; its place is checked once the value is known. Never rejects.
  */
 export async function checkPlannedArguments(
   tool: Pick<Tool, 'name' | 'input'>,

@@ -22,14 +22,14 @@ const OWN_PATTERNS: ReadonlySet<unknown> = new Set(Object.values(z.regexes));
 const known = new WeakMap<object, boolean>();
 
 /**
- * Returns whether checking a value against this type can block the process: the type has code of its
- * author (refinements, transforms, error maps) or a pattern, or it refers to itself, which makes
- * unions exponential in the depth of the value. False only if the check is provably cheap.
+ * Returns whether checking a value against this type can block the process: the type contains its
+ * author's code (refinements, transforms, error maps) or a pattern, or it refers to itself, which
+ * makes unions exponential in the depth of the value. False only if the check is provably cheap.
  */
 export function mayBeSlow(type: z.core.$ZodType): boolean {
   const before = known.get(type);
   if (before !== undefined) return before;
-  // A type that comes up again during its own walk refers to itself.
+  // A type that occurs again during its own walk refers to itself.
   known.set(type, true);
   const slow = hasSlowPart(type);
   known.set(type, slow);
@@ -44,7 +44,7 @@ function hasSlowPart({ _zod: { def } }: z.core.$ZodType): boolean {
 
 function isSlowCheck(def: object): boolean {
   const { check, format, pattern, error, fn, ...others } = fieldsOf(def);
-  // `fn` is a format of the author.
+  // `fn` is a format that the author defined.
   if (error !== undefined || fn !== undefined) return true;
   if (check === undefined) return false;
   if (typeof check !== 'string' || !PLAIN_CHECKS.has(check)) return true;
@@ -67,7 +67,7 @@ function partsOf(def: object): readonly z.core.$ZodType[] {
   return [...lists, ...Object.values(others)].filter(isType);
 }
 
-/** Returns all fields but the value of a default, a getter that may run code of the author. */
+/** Returns all fields but the value of a default, a getter that may run the author's code. */
 function fieldsOf(def: object): Record<string, unknown> {
   const names = Object.keys(def).filter((name) => name !== 'defaultValue');
   return Object.fromEntries(names.map((name) => [name, Reflect.get(def, name)]));

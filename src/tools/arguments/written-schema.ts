@@ -25,9 +25,9 @@ const INEXPRESSIBLE = new Set([
 const NAMED = new Set(['properties', '$defs', 'patternProperties']);
 
 /**
- * Returns the JSON schema of what a model writes: before transforms, and with defaults left optional.
- * Keywords are sorted and properties keep the order of the definition, so a definition always gives
- * the same text. `field` is the author's name of the schema.
+ * Returns the JSON schema of a model's input: before transforms, and with defaults left optional.
+ * Keywords are sorted and properties keep the order of the definition, so a definition always
+ * produces the same text. `field` is the author's name for the schema.
  *
  * Throws an `InputError` that names each path that JSON schema cannot express.
  */

@@ -15,20 +15,20 @@ export interface AgentToolOptions {
   readonly agent: string;
   /** The tool's name, for the model; default: the agent's, with `_` for dots. */
   readonly as?: string;
-  /** For the model: what the agent does and when to call it. */
+  /** For the model: what the agent does, and when to call it. */
   readonly description: string;
   /** What happens to its run if the caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
-  /** Of a graph that reads no message: the type of its `input`. */
+  /** For a graph that reads no message: the type of its `input`. */
   readonly input?: z.ZodObject;
-  /** Of an agent whose instructions are a template: its arguments. */
+  /** For an agent whose instructions are a template: its arguments. */
   readonly args?: z.ZodObject;
-  /** A prompt of the agent, which takes the place of the message; its arguments are `promptArgs`. */
+  /** A prompt of the agent that replaces the message; its arguments are `promptArgs`. */
   readonly prompt?: { readonly name: string; readonly args?: z.ZodObject };
 }
 
 /**
- * Makes a tool that is an agent: a call is a child run with limits of its own, at most those that the
+ * Makes a tool that is an agent: a call is a child run with its own limits, capped at what the
  * caller has left. The workflow starts it; the caller's worker executes nothing.
  */
 export function agentTool(options: AgentToolOptions): Tool {

@@ -6,7 +6,7 @@ import type { Tool } from '../tool.js';
 
 /** Options of the tool `answer`. */
 export interface AnswerOptions {
-  /** The type of the answer; default: a text. The keys of an object are the tool's arguments. */
+  /** The type of the answer; default: a string. The keys of an object are the tool's arguments. */
   readonly output?: z.ZodType;
 }
 
@@ -16,9 +16,9 @@ const answerOptions = z.strictObject({
 
 /**
  * Makes a tool that ends the turn with an answer: for agents with `toolChoice: 'required'`, and for
- * models that call tools better than they write. If the agent has an `output`, give both the same
- * schema: the agent's types the outcome, and the answer has to fit both. Throws an `InputError` if an option
- * is invalid.
+ * models that call tools better than they write. If the agent has an `output`, use the same schema
+ * for both: the agent's types the outcome, and the answer must fit both. Throws an `InputError` if
+ * an option is invalid.
  *
  * @example
  * ```ts

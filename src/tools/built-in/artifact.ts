@@ -23,21 +23,25 @@ export interface Artifact<Value = unknown> {
 /** Options of `artifact`. */
 export interface ArtifactOptions {
   /**
-   * The name with which the model passes the artifact on: 1 to 64 of a–z, 0–9, `_` and `-`; default: the
-   * tool's name with `_result`. Values never change: a name that is taken by another value gets a number.
+   * The name by which the model passes the artifact on: 1 to 64 of a–z, 0–9, `_` and `-`; default:
+   * the tool's name with `_result`. Values never change: if another value has the name, a number is
+   * appended.
    */
   readonly name?: string;
-  /** For the model, one line of at most 300 characters: what the value is, beyond its shape. */
+  /**
+   * A line of at most 300 characters for the model: what the value is, in addition to its shape.
+   */
   readonly summary?: string;
 }
 
 /**
- * Makes a tool's result an artifact: the whole value goes to the blob store, whatever its size, and the
- * model reads its name, its shape, and its start. A later call whose arguments contain the name gets the
- * value with `context.artifacts.get(name)`. The artifact lives as long as the run.
+ * Makes a tool's result an artifact: the whole value goes to the blob store, whatever its size, and
+ * the model reads its name, its shape, and its start. A later call whose arguments contain the name
+ * gets the value with `context.artifacts.get(name)`. The artifact lives as long as the run.
  *
- * The value becomes JSON (dates as text, maps as objects); a text stays a text. Throws a `ToolError` if
- * the name is invalid, which the model may have chosen, or if the value is undefined or a promise.
+ * The value becomes JSON (dates as text, maps as objects); a string stays a string. Throws a
+ * `ToolError` if the name is invalid, which the model may have chosen, or if the value is undefined
+ * or a promise.
  *
  * @example
  * ```ts
@@ -77,7 +81,7 @@ export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Ar
   };
 }
 
-/** Redacts before it cuts, so that not even the start of a secret remains. */
+/** Redacts before truncating, so not even the start of a secret remains. */
 function lineOf(summary: string): string {
   const line = redact(summary).replaceAll(/\s+/g, ' ').trim();
   return wellFormed(line.slice(0, MAX_SUMMARY_CHARACTERS));

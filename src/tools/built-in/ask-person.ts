@@ -12,8 +12,8 @@ const MAX_OPTION_CHARACTERS = 200;
 /** Options of `askPerson`. */
 export interface AskPersonOptions {
   /**
-   * The time after which a question expires, and the model reads that nobody answered. A duration: ms, or
-   * words such as '2 days'; default: never.
+   * The time after which a question expires; the model then reads that there was no answer. A
+   * duration: ms, or words such as '2 days'; default: never.
    */
   readonly expires?: Duration;
 }
@@ -23,9 +23,9 @@ const askPersonOptions = z.strictObject({
 } satisfies OptionSchemas<AskPersonOptions>);
 
 /**
- * Makes a tool with which an agent asks a person. The run waits for the answer for any length of time, or
- * until the question expires. It occupies no worker meanwhile. Throws an `InputError` if an option is
- * invalid.
+ * Makes a tool that lets an agent ask a person. The run waits for the answer indefinitely, or until
+ * the question expires. It occupies no worker in the meantime. Throws an `InputError` if an option
+ * is invalid.
  *
  * @example
  * ```ts

@@ -6,8 +6,8 @@ import type { Tool } from '../tool.js';
 
 /**
  * Returns the standard tools of an agent that works with artifacts (`answer`, `list_artifacts`,
- * `return_artifact`, and `today`), then the given tools. A given tool replaces the standard one of its
- * name, so calling it twice adds nothing.
+ * `return_artifact`, and `today`), then the given tools. A given tool replaces the standard tool of
+ * the same name, so calling the function twice adds nothing.
  *
  * @example
  * ```ts

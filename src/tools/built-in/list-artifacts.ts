@@ -4,8 +4,8 @@ import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 /**
- * Makes a tool that lists a run's artifacts: name, shape, size, and the call that made each one. The
- * workflow answers it from its state; it executes nothing and does not count as a tool call.
+ * Makes a tool that lists a run's artifacts: name, shape, size, and the call that made each one.
+ * The workflow answers it from its state; it executes nothing and does not count as a tool call.
  *
  * @example
  * ```ts

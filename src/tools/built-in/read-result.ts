@@ -10,7 +10,7 @@ import { isContinuation } from '../utf8.js';
 
 const PAGE_BYTES = 32 * 1024;
 
-/** Makes the built-in tool that pages through text that was too large to show. */
+/** Makes the built-in tool that pages through a text that was too large to show. */
 export function readResultTool(store: BlobStore): Tool {
   return defineTool({
     name: 'read_result',
@@ -38,7 +38,7 @@ export function readResultTool(store: BlobStore): Tool {
   });
 }
 
-/** Returns the store without what belongs to a message, so that a model cannot read that of other runs. */
+/** Returns the store without message contents, so a model cannot read those of other runs. */
 function results(store: BlobStore, run: string): Pick<BlobStore, 'get'> {
   return {
     async get(ref) {
@@ -53,7 +53,7 @@ function results(store: BlobStore, run: string): Pick<BlobStore, 'get'> {
   };
 }
 
-/** Turns a wrong reference into the model's error; other errors of the store are retried. */
+/** Converts a wrong reference to an error for the model; other store errors are retried. */
 function explain(error: unknown): never {
   if (error instanceof BlobError && error.kind === 'invalid') {
     throw new ToolError(`${error.message}; copy it from the note where the text was cut`);
@@ -64,7 +64,7 @@ function explain(error: unknown): never {
 /** A part of a stored text. All numbers are UTF-8 bytes of the whole text. */
 interface BlobPage {
   readonly text: string;
-  /** Where the page begins: never inside a character. */
+  /** Where the page begins, never inside a character. */
   readonly offset: number;
   /** Where the next page begins; absent at the end. */
   readonly nextOffset?: number;
@@ -72,9 +72,9 @@ interface BlobPage {
 }
 
 /**
- * Reads at most `length` bytes from `offset`. Both ends move back to the start of a character, so pages
- * that follow `nextOffset` return each byte of the text once. A character larger than `length` is
- * returned whole.
+ * Reads at most `length` bytes from `offset`. Both ends move back to the start of a character, so
+ * pages that follow `nextOffset` return each byte of the text once. A character larger than
+ * `length` is returned whole.
  */
 async function readBlobPage(
   store: Pick<BlobStore, 'get'>,

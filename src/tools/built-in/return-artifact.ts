@@ -4,8 +4,8 @@ import type { Tool } from '../tool.js';
 
 /**
  * Makes a tool that ends the turn with an artifact: its value is the outcome's `output`, or, above
- * 64 KiB, the answer's head and tail with a reference to the whole value. For an unknown name the call
- * fails with a list of the artifacts, and the turn continues.
+ * 64 KiB, the answer's head and tail with a reference to the whole value. For an unknown name the
+ * call fails with a list of the artifacts, and the turn continues.
  *
  * @example
  * ```ts

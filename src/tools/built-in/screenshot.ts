@@ -4,7 +4,7 @@ import { ToolError } from '../tool-error.js';
 /** The same in every copy of the package that a worker may have loaded. */
 const SCREENSHOT: unique symbol = Symbol.for('perdure.screenshot');
 
-/** Every later request sends the picture again. */
+/** The limit is low because every later request sends the picture again. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const DATA_URL = /^data:image\/[\w.+-]+;base64,([A-Za-z0-9+/]+={0,2})$/;
 
@@ -15,17 +15,17 @@ export interface Screenshot {
   readonly mediaType: string;
   /** The size of the picture, not of its base64 form. */
   readonly bytes: number;
-  /** A text for the model beside the picture, or empty. */
+  /** A text for the model that accompanies the picture, or empty. */
   readonly text: string;
   /** Returns the note that stands for a screenshot inside another value. */
   toJSON(): string;
 }
 
 /**
- * Makes a picture the result of a tool that acts on a screen. The picture (PNG, JPEG, GIF, or WebP, at
- * most 4 MiB, as bytes or as a `data:` URL) goes to the blob store; history and transcript hold a line
- * about it. Models see it if the tool is the `handler` of their computer use. Throws a `ToolError` if
- * the value is not such a picture.
+ * Makes a picture the result of a tool that operates a screen. The picture (PNG, JPEG, GIF, or
+ * WebP, at most 4 MiB, as bytes or as a `data:` URL) goes to the blob store; history and transcript
+ * contain a line about it. Models see it if the tool is the `handler` of their computer use. Throws
+ * a `ToolError` if the value is not such a picture.
  *
  * @example
  * ```ts

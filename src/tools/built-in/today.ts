@@ -8,8 +8,9 @@ import type { Tool } from '../tool.js';
 const todayOptions = z.strictObject({ timeZone: z.string().optional() });
 
 /**
- * Makes a tool that returns the current date and time; the prompt has no clock, because it would change
- * with every call. `timeZone` is an IANA name; default: the worker's. Throws an `InputError` if it is unknown.
+ * Makes a tool that returns the current date and time; the prompt contains no time, because it
+ * would change with every call. `timeZone` is an IANA name; default: the worker's. Throws an
+ * `InputError` if it is unknown.
  *
  * @example
  * ```ts

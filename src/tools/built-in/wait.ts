@@ -7,8 +7,8 @@ import type { Tool } from '../tool.js';
 const MAX_REASON_CHARACTERS = 500;
 
 /**
- * Makes a tool with which an agent waits, for some time or until a moment. The run's workflow waits with
- * a durable timer: it occupies no worker and survives crashes and deploys.
+ * Makes a tool that lets an agent wait, for a duration or until a point in time. The run's workflow
+ * waits with a durable timer: it occupies no worker and survives crashes and deploys.
  *
  * @example
  * ```ts

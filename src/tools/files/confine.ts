@@ -7,7 +7,7 @@ import { withFolders } from './open-folder.js';
 
 /** A place inside the root. */
 export interface Place {
-  /** The path as the model wrote it, which messages use. */
+  /** The path as the model wrote it, for messages. */
   readonly requested: string;
   /** The absolute path without symbolic links, inside the root. */
   readonly real: string;
@@ -31,7 +31,8 @@ interface Located {
 /**
  * Returns the existing place that `requested` names, after all symbolic links.
  *
- * Throws a `ToolError` unless it lies inside the root. The error does not reveal what exists outside.
+ * Throws a `ToolError` unless it lies inside the root. The error does not reveal what exists
+ * outside.
  */
 export async function resolveExisting(root: string, requested: string): Promise<Place> {
   const located = await locate(root, requested);
@@ -49,8 +50,8 @@ export async function resolveExisting(root: string, requested: string): Promise<
 /**
  * Returns the place where `requested` is to be written; it and its folders need not exist.
  *
- * Throws a `ToolError` unless its nearest existing folder lies inside the root, and if the name itself
- * is a symbolic link, wherever it leads.
+ * Throws a `ToolError` unless its nearest existing folder lies inside the root, and if the name
+ * itself is a symbolic link, wherever it leads.
  */
 export async function resolveTarget(root: string, requested: string): Promise<Place> {
   const folder = await locate(root, path.posix.dirname(requested) || '.', requested);
@@ -66,7 +67,9 @@ export async function resolveTarget(root: string, requested: string): Promise<Pl
   return { requested, real, relative: relativeTo(folder.root, real), lexical, root: folder.root };
 }
 
-/** Returns the names in the folder that was found. Rejects if something else has taken its place. */
+/**
+ * Returns the names in the folder that was found. Rejects if something else has taken its place.
+ */
 async function namesIn({ root, real }: Located): Promise<readonly string[]> {
   return await withFolders(root, async (folders) => {
     const folder = await folders.open(relativeTo(root, real));
@@ -125,7 +128,7 @@ function fromConfiguredRoot(root: string, target: string): string {
 
 function refuseOddCharacters(requested: string): void {
   if (requested.includes('\0'))
-    throw new ToolError(`${quote(requested)} has a NUL character, which no path may have`);
+    throw new ToolError(`${quote(requested)} has a NUL character, which is not allowed in a path`);
   if (requested.includes('\\') && path.sep !== '\\') {
     const fix = quote(requested.replaceAll('\\', '/'));
     throw new ToolError(`${quote(requested)} has backslashes; separate folders with "/": ${fix}`);

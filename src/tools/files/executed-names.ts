@@ -1,4 +1,7 @@
-/** Names of files that package managers, builds, editors, code hosts, and interpreters execute or obey. */
+/**
+ * Names of files that package managers, builds, editors, code hosts, and interpreters execute or
+ * obey.
+ */
 const NAMES: ReadonlySet<string> = new Set(
   `
   package.json package.yaml package.json5 package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml pnpm-workspace.yaml bun.lock
@@ -45,7 +48,7 @@ const FORMS: readonly RegExp[] = [
   /\.lockb?$/,
 ];
 
-/** Endings of code, scripts, programs, and project files that a click or a build opens. */
+/** Extensions of code, scripts, programs, and project files that a click or a build opens. */
 const ENDINGS: ReadonlySet<string> = new Set(
   `
   ts mts cts tsx js mjs cjs jsx vue svelte astro coffee node wasm
@@ -73,9 +76,9 @@ const FOLDERS: ReadonlySet<string> = new Set(
 const SHORT_NAME = /^[^.~]{1,7}~\d{1,4}(\.[^.]{0,3})?$/;
 
 /**
- * Returns why a tool must not write a name for a model, or null if it may. `name` is a plain name.
- * Refused are names that some program executes, loads, or obeys: writing such a file controls what
- * happens on this machine.
+ * Returns why a tool must not write a file of this name for a model, or null if it may. `name` is a
+ * plain name. Names that some program executes, loads, or obeys are refused: writing such a file
+ * controls what happens on this machine.
  */
 export function executedAs(name: string, kind: 'file' | 'folder'): string | null {
   if (name === '') return 'its name has no visible characters';

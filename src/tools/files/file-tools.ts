@@ -32,37 +32,44 @@ export interface FileToolsOptions {
   readonly root: string;
   /** Whether to add `write_file`; default false: the tools only read. */
   readonly write?: boolean;
-  /** The largest file, in bytes, that is searched, counted to its end, or written; default 16 MiB. */
+  /**
+   * The size in bytes of the largest file that is searched, counted to its end, or written; default
+   * 16 MiB.
+   */
   readonly maxFileBytes?: number;
   /**
-   * Names of folders that are entered only if `path` names them, and never written to; default `.git`
-   * (its hooks are programs), `node_modules`, and perdure's own `.perdure`.
+   * Names of folders that are entered only if `path` names them, and never written to; default
+   * `.git` (its hooks are programs), `node_modules`, and perdure's own `.perdure`.
    */
   readonly skip?: readonly string[];
   /**
-   * Patterns, such as `.env.example`, of files that may be read although their names suggest secrets
-   * (`.env*`, keys, `.npmrc`, `.git/config`, the state of perdure). Default: none.
+   * Patterns, such as `.env.example`, of files that may be read although their names suggest
+   * secrets (`.env*`, keys, `.npmrc`, `.git/config`, the state of perdure). Default: none.
    */
   readonly allowRead?: readonly string[];
   /**
    * Patterns, such as `src/**` or `package.json`, of files that may be written although programs
-   * execute or obey files of these names: code, scripts, settings of tools, lock files, and names that
-   * begin with a dot. Writing them controls what happens on this machine. A pattern without `/` allows a
-   * name in any folder, not the folder itself; a wildcard does not match a leading dot. Default: none.
+   * execute or obey files of these names: code, scripts, settings of tools, lock files, and names
+   * that begin with a dot. Writing them controls what happens on this machine. A pattern without
+   * `/` allows a name in any folder, not the folder itself; a wildcard does not match a leading
+   * dot. Default: none.
    */
   readonly allowWrite?: readonly string[];
-  /** Patterns of paths that are neither read nor written, whatever else is allowed. Default: none. */
+  /**
+   * Patterns of paths that are neither read nor written, regardless of what else is allowed.
+   * Default: none.
+   */
   readonly deny?: readonly string[];
 }
 
 /**
- * Makes the tools `list_files`, `read_file`, and `search_text`, with `write` also `write_file`, confined
- * to one folder.
+ * Makes the tools `list_files`, `read_file`, and `search_text`, plus `write_file` with `write`,
+ * confined to one folder.
  *
  * No path, symbolic link, or special file leads out of `root`, makes a tool hang, or shows what is
- * outside, not even if a link replaces a folder during a call. The tools write nothing that a program
- * executes, and read no secrets, unless the options allow it. Throws an `InputError` if an option is invalid;
- * each call checks whether `root` exists.
+ * outside, not even if a link replaces a folder during a call. The tools write nothing that a
+ * program executes, and read no secrets, unless the options allow it. Throws an `InputError` if an
+ * option is invalid; each call checks whether `root` exists.
  *
  * @example
  * ```ts

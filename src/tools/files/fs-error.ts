@@ -1,6 +1,6 @@
 import { ToolError } from '../tool-error.js';
 
-/** Errors that the model can fix. All others, such as a full disk, are retried. */
+/** Errors that the model can fix. All other errors, such as a full disk, are retried. */
 const FIXES: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist; list the folder to see what does',
   ENOTDIR: 'is not a folder, or a part of its path is a file or a link',
@@ -17,8 +17,8 @@ const FIXES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Converts an error of the file system for the model: with the path as the model wrote it, never the one
- * on this machine. Returns a `ToolError` if other arguments can fix it, else an `Error`, which is retried.
+ * Converts a file system error for the model, with the path as the model wrote it, never the real
+ * one. Returns a `ToolError` if other arguments can fix it, else an `Error`, which is retried.
  */
 export function fileError(requested: string, error: unknown): Error {
   if (error instanceof ToolError) return error;
@@ -26,12 +26,14 @@ export function fileError(requested: string, error: unknown): Error {
   const fix = FIXES[code];
   if (fix !== undefined) return new ToolError(`${quote(requested)} ${fix}`);
   if (code.startsWith('E')) {
-    return new Error(`${quote(requested)} cannot be used now (${code})`, { cause: error });
+    return new Error(`${quote(requested)} is currently not usable (${code})`, { cause: error });
   }
   return error instanceof Error ? error : new Error(`${quote(requested)}: ${String(error)}`);
 }
 
-/** Returns a path for a message: in quotes, with escaped control characters, at most 300 characters. */
+/**
+ * Returns a path for a message: in quotes, with escaped control characters, at most 300 characters.
+ */
 export function quote(requested: string): string {
   return JSON.stringify(requested.length > 300 ? `${requested.slice(0, 300)}…` : requested);
 }

@@ -1,12 +1,12 @@
 const MAX_ALTERNATIVES = 64;
 
 /**
- * Makes a test for paths from the root, with `/`. `*` matches any characters but `/`, `?` one character,
- * `**` any number of folders, and `{a,b}` alternatives. A pattern without `/` is matched against the last
- * name only, so `*.ts` finds files in all folders.
+ * Makes a predicate for paths from the root, separated by `/`. `*` matches any characters but `/`,
+ * `?` one character, `**` any number of folders, and `{a,b}` alternatives. A pattern without `/` is
+ * matched against the last name only, so `*.ts` finds files in all folders.
  *
- * Models write the patterns, so every test takes time proportional to pattern × path: a library that
- * compiles patterns to backtracking expressions (picomatch) needs 40 s for `*a*a*a*a*a*a*a*ab`. Throws
+ * Models write the patterns, so every test takes time proportional to pattern × path: picomatch,
+ * which compiles patterns to backtracking expressions, needs 40 s for `*a*a*a*a*a*a*a*ab`. Throws
  * an `Error` if braces multiply to more than 64 alternatives.
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
@@ -40,7 +40,10 @@ function expandBraces(pattern: string): string[] {
   }
 }
 
-/** Matches segment by segment; `reachable` holds how many names the segments so far may have consumed. */
+/**
+ * Matches segment by segment; `reachable` holds how many names the segments so far may have
+ * consumed.
+ */
 function matchSegments(segments: readonly string[], names: readonly string[]): boolean {
   let reachable = new Set([0]);
   for (const segment of segments) {

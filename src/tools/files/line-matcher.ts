@@ -2,16 +2,16 @@ import { Script, createContext } from 'node:vm';
 import { isObject } from '../../core/json.js';
 import { ToolError } from '../tool-error.js';
 
-/** Milliseconds that the matching of one search may take in all. */
+/** The total time in milliseconds that one search may spend on matching. */
 const BUDGET_MS = 2_000;
-/** Milliseconds that the matching may block the event loop at once. */
+/** The maximum time in milliseconds that matching blocks the event loop at once. */
 const RUN_MS = 500;
 const LINES_PER_RUN = 2_000;
 const MAX_LINE = 10_000;
 
 /** A line that matches. */
 export interface LineMatch {
-  /** From 0. */
+  /** The index of the line, from 0. */
   readonly line: number;
   /** The offset of the match in the line, in UTF-16 units. */
   readonly column: number;
@@ -36,8 +36,9 @@ export function literalMatcher(
 
 /**
  * Makes a matcher for a regular expression that a model wrote. Expressions such as `(a+)+$` take
- * exponential time and cannot be stopped by code of the same thread, so V8 runs them with a time limit:
- * 0.5 s for 2,000 lines, 2 s for one search. Lines are matched up to their 10,000th character.
+ * exponential time and cannot be stopped by code on the same thread, so V8 runs them with a time
+ * limit: 0.5 s for 2,000 lines, 2 s for one search. Lines are matched up to their 10,000th
+ * character.
  *
  * Throws a `ToolError` if the expression is invalid; the matcher throws one when the time is up.
  */

@@ -2,14 +2,17 @@ import { isContinuation } from '../utf8.js';
 
 const NEWLINE = 10;
 
-/** Which lines a window takes. */
+/** The lines that a window includes. */
 export interface WindowLimits {
   /** The first line, from 1. */
   readonly from: number;
   readonly maxLines: number;
-  /** Bytes after which no further line is taken; the first line is taken even if it is longer. */
+  /**
+   * The size after which no further line is included; the first line is included even if it is
+   * longer.
+   */
   readonly maxBytes: number;
-  /** The most bytes that are kept of the first line. */
+  /** The maximum number of bytes kept of the first line. */
   readonly maxLineBytes: number;
 }
 
@@ -25,15 +28,15 @@ export interface LineWindow {
 }
 
 /**
- * Collects some whole lines of a stream of bytes and counts all lines, including a last one without a
- * newline. If the total does not matter, add chunks until `isFull`.
+ * Collects some whole lines of a stream of bytes and counts all lines, including a last one without
+ * a newline. If the total does not matter, add chunks until `isFull`.
  */
 export function lineWindow(limits: WindowLimits): {
   add(chunk: Buffer): void;
   isFull(): boolean;
   result(): LineWindow;
 } {
-  const kept: Buffer[] = [];
+  const included: Buffer[] = [];
   let current: Buffer[] = [];
   let keptBytes = 0;
   let currentBytes = 0;
@@ -45,12 +48,12 @@ export function lineWindow(limits: WindowLimits): {
   const takePart = (part: Buffer): void => {
     currentBytes += part.length;
     if (lines > 0 && keptBytes + currentBytes > limits.maxBytes) isFull = true;
-    // One byte more than is kept shows whether a character continues there.
+    // One extra byte shows whether a character continues there.
     else if (currentBytes - part.length <= limits.maxLineBytes) current.push(part);
   };
   const endLine = (): void => {
     if (isFull) return;
-    kept.push(...current);
+    included.push(...current);
     keptBytes += currentBytes;
     lines += 1;
     current = [];
@@ -75,7 +78,7 @@ export function lineWindow(limits: WindowLimits): {
     isFull: () => isFull,
     result: () => {
       if (currentBytes > 0) endLine();
-      const all = Buffer.concat(kept);
+      const all = Buffer.concat(included);
       const bytes = lines === 1 ? characterHead(all, limits.maxLineBytes) : all;
       return {
         bytes,

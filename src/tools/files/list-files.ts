@@ -18,7 +18,7 @@ interface Sized {
   readonly bytes: number | undefined;
 }
 
-/** Makes the tool that lists a folder, with true counts even if not all names are shown. */
+/** Makes the tool that lists a folder, with exact counts even if not all names are shown. */
 export function listFilesTool(settings: FileToolSettings): Tool {
   return defineTool({
     name: 'list_files',
@@ -78,7 +78,7 @@ export function matcherOf(pattern: string): (path: string) => boolean {
   }
 }
 
-/** Sorts the entries and adds sizes; sorted by name, only the shown entries need theirs. */
+/** Sorts the entries and adds sizes; when sorted by name, only the shown entries need sizes. */
 async function withSizes(
   root: string,
   entries: readonly Entry[],

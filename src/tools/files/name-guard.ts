@@ -10,15 +10,15 @@ export interface NameRules {
   readonly allowRead: readonly string[];
   /** Patterns of paths that may be written although tools execute files of their names. */
   readonly allowWrite: readonly string[];
-  /** Patterns of paths that are neither read nor written, whatever the other patterns allow. */
+  /** Patterns of paths that are neither read nor written, regardless of the other patterns. */
   readonly deny: readonly string[];
-  /** Names of folders into which nothing is written. */
+  /** Names of folders that are never written to. */
   readonly skip: readonly string[];
 }
 
 const OWN_CONFIG = 'perdure.config';
 
-/** Decides by their names which files the tools may read and write. */
+/** Decides by name which files the tools may read and write. */
 export interface NameGuard {
   /** Whether the content at a path from the root may be read. */
   mayRead(relative: string): boolean;
@@ -83,9 +83,10 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
 }
 
 /**
- * Makes the test of what one pattern allows: a name in the path of a file. A pattern without a slash
- * allows only that name, not the folder around it. Only a pattern with a leading dot allows names that
- * begin with one. A configuration of perdure, which the next command executes, has to be named.
+ * Makes the predicate for what one pattern allows: a name in the path of a file. A pattern without
+ * a slash allows only that name, not the folder around it. Only a pattern with a leading dot allows
+ * names that begin with one. A perdure configuration, which the next command executes, must be
+ * named explicitly.
  */
 function allowance(pattern: string): (path: string, whole: string) => boolean {
   const matches = globMatcher(pattern);
@@ -103,7 +104,7 @@ function plain(relative: string): string[] {
   return relative === '.' ? [] : relative.split('/').map(plainName);
 }
 
-/** Returns all prefixes of a path: of `a/b/c`, they are `a`, `a/b`, and `a/b/c`. */
+/** Returns all prefixes of a path: for `a/b/c`, they are `a`, `a/b`, and `a/b/c`. */
 function prefixes(relative: string): string[] {
   const names = relative.split('/');
   return names.map((_, index) => names.slice(0, index + 1).join('/'));
@@ -116,7 +117,7 @@ const TRAILING = /[.\p{White_Space}]+$/u;
 
 /** Removes the differences between letters that a file system may ignore. */
 function folded(text: string): string {
-  // Upper case first: it unites letters that have several lower forms.
+  // Upper case first, because it merges letters that have several lowercase forms.
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
 }
 
@@ -133,7 +134,7 @@ export function plainName(name: string): string {
   return folded(whole).trim().replace(TRAILING, '');
 }
 
-/** Folders from which nothing is read, wherever they lie: keys, tokens, and perdure's own state. */
+/** Folders that are never read, wherever they are: keys, tokens, and perdure's own state. */
 const FOLDERS: ReadonlySet<string> = new Set(
   `.ssh .gnupg .aws .azure .kube .docker .gcloud .oci .perdure .password-store .terraform.d .m2 .vault
   .1password .bitwarden .mozilla .thunderbird`
@@ -170,8 +171,8 @@ const COPY = /(~|[.-](bak|backup|old|orig|save|copy|tmp|sw[a-p]))$/;
 const REPOSITORY = new Set(['config', 'config.worktree', 'credentials', 'fetch_head']);
 
 /**
- * Returns whether a path, as plain names from the root, suggests a secret: keys, tokens, passwords, or
- * the state of perdure itself.
+ * Returns whether a path, as plain names from the root, suggests a secret: keys, tokens, passwords,
+ * or the state of perdure itself.
  */
 function isSecret(names: readonly string[]): boolean {
   const last = names.at(-1) ?? '';

@@ -13,12 +13,12 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
 /**
- * Opens an ordinary file, passes it to `use`, and closes it. Every folder on the way is opened without
- * following links, so a link that replaces one leads nowhere.
+ * Opens an ordinary file, passes it to `use`, and closes it. Every folder on the way is opened
+ * without following links, so a link that replaces one leads nowhere.
  *
- * Devices, FIFOs, and sockets are refused before they are opened, since opening a FIFO without a writer
- * never returns, and again afterwards, since the file may have been replaced meanwhile. Throws a
- * `ToolError` in these cases.
+ * Devices, FIFOs, and sockets are refused before they are opened, since opening a FIFO without a
+ * writer never returns, and again afterwards, since the file may have been replaced meanwhile.
+ * Throws a `ToolError` in these cases.
  */
 export async function withFile<Result>(
   place: Place,
@@ -57,7 +57,7 @@ export async function withFileIn<Result>(
   }
 }
 
-/** Throws a `ToolError` that says what it is unless it is an ordinary file. */
+/** Throws a `ToolError` that names the kind of file unless it is an ordinary file. */
 export function refuseOther(requested: string, stats: Stats): void {
   if (stats.isFile()) return;
   if (stats.isDirectory())

@@ -4,10 +4,10 @@ import { constants, lstat, mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 
-/** The deepest level that is entered, because every level needs an open folder. */
+/** The deepest level that is entered; every level needs an open folder. */
 export const MAX_DEPTH = 128;
 
-/** Below this path, Linux finds names from an open folder, wherever the folder's own path leads now. */
+/** Under this path, Linux resolves names from an open folder, wherever its own path leads now. */
 const DESCRIPTORS = '/proc/self/fd';
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const FOLDER = constants.O_DIRECTORY ?? 0;
@@ -15,23 +15,27 @@ const FOLDER = constants.O_DIRECTORY ?? 0;
 /** Identifies a file on this machine. */
 export type FileNumber = Pick<BigIntStats, 'dev' | 'ino'>;
 
-/** A folder below the root that stays the same one even if a link replaces it. */
+/** A folder below the root that stays the same folder even if a link replaces its path. */
 export interface OpenFolder {
   /** Returns the path by which functions of `fs` find the folder, or a name in it. */
   at(name?: string): string;
   /**
-   * Rejects unless the folder, and the opened file of that name in it, are still where they were opened.
-   * To be called between opening something and using it. On systems where descriptors are paths, links
-   * lead nowhere and nothing needs to be checked.
+   * Rejects unless the folder, and the opened file of that name in it, are still where they were
+   * opened. Call it between opening something and using it. On systems where descriptors are paths,
+   * links lead nowhere and nothing needs to be checked.
    */
   verify(name?: string, opened?: FileNumber): Promise<void>;
 }
 
-/** Opens folders below one root without following links; keeps those on the way to the last one open. */
+/**
+ * Opens folders below one root without following links; keeps those on the way to the last one
+ * open.
+ */
 export interface OpenFolders {
   /**
-   * Opens the folder at a path from the root, with `/`; `create` makes missing folders. The result is
-   * valid until the next call. Rejects with an error that has a `code` if a link or a file is in the way.
+   * Opens the folder at a path from the root, with `/`; `create` makes missing folders. The result
+   * is valid until the next call. Rejects with an error that has a `code` if a link or a file is in
+   * the way.
    */
   open(relative: string, options?: { readonly create?: boolean }): Promise<OpenFolder>;
   close(): Promise<void>;

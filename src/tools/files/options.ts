@@ -4,7 +4,7 @@ import type { NameGuard } from './name-guard.js';
 export interface FileToolSettings {
   /** Absolute path of the folder that the tools are confined to. */
   readonly root: string;
-  /** The largest file, in bytes, that is searched, counted to its end, or written. */
+  /** The size in bytes of the largest file that is searched, counted to its end, or written. */
   readonly maxFileBytes: number;
   /** Names of folders that are entered only if `path` names them, and never written to. */
   readonly skip: ReadonlySet<string>;

@@ -148,7 +148,9 @@ async function searchFile(
   }
 }
 
-/** Returns a file's text, or undefined if it is not searched. Throws if the call named this file. */
+/**
+ * Returns a file's text, or undefined if it is not searched. Throws if the call named this file.
+ */
 async function textOf(
   file: Searched,
   search: Search,

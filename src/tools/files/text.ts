@@ -19,7 +19,7 @@ export async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncG
   }
 }
 
-/** Returns whether the first 8 KiB of a file have a NUL or are not UTF-8. */
+/** Returns whether the first 8 KiB of a file contain a NUL or are not UTF-8. */
 export function isBinary(start: Buffer): boolean {
   const sniffed = start.subarray(0, SNIFF_BYTES);
   if (sniffed.includes(0)) return true;

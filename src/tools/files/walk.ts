@@ -7,7 +7,7 @@ import { withFolders, type OpenFolders } from './open-folder.js';
 import { isTemporary } from './temporary-name.js';
 
 const MAX_ENTRIES = 100_000;
-/** How many sizes are looked up at once. */
+/** The maximum number of sizes looked up at once. */
 const MAX_PARALLEL = 64;
 
 /** A file or folder that a walk has found. */
@@ -31,7 +31,7 @@ export interface Walked {
 
 /** How far a walk goes. */
 export interface WalkOptions {
-  /** Levels of folders; 1: only the folder's own entries. */
+  /** The number of folder levels; 1 means only the folder's own entries. */
   readonly levels: number;
   /** Names of folders that are not entered. */
   readonly skip: ReadonlySet<string>;
@@ -39,8 +39,8 @@ export interface WalkOptions {
 }
 
 /**
- * Lists everything below a folder, at most 100,000 entries. Symbolic links are listed and never followed.
- * Rejects with a `ToolError` if the folder itself cannot be read.
+ * Lists everything below a folder, at most 100,000 entries. Symbolic links are listed and never
+ * followed. Rejects with a `ToolError` if the folder itself cannot be read.
  */
 export async function walk(start: Place, options: WalkOptions): Promise<Walked> {
   return await withFolders(start.root, (folders) => walkIn(folders, start, options));
@@ -95,8 +95,8 @@ async function namesIn(folders: OpenFolders, relative: string): Promise<readonly
 }
 
 /**
- * Returns the sizes of entries below a root in bytes, in the order of `entries`; undefined for an entry
- * that is not a file or has vanished.
+ * Returns the sizes of entries below a root in bytes, in the order of `entries`; undefined for an
+ * entry that is not a file or has vanished.
  */
 export async function sizesOf(
   root: string,
@@ -118,7 +118,7 @@ export async function sizesOf(
   });
 }
 
-/** Returns the sizes of entries that lie in one folder. */
+/** Returns the sizes of entries in one folder. */
 async function sizesIn(
   folders: OpenFolders,
   relative: string,

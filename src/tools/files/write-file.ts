@@ -16,7 +16,7 @@ import { count, readableSize } from './text.js';
 import { temporaryName } from './temporary-name.js';
 
 /**
- * Makes the tool that writes a whole file. It is idempotent, so a call that a crash interrupted is
+ * Makes the tool that writes a whole file. It is idempotent, so a call interrupted by a crash is
  * repeated.
  */
 export function writeFileTool(settings: FileToolSettings): Tool {
@@ -57,7 +57,9 @@ async function targetOf(settings: FileToolSettings, requested: string): Promise<
   return place;
 }
 
-/** Writes a temporary file, flushes, and renames it, so that readers see the old or the new file. */
+/**
+ * Writes a temporary file, flushes, and renames it, so readers see either the old or the new file.
+ */
 async function replaceFile(
   { guard }: FileToolSettings,
   place: Place,

@@ -21,11 +21,12 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
 }
 
 /**
- * Reads a stream until its end, 8 MiB, 10,000 values, or the abort of `signal`, whichever comes first.
- * A note says if that was not the end. Text and bytes are joined, bytes that are not UTF-8 become a
- * note, and other values become a list.
+ * Reads a stream until its end, 8 MiB, 10,000 values, or the abort of `signal`, whichever comes
+ * first. A note is appended if that was not the end. Text and bytes are joined, bytes that are not
+ * UTF-8 become a note, and other values become a list.
  *
- * Never rejects. Without a signal, it waits for a stream that never ends and never yields.
+ * Never rejects. Without a signal, it waits indefinitely for a stream that never ends and never
+ * yields.
  */
 export async function collect(
   source: AsyncIterable<unknown>,
@@ -41,7 +42,7 @@ export async function collect(
     : [joined, `[${reason}]`];
 }
 
-/** Reads into `parts`. Returns why the reading ended before the stream did, or undefined at its end. */
+/** Reads into `parts`. Returns why reading stopped before the end, or undefined at the end. */
 async function drain(
   source: AsyncIterable<unknown>,
   parts: Part[],
@@ -68,7 +69,7 @@ async function drain(
   }
 }
 
-/** Lets the source clean up, without waiting for it. */
+/** Lets the source clean up without waiting for it. */
 function leave(iterator: AsyncIterator<unknown>, reason: string): string {
   void Promise.resolve(iterator.return?.()).catch(() => undefined);
   return reason;

@@ -16,15 +16,16 @@ export interface FittedText {
 
 /** Options of `fitText`. */
 export interface FitOptions {
-  /** Default 64 KiB of UTF-8. */
+  /** The limit in bytes of UTF-8; default 64 KiB. */
   readonly maxBytes?: number;
-  /** False: the reader has no tool to read more, so the note names none. */
+  /** False if the reader has no tool to read more; the note then names none. */
   readonly readable?: boolean;
 }
 
 /**
  * Returns text of at most `maxBytes` unchanged; stores larger text and returns its head and tail.
- * Rejects with a `BlobError` if it cannot be stored: a result must not be reported before it is stored.
+ * Rejects with a `BlobError` if it cannot be stored: a result must not be reported before it is
+ * stored.
  */
 export async function fitText(
   text: string,
@@ -39,21 +40,21 @@ export async function fitText(
   };
 }
 
-/** Returns how many bytes of a text are kept if it has to be cut to fit, without the note. */
+/** Returns how many bytes of a text are kept, without the note, if it must be cut. */
 export function keptBytes(maxBytes: number): number {
   return Math.min(maxBytes, HEAD_BYTES + TAIL_BYTES);
 }
 
-/** Also limits the encoded size, because a control character takes six bytes in JSON. */
+/** Also limits the encoded size, since a control character takes six bytes in JSON. */
 function fits(text: string, maxBytes: number): boolean {
   if (Buffer.byteLength(text) > maxBytes) return false;
   return text.length * 6 <= maxBytes || Buffer.byteLength(JSON.stringify(text)) <= 2 * maxBytes;
 }
 
 /**
- * Returns the head and the tail of a text with a note between them: the omitted size, and how to read
- * more or why (`lost`) that is impossible. Characters stay whole. `keepBytes` (15 KiB by default) is the
- * size of head and tail without the note.
+ * Returns the head and the tail of a text with a note between them: the omitted size, and how to
+ * read more, or why that is impossible (`lost`). Characters stay whole. `keepBytes` (15 KiB by
+ * default) is the size of head and tail without the note.
  */
 export function cutText(
   text: string,

@@ -45,7 +45,9 @@ function read(thrown: unknown): NormalizedError {
   }
 }
 
-/** Joins the messages of an error and its causes: "fetch failed" alone does not explain a failure. */
+/**
+ * Joins the messages of an error and its causes: "fetch failed" alone does not explain a failure.
+ */
 function messages(error: Error): string {
   const found: string[] = [];
   let current: unknown = error;

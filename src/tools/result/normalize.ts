@@ -8,8 +8,8 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
 
 /**
  * Converts a tool's result into text for the model: text stays unchanged, streams are read (see
- * `collect`), other values become JSON (see `toPlain`), and undefined becomes "(no result)". Secrets are
- * redacted.
+ * `collect`), other values become JSON (see `toPlain`), and undefined becomes "(no result)".
+ * Secrets are redacted.
  *
  * Never rejects; `signal` ends the reading of a stream. The text may still be large: see `fitText`.
  */
@@ -29,7 +29,8 @@ function serialize(value: unknown): string {
     if (text.length <= MAX_CHARACTERS) return text;
     return `${text.slice(0, MAX_CHARACTERS)}[${text.length - MAX_CHARACTERS} characters omitted]`;
   } catch {
-    // Only a text beyond the longest string of V8 gets here: escaping can turn one character into six.
+    // Only a text beyond V8's maximum string length gets here: escaping can turn one character into
+    // six.
     return '[a result too large to be written as JSON]';
   }
 }

@@ -17,10 +17,11 @@ interface Walk {
 }
 
 /**
- * Converts any value into JSON data and marks what JSON lacks: BigInt, NaN, and Infinity become text, a
- * Map an object (or a list of pairs), a Set a list, an Error its name and message, a Date ISO text, bytes
- * a note with their size. Notes in brackets stand for cycles, functions, streams, and getters that throw.
- * The result has at most a million values and 64 Mi characters; a note stands for the rest.
+ * Converts any value to JSON data and marks what JSON cannot express: BigInt, NaN, and Infinity
+ * become text, a Map an object (or a list of pairs), a Set a list, an Error its name and message, a
+ * Date ISO text, bytes a note with their size. Notes in brackets stand for cycles, functions,
+ * streams, and getters that throw. The result has at most a million values and 64 Mi characters; a
+ * note stands for the rest.
  *
  * Never throws, reads getters at most once, and does not change the value.
  */
@@ -30,8 +31,8 @@ export function toPlain(value: unknown): Json {
 }
 
 /**
- * Converts a value like `toPlain`, or returns what would be lost: bytes, functions, cycles, or values
- * beyond the limits.
+ * Converts a value like `toPlain`, or returns what would be lost: bytes, functions, cycles, or
+ * values beyond the limits.
  */
 export function toWholePlain(value: unknown): { readonly plain: Json } | { readonly lost: string } {
   const walk: Walk = { values: MAX_VALUES, characters: MAX_CHARACTERS, ancestors: new Set() };
@@ -129,7 +130,9 @@ function property(value: object, key: string, walk: Walk): Json | undefined {
   }
 }
 
-/** Returns whether an object is a plain one. Other objects without properties are not shown as `{}`. */
+/**
+ * Returns whether an object is a plain one. Other objects without properties are not shown as `{}`.
+ */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -161,13 +164,13 @@ function bytesOf(bytes: Buffer, walk: Walk): Json {
   return binaryNote(bytes);
 }
 
-/** Returns the note that stands for something that is not data, and marks it as lost. */
+/** Returns the note that replaces something that is not data, and marks it as lost. */
 function noted(walk: Walk, what: string): string {
   walk.lost ??= `something ${what}`;
   return `[${what}]`;
 }
 
-/** Returns the note that stands for bytes that are not text. */
+/** Returns the note that replaces bytes that are not text. */
 export function binaryNote(bytes: Buffer): Json {
   return {
     type: 'binary',
@@ -198,7 +201,7 @@ function isIterable(value: object): value is Iterable<unknown> {
   return typeof Reflect.get(value, Symbol.iterator) === 'function';
 }
 
-/** Returns a text, or a note: names and messages of errors may have any type at run time. */
+/** Returns a text, or a note: names and messages of errors may have any type at runtime. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : `[${typeof value}]`;
 }

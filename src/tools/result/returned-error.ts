@@ -4,9 +4,9 @@ import { toPlain } from './plain.js';
 const KEYS = ['error', 'code'];
 
 /**
- * Returns the message of an error that a tool returns instead of throwing: an `Error`, an object with only
- * `error` and perhaps `code`, or one with `success: false`. Null for all other values, which are data even
- * if they have an `error`.
+ * Returns the message of an error that a tool returns instead of throwing: an `Error`, an object
+ * with only `error` and perhaps `code`, or one with `success: false`. Returns null for all other
+ * values, which are data even if they have an `error`.
  */
 export function returnedError(value: unknown): string | null {
   if (value instanceof Error) return value.message || value.name;
@@ -20,11 +20,13 @@ export function returnedError(value: unknown): string | null {
   return suffix.includes('\n') ? `${message}\ncode:\n${suffix}` : `${message} (code ${suffix})`;
 }
 
-/** Returns what a result says about its failure: `error`, else `message`, else all of it. */
+/**
+ * Returns a result's description of its failure: `error`, else `message`, else the whole result.
+ */
 export function failureText(value: unknown): string {
   const { error, message } = isObject(value) ? value : {};
-  const said = [error, message].find((one) => one !== undefined && one !== null && one !== '');
-  return messageOf(said ?? value);
+  const text = [error, message].find((one) => one !== undefined && one !== null && one !== '');
+  return messageOf(text ?? value);
 }
 
 function messageOf(value: unknown): string {

@@ -147,7 +147,7 @@ describe('the file tools', () => {
   });
 
   it.each([
-    ['a\0b', 'has a NUL character, which no path may have'],
+    ['a\0b', 'has a NUL character, which is not allowed in a path'],
     [
       '..\\outside\\secret.txt',
       'has backslashes; separate folders with "/": "../outside/secret.txt"',
