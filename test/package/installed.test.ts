@@ -68,7 +68,7 @@ describe('the installed package', () => {
     try {
       const failed = run('node', 'dist/main.js', address, `two-${randomUUID()}`);
       const error = String(await failed.catch((thrown: unknown) => thrown));
-      expect(error).toContain('SdkVersionError');
+      expect(error).toContain('SdkCopiesError');
       expect(error).toContain(original);
       expect(error).toContain(nested);
     } finally {

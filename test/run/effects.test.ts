@@ -312,6 +312,6 @@ describe('the worker', () => {
   test('refuses agents that it cannot run as defined', async () => {
     const large = defineAgent({ name: 'large', instructions: 'x'.repeat(300_000), model: 'm' });
     await expect(rig.worker([large])).rejects.toThrow('agent "large": its definition');
-    expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 2147483647');
+    expect(() => tool('read', { timeout: 30 * 86_400_000 })).toThrow('at most 24 days');
   });
 });
