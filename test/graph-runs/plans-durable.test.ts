@@ -2,28 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import type { RunStatus } from '../../src/core/status.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
-import { startStub } from '../../src/testing/stub-server.js';
+import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { gate } from '../support/gate.js';
-import { startLedger } from '../support/ledger.js';
+import { killTogether } from '../support/kill-together.js';
+import { startLedger, type Ledger } from '../support/ledger.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { segmentsOf } from '../support/segments.js';
-import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 let desk: Desk;
 let home: string;
-const children: WorkerChild[] = [];
 beforeAll(async () => {
   desk = await createDesk();
   home = await mkdtemp(join(tmpdir(), 'perdure-killed-plan-'));
 });
 afterAll(async () => {
-  await Promise.all(children.map((each) => each.kill()));
   await desk.close();
   await rm(home, { recursive: true, force: true });
   await expectKeptReplays();
@@ -38,60 +38,76 @@ const plan = JSON.stringify({
   ],
 });
 
+/** When the workers of three runs are killed. */
+const RUNS = ['planning', 'at the confirmation', 'executing'].map((when) => {
+  return { when, id: `planner-${randomUUID()}` };
+});
+
 describe('a worker that is killed', () => {
-  test.each(['planning', 'at the confirmation', 'executing'] as const)(
-    'while it is %s executes each action of the plan once',
-    { timeout: 120_000 },
-    async (when) => {
-      const [ledger, stub] = [await startLedger(), await startStub()];
-      const queue = `planner-${randomUUID()}`;
-      const env = {
+  let stub: Stub;
+  let ledger: Ledger;
+  let handles: readonly WorkflowHandle[] = [];
+  let stop = (): Promise<void> => Promise.resolve();
+  const isWaiting = ({ status }: RunStatus): boolean => status === 'waiting_decision';
+
+  beforeAll(async () => {
+    [ledger, stub] = [await startLedger(), await startStub()];
+    const executing = gate();
+    ledger.onAttempt = async (_, at, entry) => {
+      const { run = '' } = entry;
+      const isSecond = ledger.attemptsOf(run).indexOf(entry) === 1;
+      const isDoomed = RUNS.some(({ when, id }) => when === 'executing' && id === run);
+      if (isDoomed && isSecond && at === 'after') await executing.wait();
+    };
+    const planning = stub.barrier('planning');
+    for (const { when, id } of RUNS) {
+      const lost = reply.text(plan, { holdBeforeHeaders: 'planning' });
+      const lostFirst = when === 'planning' ? [lost] : [];
+      stub.scriptFor(id, ...lostFirst, reply.text(plan), reply.text('All done.'));
+    }
+    ({ handles, stop } = await killTogether(desk.rig.client, {
+      env: {
         ADDRESS: inject('temporalAddress'),
-        QUEUE: queue,
+        QUEUE: `planner-${randomUUID()}`,
         LEDGER: ledger.url,
         PERDURE_HOME: home,
         OPENAI_BASE_URL: stub.baseUrl,
         OPENAI_API_KEY: 'x',
-      };
-      const held = gate();
-      if (when === 'executing') {
-        ledger.onAttempt = async (number, at) => {
-          if (number === 2 && at === 'after') await held.wait();
-        };
-      }
-      const planning = stub.barrier('planning');
-      const first = await workerChild(env);
-      children.push(first);
-      stub.script(
-        ...(when === 'planning' ? [reply.text(plan, { holdBeforeHeaders: 'planning' })] : []),
-        reply.text(plan),
-        reply.text('All done.'),
-      );
-      const handle = await desk.rig.client.workflow.start('agent', {
-        taskQueue: queue,
-        workflowId: queue,
-        args: [{ agent: 'planner', message: 'go' }],
-      });
-      if (when === 'planning') await planning.reached;
-      else await desk.statusWhere(handle, ({ status }) => status === 'waiting_decision');
-      if (when === 'executing') {
-        await desk.decide(handle, { as: 'approve' });
-        await held.reached;
-      }
-      await first.kill();
-      held.release();
-      planning.release();
-      const second = await workerHere(env);
+      },
+      runs: RUNS.map(({ when, id }) => ({
+        id,
+        input: { agent: 'planner', message: id },
+        held: async (handle) =>
+          when === 'planning' ? await planning.reached : await desk.statusWhere(handle, isWaiting),
+      })),
+      last: async (all) => {
+        const handle = all.at(-1);
+        if (handle !== undefined) await desk.decide(handle, { as: 'approve' });
+        await executing.reached;
+      },
+    }));
+    executing.release();
+    planning.release();
+  });
+  afterAll(async () => {
+    await stop();
+    await Promise.all([ledger.close(), stub.close()]);
+  });
+
+  test.concurrent.each(RUNS)(
+    'while it is $when leaves a plan whose actions are done once each',
+    async ({ when, id }) => {
+      const handle = handles.find(({ workflowId }) => workflowId === id);
+      if (handle === undefined) throw new Error(`there is no run ${id}`);
       if (when !== 'executing') {
-        await desk.statusWhere(handle, ({ status }) => status === 'waiting_decision');
+        await desk.statusWhere(handle, isWaiting);
         await desk.decide(handle, { as: 'approve' });
       }
       const { outcome } = await desk.end(handle);
       expect(outcome).toMatchObject({ status: 'completed', answer: 'All done.' });
-      await second.stop();
-      await Promise.all([ledger.close(), stub.close()]);
-      const done = [...ledger.effects].map(
-        (key) => ledger.attempts.find((one) => one.key === key)?.tool ?? '',
+      const made = ledger.attemptsOf(id);
+      const done = [...ledger.effects].flatMap(
+        (key) => made.find((one) => one.key === key)?.tool ?? [],
       );
       expect(done.toSorted()).toEqual(['note last', 'note one', 'note one', 'wipe old']);
     },

@@ -4,20 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/index.js';
-import { processLife } from '../../src/server/process-table.js';
-import { ensureServer } from '../../src/server/ensure-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';
-import { clerk, clientOf } from '../support/clerk.js';
-import { obedientModel } from '../support/conversation.js';
-import { createRig } from '../support/rig.js';
-import { serverHomes } from '../support/server-homes.js';
-import { expectDelivered } from '../support/delivered.js';
+import { taken } from '../support/taken.js';
 import { workerChild } from '../support/worker-child.js';
 
-const { freshHome } = serverHomes();
-
-test('a message reaches the other worker if one of two is frozen, and is an error if both are', async () => {
+test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {
   const [stub, home] = [await startStub(), await mkdtemp(join(tmpdir(), 'perdure-frozen-'))];
   stub.answer(() => reply.text('here'));
   const taskQueue = `frozen-${randomUUID()}`;
@@ -70,29 +62,3 @@ test('a message reaches the other worker if one of two is frozen, and is an erro
   const texts = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
   expect(texts).toEqual(['first', 'second', 'third']);
 }, 180_000);
-
-test('a message to a run without a worker survives a kill of the server, and is one turn', async () => {
-  const home = await freshHome();
-  const before = await ensureServer({ home, adoptDefault: false });
-  const rig = await createRig(before.address);
-  const client = await clientOf(rig, { address: before.address });
-  onTestFinished(async () => {
-    await client.disconnect();
-    await rig.close();
-  });
-  const id = `dead-${randomUUID()}`;
-  const hello = { message: 'hello', id: 'm-1' };
-  const sent = await client.ask(id, hello, { start: { agent: 'clerk' } });
-  expect(sent).toEqual({ delivered: false, messageId: 'm-1' });
-
-  const pid = before.pid ?? 0;
-  process.kill(pid, 'SIGKILL');
-  await expect.poll(() => processLife(pid), { interval: 10, timeout: 20_000 }).toBeNull();
-  await ensureServer({ home, adoptDefault: false });
-  await rig.worker([clerk()], { models: { m: obedientModel() } });
-  expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
-  expect(await expectDelivered(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
-  await client.close(id);
-  const ended = rig.client.workflow.getHandle(id).result();
-  expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });
-}, 120_000);

@@ -2,16 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Connection, Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { stopServer } from '../../src/server/locate-server.js';
+import { processLife } from '../../src/server/process-table.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import { clerk, clientOf } from '../support/clerk.js';
+import { obedientModel } from '../support/conversation.js';
 import { CRASH_STEPS, crashAnswer } from '../support/crash-agent.js';
 import { killTogether } from '../support/kill-together.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { serverHomes } from '../support/server-homes.js';
+import { taken } from '../support/taken.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 /** How the agent ends at its cap, and where its worker is killed. */
@@ -23,6 +26,8 @@ const CAPS = [
 ] as const;
 const idOf = (onLimit: string, when: string): string => `cap-${onLimit}-${when}-${SUFFIX}`;
 const SUFFIX = randomUUID();
+
+const { freshHome } = serverHomes();
 
 let rig: Rig;
 let home: string;
@@ -121,35 +126,48 @@ describe('the worker that holds the workflow', () => {
 });
 
 describe('the server', () => {
-  test('killed and restarted on the same file during a run: the run continues and ends', async () => {
-    const serverHome = await mkdtemp(join(tmpdir(), 'perdure-server-'));
+  test('killed and restarted on the same file in mid-run: the run goes on and ends, and a message to a run without a worker is one turn', async () => {
+    const serverHome = await freshHome();
     const server = await ensureServer({ home: serverHome, adoptDefault: false });
-    const own = await createRig(server.address);
+    const { address } = server;
+    const own = await createRig(address);
+    const client = await clientOf(own, { address });
     const marker = `server-${randomUUID()}`;
     stub.answer((request) => {
       if (!request.text.includes(marker)) return undefined;
       const held = request.assistantMessages === 2 && request.attempt === 1;
       return { ...crashAnswer(request), delivery: held ? { holdBeforeHeaders: marker } : {} };
     });
-    const env = queueEnv({ ADDRESS: server.address });
+    const env = queueEnv({ ADDRESS: address });
     const worker = await workerHere(env);
-    await own.client.workflow.start('agent', {
+    const handle = await own.client.workflow.start('agent', {
       taskQueue: env['QUEUE'] ?? '',
       workflowId: marker,
       args: [{ agent: 'crash', message: marker }],
     });
     await stub.barrier(marker).reached;
-    process.kill(server.pid ?? 0, 'SIGKILL');
+    const id = `dead-${randomUUID()}`;
+    const hello = { message: 'hello', id: 'm-1' };
+    const sent = await client.ask(id, hello, { start: { agent: 'clerk' } });
+    expect(sent).toEqual({ delivered: false, messageId: 'm-1' });
+
+    const pid = server.pid ?? 0;
+    process.kill(pid, 'SIGKILL');
+    await expect.poll(() => processLife(pid), { interval: 10, timeout: 20_000 }).toBeNull();
     const again = await ensureServer({ home: serverHome, adoptDefault: false });
-    expect(again).toMatchObject({ address: server.address, how: 'started' });
+    expect(again).toMatchObject({ address, how: 'started' });
     stub.barrier(marker).release();
-    const connection = await Connection.connect({ address: again.address });
-    const { outcome } = await own.end(new Client({ connection }).workflow.getHandle(marker));
+    const { outcome } = await own.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', steps: CRASH_STEPS + 1 });
-    await connection.close();
+
+    await own.worker([clerk()], { models: { m: obedientModel() } });
+    expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
+    expect(await taken(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
+    await client.close(id);
+    const ended = own.client.workflow.getHandle(id).result();
+    expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });
+    await client.disconnect();
     await worker.stop();
     await own.close();
-    await stopServer(serverHome);
-    await rm(serverHome, { recursive: true, force: true });
-  });
+  }, 120_000);
 });

@@ -42,9 +42,9 @@ const note = defineTool({
 });
 const clerk = defineAgent({ name: 'clerk', instructions: 'do as told', model: 'm', tools: [note] });
 
-describe('a message sent while the run continues in a new segment', () => {
-  const jitters = fc.sample(fc.array(fc.nat(40), { minLength: 14, maxLength: 14 }), {
-    numRuns: 3,
+describe('a message sent while the run goes on in a new segment', () => {
+  const jitters = fc.sample(fc.array(fc.nat(40), { minLength: 10, maxLength: 10 }), {
+    numRuns: 2,
     seed: SEED,
   });
 
@@ -67,8 +67,8 @@ describe('a message sent while the run continues in a new segment', () => {
       await handle.executeUpdate(closeUpdate, { args: [{}] });
       await handle.result();
       const segments = await segmentsOf(local.client, handle.workflowId);
-      expect(segments.length).toBeGreaterThan(8);
-      const users = messagesIn(segments).filter(({ role }) => role === 'user');
+      expect(segments.length).toBeGreaterThan(6);
+      const users = saidIn(segments).filter(({ role }) => role === 'user');
       expect(users.map(({ text }) => text)).toEqual(
         Array.from({ length: jitter.length + 1 }, (_, n) => `m${n}`),
       );
@@ -79,8 +79,8 @@ describe('a message sent while the run continues in a new segment', () => {
   );
 });
 
-/** PERDURE_LONG_TURNS=500 takes half a minute longer on two cores. */
-const TURNS = Number(process.env['PERDURE_LONG_TURNS'] ?? 50);
+/** PERDURE_LONG_TURNS=500 takes half a minute more on two cores. */
+const TURNS = Number(process.env['PERDURE_LONG_TURNS'] ?? 30);
 const SEGMENT_STEPS = TURNS / 10;
 
 test(`${TURNS} turns in one open run: every message once, in order, in segments of bounded size`, async () => {
@@ -106,9 +106,9 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
   );
 }, 240_000);
 
-/** PERDURE_LONG_STEPS=1000 takes two minutes longer on two cores. */
-const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 80);
-const KILLED_AT = [0.13, 0.48, 0.86].map((share) => Math.round(share * STEPS));
+/** PERDURE_LONG_STEPS=1000 takes two minutes more on two cores. */
+const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 60);
+const KILLED_AT = [0.25, 0.75].map((share) => Math.round(share * STEPS));
 
 /** Continues from the step that the newest call names, so summaries do not matter. */
 function nextStep(request: StubRequest): Step {
@@ -119,7 +119,10 @@ function nextStep(request: StubRequest): Step {
   const input = isObject(parsed) && isObject(parsed['input']) ? parsed['input'] : {};
   const step = typeof input['step'] === 'number' ? input['step'] + 1 : 0;
   if (step >= STEPS) return reply.text(`done after ${step} steps`);
-  return reply.calls([{ name: 'put', arguments: { step, part: 0 } }]);
+  // The run knows from the usage how long its prompt is, and when to summarize it.
+  const tokens = Math.ceil(request.text.length / 4);
+  const usage = { prompt_tokens: tokens, completion_tokens: 5, total_tokens: tokens + 5 };
+  return reply.calls([{ name: 'put', arguments: { step, part: 0 } }], { usage });
 }
 
 test(`${STEPS} steps in one turn, through segments, summaries, and kills: each step once`, async () => {
@@ -132,7 +135,9 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
     OPENAI_BASE_URL: stub.baseUrl,
     PERDURE_HOME: home,
     STEPS: String(STEPS + 10),
-    WINDOW: '12000',
+    // Small enough for summaries, and for several segments.
+    WINDOW: String(STEPS * 20),
+    SEGMENT_STEPS: String(Math.ceil(STEPS / 5)),
   };
   stub.answer(nextStep);
   let worker: WorkerChild = await workerChild(env);
@@ -156,7 +161,7 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
   await last.stop();
   expect(outcome).toMatchObject({ status: 'completed', answer: `done after ${STEPS} steps` });
   const segments = await segmentsOf(rig.client, queue);
-  expect(segments.length).toBeGreaterThan(STEPS / 100);
+  expect(segments.length).toBeGreaterThan(3);
   for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
   const transcript = messagesIn(segments);
   expect(transcript.every(({ n }, index) => n === index)).toBe(true);
@@ -165,8 +170,9 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
     message.role === 'assistant' ? (message.calls ?? []).map(({ id }) => id) : [],
   );
   expect(new Set(calls).size).toBe(STEPS);
-  const summaries = transcript.filter((message) => message.role === 'user' && message.compacts);
-  // Only a call that was answered but not recorded when its worker died is repeated.
+  const summaries = said.filter((message) => message.role === 'user' && message.compacts);
+  expect(summaries.length).toBeGreaterThan(0);
+  // A call that was answered and not recorded when its worker died is made again, and no other.
   expect(stub.requestCount).toBeLessThanOrEqual(STEPS + 1 + summaries.length + KILLED_AT.length);
   await Promise.all([stub.close(), ledger.close()]);
 }, 400_000);

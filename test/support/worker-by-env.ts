@@ -60,6 +60,9 @@ export async function workerByEnv(
     workflows: env['ROLE'] !== 'activities',
     // These workers are killed, and tests should not wait ten seconds until that is detected.
     heartbeatMs: Number(env['HEARTBEAT_MS'] ?? 3_000),
+    ...(env['SEGMENT_STEPS'] && {
+      segment: { steps: Number(env['SEGMENT_STEPS']), bytes: 1e6 },
+    }),
     ...(env['LIVE'] && { live: {} }),
     ...rest,
   });
