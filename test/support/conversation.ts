@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
-import { expect, vi } from 'vitest';
 import type { Ask, AskReceipt } from '../../src/core/inbox.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Decision, DecisionReceipt } from '../../src/core/requests/decision.js';
@@ -15,6 +14,7 @@ import { resolveUpdate } from '../../src/workflows/messages/request-definitions.
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isSegmentEnd } from '../../src/updates/execute-update.js';
 import type { Rig } from './rig.js';
+import { statusWhere } from './status-where.js';
 
 /** Sends a message to a run, as a Temporal client does, and retries if its segment ended first. */
 export async function ask(handle: WorkflowHandle, message: string | Ask): Promise<AskReceipt> {
@@ -41,36 +41,22 @@ export async function statusOf(handle: WorkflowHandle): Promise<RunStatus> {
   return await handle.query(statusQuery);
 }
 
-/**
- * Resolves when the run has this status. Follows the history, so it queries only after new events.
- */
+/** Resolves when the run shows this status. */
 export async function untilStatus(
   handle: WorkflowHandle,
   wanted: RunStatus['status'],
 ): Promise<RunStatus> {
-  for (;;) {
-    const status = await statusOf(handle);
-    if (status.status === wanted) return status;
-  }
+  return await statusWhere(handle, ({ status }) => status === wanted);
 }
 
 /** Waits until the run is blocked, for any reason. */
 export async function blocked(handle: WorkflowHandle): Promise<RunStatus> {
-  return await standing(handle, 'blocked');
+  return await untilStatus(handle, 'blocked');
 }
 
 /** Waits until the run waits for any decision. */
 export async function asking(handle: WorkflowHandle): Promise<RunStatus> {
-  return await standing(handle, 'waiting_decision');
-}
-
-async function standing(handle: WorkflowHandle, wanted: RunStatus['status']): Promise<RunStatus> {
-  const look = async (): Promise<RunStatus> => {
-    const status = await statusOf(handle);
-    expect(status.status).toBe(wanted);
-    return status;
-  };
-  return await vi.waitFor(look, { timeout: 30_000, interval: 50 });
+  return await untilStatus(handle, 'waiting_decision');
 }
 
 /** Decides the run's oldest request. */

@@ -11,6 +11,7 @@ import { statusQuery } from '../../src/workflows/messages/definitions.js';
 import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import type { RunningWorker } from '../../src/worker.js';
 import { createRig, type Ended, type Rig } from './rig.js';
+import { statusWhere } from './status-where.js';
 
 /** One reply of the scripted model: a text, a call as `{ tool: arguments }`, or several calls. */
 export type Line =
@@ -88,16 +89,7 @@ export async function createDesk(address?: string): Promise<Desk> {
       );
       return { handle, requests: pending };
     },
-    async statusWhere(handle, fits) {
-      return await vi.waitFor(
-        async () => {
-          const status = await statusOf(handle);
-          if (!fits(status)) throw new Error(`the status is ${JSON.stringify(status)}`);
-          return status;
-        },
-        { timeout: 20_000, interval: 50 },
-      );
-    },
+    statusWhere,
     async decide(handle, decision, updateId) {
       const [request] = (await statusOf(handle)).pending;
       if (request === undefined) throw new Error('nothing is asked');
