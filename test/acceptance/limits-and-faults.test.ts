@@ -59,7 +59,8 @@ beforeAll(async () => {
     agent('priced', { model: 'priced', output: z.object({ n: z.number() }) }),
     agent('frugal', { model: 'priced' }),
   ];
-  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } });
+  const segment = { steps: 30, bytes: 2_000_000 };
+  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } }, { segment });
 });
 afterAll(async () => await desk.close());
 
@@ -149,15 +150,13 @@ describe('the last step', () => {
     await expect(start).rejects.toThrow(/limits\.steps.*null for none/);
   });
 
-  test('T-50 null is no limit: the run continues in a new segment after a hundred steps', async () => {
-    const steps = Array.from({ length: 102 }, (_, n) => counting(n));
+  test('T-50 null is no limit: the run goes on beyond the default of 50 steps, in a new segment', async () => {
+    const steps = Array.from({ length: 51 }, (_, n) => counting(n));
     const unlimited: LimitSet = { steps: null, toolCalls: null };
-    const report = await desk.run('plain', [...steps, reply.text('counted')], {
-      limits: unlimited,
-    });
-    expect(report.outcome).toMatchObject({ status: 'completed', steps: 103, segments: 2 });
-    expect(results(report)).toEqual(steps.map((_, n) => `${n}`));
-    const prefixes = report.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
+    const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });
+    expect(told.outcome).toMatchObject({ status: 'completed', steps: 52, segments: 2 });
+    expect(results(told)).toEqual(steps.map((_, n) => `${n}`));
+    const prefixes = told.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
     expect(prefixes.every((text, n) => n === 0 || text.startsWith(prefixes[n - 1] ?? '?'))).toBe(
       true,
     );

@@ -227,3 +227,29 @@ describe('a rule that denies, right before the execution', () => {
     expect(await run(counting(), [deny], { find: true })).toMatchObject({ ok: 'not_started' });
   });
 });
+
+describe('verify', () => {
+  async function verified(answer: unknown): Promise<RunFunctionResult> {
+    const tool = book({ ...once, undo: undefined, verify: () => answer });
+    const deps = workerDeps(pinnedAgent([tool]));
+    const input = functionInput(tool, { function: 'verify' });
+    return await inActivity(() => runFunction(deps, input));
+  }
+
+  test.each([true, false, 'yes', {}, 7, [], null, undefined, { happened: 'no' }, { happened: 0 }])(
+    'leaves the outcome unknown if it answers %j',
+    async (answer) => {
+      const message = 'verify returned no clear answer';
+      expect(await verified(answer)).toEqual({ happened: 'unknown', message });
+    },
+  );
+
+  test('answers with true and a result, or with false', async () => {
+    const result = { ok: true, text: 'booked' };
+    expect(await verified({ happened: true, result: 'booked' })).toEqual({
+      happened: true,
+      result,
+    });
+    expect(await verified({ happened: false })).toEqual({ happened: false });
+  });
+});

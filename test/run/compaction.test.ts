@@ -96,7 +96,7 @@ function expectWhole(messages: readonly PromptMessage[]): void {
 async function converse(
   window: number | undefined,
   model: Recorded,
-  segment = { steps: 100, bytes: 1e6 },
+  { segment = { steps: 100, bytes: 1e6 }, turns = 6 } = {},
 ): Promise<readonly Segment[]> {
   await rig.stopWorkers();
   const entry = window === undefined ? model : { ...model, window };
@@ -105,7 +105,7 @@ async function converse(
   await outcomeOf(first, 1);
   await ask(first, { message: 'the code is 4711', pin: true });
   await outcomeOf(first, 2);
-  for (let turn = 3; turn <= 9; turn += 1) {
+  for (let turn = 3; turn <= turns; turn += 1) {
     await ask(first, `steps 2 turn ${turn} ${LONG}`);
     expect(await outcomeOf(first, turn)).toMatchObject({ status: 'completed', steps: 3 });
   }
@@ -120,7 +120,7 @@ describe("a conversation that exceeds the model's window", () => {
     ['through many segments', { steps: 4, bytes: 1e7 }],
   ])('is summarized, %s', async (_where, size) => {
     const model = recordedModel();
-    const segments = await converse(WINDOW, model, size);
+    const segments = await converse(WINDOW, model, { segment: size, turns: 7 });
     expect(model.summaries.length).toBeGreaterThan(2);
     for (const { messages } of model.prompts) {
       expectWhole(messages);
@@ -136,7 +136,7 @@ describe("a conversation that exceeds the model's window", () => {
     expect(transcript.map(({ n }) => n)).toEqual(transcript.map((_, index) => index));
     const marks = transcript.filter((message) => message.role === 'user' && message.compacts);
     expect(marks).toHaveLength(model.summaries.length);
-    expect(turnsIn(segments)).toHaveLength(9);
+    expect(turnsIn(segments)).toHaveLength(7);
 
     const [started] = segments[0]?.history.events ?? [];
     const { workflowId } = started?.workflowExecutionStartedEventAttributes ?? {};
@@ -168,7 +168,7 @@ describe("a conversation that exceeds the model's window", () => {
     expect(model.summaries.length).toBeGreaterThan(0);
     expect(model.summaries.length).toBeLessThan(12);
     expect(model.prompts.at(-1)?.messages[0]?.text).toBe('steps 2 first');
-    expect(turnsIn(segments)).toHaveLength(9);
+    expect(turnsIn(segments)).toHaveLength(6);
   });
 
   test('ends the turn with its reason if nothing helps', async () => {

@@ -121,16 +121,18 @@ describe('a once tool whose outcome is unknown', () => {
     expect(executions.get(run)).toHaveLength(1);
   });
 
-  test.each([
-    [{ request: 'r9', digest: 'x', as: 'retry' }, 'request: there is no "r9"; open: r1'],
-    [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
-    [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
-    ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],
-  ])('refuses %j with a reason', async (decision, reason) => {
+  test('refuses decisions that do not fit, with a reason, and can be canceled', async () => {
     const { handle } = await parked('ask');
-    await expect(resolve(handle, decision)).rejects.toMatchObject({
-      cause: expect.objectContaining({ message: expect.stringContaining(reason) }),
-    });
+    for (const [decision, reason] of [
+      [{ request: 'r9', digest: 'x', as: 'retry' }, 'request: there is no "r9"; open: r1'],
+      [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
+      [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
+      ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],
+    ]) {
+      await expect(resolve(handle, decision)).rejects.toMatchObject({
+        cause: expect.objectContaining({ message: expect.stringContaining(String(reason)) }),
+      });
+    }
     await handle.cancel();
     const { outcome } = await rig.end(handle);
     expect(outcome.status).toBe('cancelled');

@@ -46,7 +46,7 @@ const step = fc.array(
 );
 const SEED = Number(process.env['PERDURE_SEED'] ?? 7);
 const scripts = fc.sample(fc.array(step, { minLength: 2, maxLength: 6 }), {
-  numRuns: 8,
+  numRuns: 4,
   seed: SEED,
 });
 

@@ -7,6 +7,7 @@ import { getFirstUserText, type StubRequest } from '../../src/testing/requests.j
 import type { StubMessage } from '../../src/testing/stub-message.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
+import type { WorkerOptions } from '../../src/worker.js';
 import { clientOf } from './clerk.js';
 import { expectDelivered } from './delivered.js';
 import { createRig, type Ended, type Rig } from './rig.js';
@@ -53,6 +54,7 @@ export interface Desk {
 export async function openDesk(
   agents: readonly Agent[],
   models: Readonly<Record<string, ModelEntry>> = { m: {} },
+  rest: Pick<WorkerOptions, 'segment'> = {},
 ): Promise<Desk> {
   const [rig, stub] = [await createRig(), await startStub()];
   const client = await clientOf(rig);
@@ -60,7 +62,7 @@ export async function openDesk(
     name,
     'call' in entry ? entry : { ...entry, baseUrl: stub.baseUrl },
   ]);
-  await rig.worker(agents, { models: Object.fromEntries(entries) });
+  await rig.worker(agents, { models: Object.fromEntries(entries), ...rest });
   let serial = 0;
 
   const desk: Desk = {
