@@ -6,7 +6,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/index.js';
 import { reply } from '../../src/testing/steps.js';
 import { startStub } from '../../src/testing/stub-server.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { workerChild } from '../support/worker-child.js';
 
 test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {

@@ -14,7 +14,7 @@ import { killTogether } from '../support/kill-together.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { serverHomes } from '../support/server-homes.js';
-import { taken } from '../support/taken.js';
+import { expectDelivered } from '../support/delivered.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 /** How the agent ends at its cap, and where its worker is killed. */
@@ -162,7 +162,10 @@ describe('the server', () => {
 
     await own.worker([clerk()], { models: { m: obedientModel() } });
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
-    expect(await taken(client.ask(id, hello))).toMatchObject({ turn: 1, duplicate: true });
+    expect(await expectDelivered(client.ask(id, hello))).toMatchObject({
+      turn: 1,
+      duplicate: true,
+    });
     await client.close(id);
     const ended = own.client.workflow.getHandle(id).result();
     expect(await ended).toMatchObject({ reason: 'closed', steps: 1 });

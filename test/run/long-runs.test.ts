@@ -68,7 +68,7 @@ describe('a message sent while the run goes on in a new segment', () => {
       await handle.result();
       const segments = await segmentsOf(local.client, handle.workflowId);
       expect(segments.length).toBeGreaterThan(6);
-      const users = saidIn(segments).filter(({ role }) => role === 'user');
+      const users = messagesIn(segments).filter(({ role }) => role === 'user');
       expect(users.map(({ text }) => text)).toEqual(
         Array.from({ length: jitter.length + 1 }, (_, n) => `m${n}`),
       );
@@ -170,7 +170,7 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
     message.role === 'assistant' ? (message.calls ?? []).map(({ id }) => id) : [],
   );
   expect(new Set(calls).size).toBe(STEPS);
-  const summaries = said.filter((message) => message.role === 'user' && message.compacts);
+  const summaries = transcript.filter((message) => message.role === 'user' && message.compacts);
   expect(summaries.length).toBeGreaterThan(0);
   // A call that was answered and not recorded when its worker died is made again, and no other.
   expect(stub.requestCount).toBeLessThanOrEqual(STEPS + 1 + summaries.length + KILLED_AT.length);

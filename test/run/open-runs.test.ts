@@ -102,7 +102,7 @@ describe('an open run', () => {
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);
     expect(segments.length).toBeGreaterThan(3);
-    const said = saidIn(segments);
+    const said = messagesIn(segments);
     expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
     expect(said.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(
       Array.from({ length: turns }, (_, index) => `steps 2 (${index + 1})`),
@@ -118,7 +118,7 @@ describe('an open run', () => {
     expect(outcome).toMatchObject({ status: 'completed', answer: `done: ${name}`, steps: 12 });
     expect(outcome.segments).toBe(3);
     const segments = await segmentsOf(rig.client, handle.workflowId);
-    const said = saidIn(segments);
+    const said = messagesIn(segments);
     expect(said.map(({ n }) => n)).toEqual(said.map((_, index) => index));
     expect(executed.filter((text) => text.startsWith(name))).toHaveLength(11);
     const requests = model.requests.filter(({ messages }) => messages[0]?.text === name);

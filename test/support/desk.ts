@@ -7,7 +7,7 @@ import { getFirstUserText, type StubRequest } from '../../src/testing/requests.j
 import type { StubMessage } from '../../src/testing/stub-message.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import type { WorkerOptions } from '../../src/worker.js';
+import type { WorkerOptions } from '../../src/worker/options.js';
 import { clientOf } from './clerk.js';
 import { expectDelivered } from './delivered.js';
 import { createRig, type Ended, type Rig } from './rig.js';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { RunStatus } from '../../src/core/status.js';
-import { statusQuery } from '../../src/workflows/messages.js';
+import { statusQuery } from '../../src/workflows/messages/definitions.js';
 
 const LIMIT_MS = 30_000;
 /** Until a status is asked for again that no worker gave. */
