@@ -192,7 +192,7 @@ test('actions are calls of the handler, and screenshots are sent back with the p
 });
 
 test('actions in one batch are one call, streamed or not', async () => {
-  await work(clerk({ type: 'computer', handler: 'screen' }), { live: true });
+  await work(clerk({ type: 'computer', handler: 'screen' }), { live: {} });
   const actions = [click, { type: 'type', text: 'hello' }];
   stub.script(reply.computer(actions, { sse: { charactersPerEvent: 3 } }), reply.text('Done.'));
   const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });

@@ -17,14 +17,18 @@ export async function statusWhere(
   fits: (status: RunStatus) => boolean,
 ): Promise<RunStatus> {
   const deadline = Date.now() + LIMIT_MS;
-  const events = newEvents(handle, deadline);
+  let events = newEvents(handle, deadline);
   let seen: unknown;
   for (;;) {
     const { done } = await events.next();
     const status = await statusBy(handle, deadline).catch((error: unknown) => void (seen = error));
     if (status && fits(status)) return status;
     seen = status ?? seen;
-    if (done === true || Date.now() > deadline) break;
+    if (status?.status === 'done' || Date.now() > deadline) break;
+    if (done !== true) continue;
+    // The run that was followed has ended, and a new one has its id.
+    await pause(PAUSE_MS);
+    events = newEvents(handle, deadline);
   }
   const shown = seen instanceof Error ? seen.message : JSON.stringify(seen);
   throw new Error(`the status of ${handle.workflowId} does not fit: ${shown}`, { cause: seen });
