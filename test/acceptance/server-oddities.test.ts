@@ -1,72 +1,24 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { JsonObject } from '../../src/core/json.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Usage } from '../../src/core/outcome.js';
 import type { StubRequest } from '../../src/testing/requests.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk } from '../support/desk.js';
+import { oddReplies, stepsOf, type Fixture } from '../support/odd-replies.js';
 
-const FOLDER = 'test/fixtures/servers';
-
-/** A reply as a known server sends it. */
-interface Fixture {
-  readonly server: string;
-  readonly oddity: string;
-  /** Where the format is reported or documented. */
-  readonly source: string;
-  /** A body that is sent first, and is unusable. */
-  readonly failing?: JsonObject;
-  readonly whole?: JsonObject;
-  /** What precedes the body. */
-  readonly wholeBefore?: string;
-  /** Events in order; a text is `[DONE]`, or a comment if it begins with a colon. */
-  readonly stream?: readonly (JsonObject | string)[];
-  readonly expect: {
-    readonly text?: string;
-    readonly calls?: readonly {
-      readonly name: string;
-      readonly arguments: { readonly city: string };
-    }[];
-    readonly usage: Partial<Usage>;
-    /** For a server whose whole body contains more than its stream. */
-    readonly usageWhole?: Partial<Usage>;
-    /** Type of the report that the unusable body causes. */
-    readonly failed?: string;
-  };
-}
-
-function eventOf(event: JsonObject | string): string {
-  if (typeof event !== 'string') return `data: ${JSON.stringify(event)}\n\n`;
-  return event.startsWith(':') ? `${event}\n\n` : `data: ${event}\n\n`;
-}
-
-const soon = { 'retry-after-ms': '10' };
-
-function stepsOf({ failing, whole, wholeBefore = '', stream }: Fixture, how: string): Step[] {
-  if (how === 'streamed') {
-    const headers = { 'content-type': 'text/event-stream' };
-    return [reply.raw((stream ?? []).map(eventOf).join(''), { headers })];
-  }
-  return [
-    ...(failing ? [reply.raw(JSON.stringify(failing), { headers: soon })] : []),
-    reply.raw(wholeBefore + JSON.stringify(whole)),
-  ];
-}
-
-const fixtures = readdirSync(FOLDER).map((file): readonly [string, Fixture] => [
-  file.replace('.json', ''),
-  JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Fixture,
-]);
-const cases = fixtures.flatMap(([name, fixture]) =>
-  (['whole', 'streamed'] as const)
-    .filter((how) => fixture[how === 'whole' ? 'whole' : 'stream'] !== undefined)
-    .map((how) => [name, how, fixture] as const),
-);
+/** In which ways odd replies meet a run: each kind of ids, of usage, and of failure once. */
+const IN_RUNS = [
+  'deepseek-reasoning, streamed',
+  'gemini-id-of-the-name, whole',
+  'lm-studio-call-without-function, whole',
+  'lmdeploy-empty-id-after-first, streamed',
+  'ollama-no-index, streamed',
+  'tgi-calls-as-an-object, whole',
+];
+const cases = oddReplies.filter(([name, how]) => IN_RUNS.includes(`${name}, ${how}`));
 
 let desk: Desk;
 beforeAll(async () => {
@@ -116,8 +68,12 @@ function expectUsage(usage: Usage, wanted: Partial<Usage>, more: Partial<Usage>)
   });
 }
 
-describe('a reply in the format of a known server', () => {
-  test.each(cases)('is read as intended: %s, %s', async (_name, how, fixture) => {
+describe('what servers are known to send', () => {
+  test('is here in each way in which it meets a run', () => {
+    expect(cases).toHaveLength(IN_RUNS.length);
+  });
+
+  test.each(cases)('is read by a run for what it is: %s, %s', async (_name, how, fixture) => {
     const { calls, text = 'done', usage, usageWhole = usage, failed } = fixture.expect;
     const message = desk.conversation(
       ...stepsOf(fixture, how),

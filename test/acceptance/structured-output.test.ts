@@ -203,51 +203,34 @@ describe('an agent call', () => {
     expect(JSON.stringify(last)).toContain('JSON');
   });
 
-  test.each<[string, string, Partial<TagAnswer>]>([
-    [
-      'several of one',
-      '<answer>1</answer> and <answer>2</answer>',
-      {
-        xml: {
-          answer: [
-            { text: '1', attributes: {} },
-            { text: '2', attributes: {} },
-          ],
-        },
-      },
-    ],
-    [
-      'one within another',
-      '<answer>a <note>b</note></answer>',
-      {
-        xml: {
-          answer: [{ text: 'a <note>b</note>', attributes: {} }],
-          note: [{ text: 'b', attributes: {} }],
-        },
-      },
-    ],
-    [
-      'names that begin alike',
-      '<answers>x</answers><answer>y</answer>',
-      {
-        xml: { answer: [{ text: 'y', attributes: {} }], answers: [{ text: 'x', attributes: {} }] },
-      },
-    ],
-    [
-      'fences that begin alike',
-      '<answer>y</answer>\n```jsonc\n{} // c\n```',
-      { fences: { json: [], jsonc: ['{} // c'] } },
-    ],
-    [
-      'a fence within a fence',
-      '<answer>y</answer>\n````json\n```json\n1\n```\n````',
-      { fences: { json: ['```json\n1\n```'] } },
-    ],
-    ['a signal', '<answer>y</answer> <DONE>', { signals: { DONE: true } }],
-    ['no signal', '<answer>y</answer> DONE', { signals: { DONE: false } }],
-  ])('T-52 tags are read: %s', async (_name, text, wanted) => {
+  test('T-52 tags are read: several, nested, of like names, fences in fences, a signal', async () => {
+    const text = [
+      '<answers>x</answers> <answer>a <note>b</note></answer> and <answer>2</answer> <DONE>',
+      '```jsonc\n{} // c\n```',
+      '````json\n```json\n1\n```\n````',
+    ].join('\n');
     const { outcome } = await desk.run('tagged', [reply.text(text)]);
-    expect(outcome).toMatchObject({ status: 'completed', output: { raw: text, ...wanted } });
+    const output: Partial<TagAnswer> = {
+      raw: text,
+      xml: {
+        answer: [
+          { text: 'a <note>b</note>', attributes: {} },
+          { text: '2', attributes: {} },
+        ],
+        answers: [{ text: 'x', attributes: {} }],
+        note: [{ text: 'b', attributes: {} }],
+      },
+      fences: { json: ['```json\n1\n```'], jsonc: ['{} // c'] },
+      signals: { DONE: true },
+    };
+    expect(outcome).toMatchObject({ status: 'completed', output });
+  });
+
+  test('T-52 tags are read: no signal', async () => {
+    const text = '<answer>y</answer> DONE';
+    const { outcome } = await desk.run('tagged', [reply.text(text)]);
+    const output = { raw: text, signals: { DONE: false } };
+    expect(outcome).toMatchObject({ status: 'completed', output });
   });
 
   test('T-52 a missing required tag is requested by name', async () => {

@@ -73,6 +73,7 @@ test.each<[string, unknown]>([
   ['a list with something else in it', [call, { name: 'Ada' }]],
   ['a list with an unknown tool in it', [call, { name: 'rm', arguments: {} }]],
   ['an empty list', []],
+  ['prose around a call', `I will do this: ${JSON.stringify(call)}`],
   ['a list of tools in an answer', { tools: ['hammer'] }],
   ['prose around a fence', `Like so:\n\`\`\`json\n${JSON.stringify(call)}\n\`\`\``],
   [

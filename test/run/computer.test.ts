@@ -293,21 +293,25 @@ test('an action that a person denies is not executed, and the model gets the rea
   expect(JSON.stringify(inputs())).not.toContain('acknowledged_safety_checks');
 });
 
-test.each<[Partial<Decision>, string]>([
+const OTHER_WORDS: readonly (readonly [Partial<Decision>, string])[] = [
   [{ as: 'happened', result: 'x' }, 'expected one of approve, deny for r1, got "happened"'],
   [{ as: 'edit', arguments: {} }, 'expected one of approve, deny for r1, got "edit"'],
   [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for the approval'],
   [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
   [{ as: 'approve', request: 'r9' }, 'there is no "r9"'],
-])('no other verdict decides it: %j', async (given, words) => {
+];
+
+test('no other word decides about it', async () => {
   await work();
   const { handle, status } = await doubtful();
   const [{ id, digest } = { id: '', digest: '' }] = status.pending;
-  const decision: Decision = { request: id, digest, as: 'approve', ...given };
-  await expect(handle.executeUpdate(resolveUpdate, { args: [decision] })).rejects.toMatchObject({
-    cause: expect.objectContaining({ message: expect.stringContaining(words) }),
-  });
-  expect(await statusOf(handle)).toMatchObject({ reason: 'safety_check' });
+  for (const [given, words] of OTHER_WORDS) {
+    const decision: Decision = { request: id, digest, as: 'approve', ...given };
+    await expect(handle.executeUpdate(resolveUpdate, { args: [decision] })).rejects.toMatchObject({
+      cause: expect.objectContaining({ message: expect.stringContaining(words) }),
+    });
+    expect(await statusOf(handle)).toMatchObject({ reason: 'safety_check' });
+  }
   await handle.cancel();
   const { outcome } = await rig.end(handle);
   expect(outcome.status).toBe('cancelled');

@@ -168,47 +168,43 @@ describe('a decide function', () => {
     expect(seen).toEqual([[], [expect.objectContaining(info)]]);
   });
 
-  test.each<[string, DecideFunction, string]>([
-    [
-      'a field that no request has',
-      async ({ model }) => ({ answer: (await model.call({ prompt: 'x' } as never)).text }),
-      'model.call: prompt: expected one of instructions, messages, tools',
-    ],
-    [
-      'a text',
-      async ({ model }) => ({ answer: (await model.call('x' as never)).text }),
-      'model.call: expected an object of a request\'s fields, got "x"',
-    ],
-    ...(
+  test('that calls the model with what is no request is told so, each time', async () => {
+    const wrong: readonly (readonly [unknown, string])[] = [
+      [{ prompt: 'x' }, 'prompt: expected one of instructions, messages, tools'],
+      ['x', 'expected an object of a request\'s fields, got "x"'],
+      [{ settings: null }, 'settings: expected an object, got null'],
       [
-        [{ settings: null }, 'settings: expected an object, got null'],
-        [
-          { settings: { maxOutputTokens: -5 } },
-          'settings.maxOutputTokens: expected a whole number from 1, got -5',
-        ],
-        [{ messages: 'hi' }, 'messages: expected a list, got "hi"'],
-        [{ messages: [{ role: 'user', text: 1n }] }, 'messages[0].text: expected a string'],
-        [{ messages: [{ role: 'system', text: '' }] }, 'messages[0].role: expected one of user,'],
-        [{ tools: null }, 'tools: expected a list, got null'],
-        [{ toolChoice: 'maybe' }, 'toolChoice: expected one of auto, required, none, got "maybe"'],
-        [{ settings: { seed: 1n } }, 'settings: expected JSON, got a value that has none'],
-      ] as const
-    ).map(([given, words]): [string, DecideFunction, string] => [
-      `${Object.keys(given)[0]} (${words})`,
-      async ({ model }) => ({ answer: (await model.call(given as never)).text }),
-      `model.call: ${words}`,
-    ]),
-    [
-      'too many calls',
-      async ({ model }) => {
-        for (;;) await model.call();
-      },
-      'model.call: expected at most 32 calls in a decision',
-    ],
-  ])('that calls the model with %s gets an error', async (_what, decide, words) => {
-    const model = scriptedModel(Array.from({ length: 33 }, () => replyText('yes')));
-    const { outcome } = await run(decide, model);
+        { settings: { maxOutputTokens: -5 } },
+        'settings.maxOutputTokens: expected a whole number from 1, got -5',
+      ],
+      [{ messages: 'hi' }, 'messages: expected a list, got "hi"'],
+      [{ messages: [{ role: 'user', text: 1n }] }, 'messages[0].text: expected a string'],
+      [{ messages: [{ role: 'system', text: '' }] }, 'messages[0].role: expected one of user,'],
+      [{ tools: null }, 'tools: expected a list, got null'],
+      [{ toolChoice: 'maybe' }, 'toolChoice: expected one of auto, required, none, got "maybe"'],
+      [{ settings: { seed: 1n } }, 'settings: expected JSON, got a value that has none'],
+    ];
+    const told: unknown[] = [];
+    const model = scriptedModel([replyText('yes')]);
+    const { outcome } = await run(async ({ model: given }) => {
+      for (const [request] of wrong) {
+        told.push(await given.call(request as never).catch((error: unknown) => error));
+      }
+      return { answer: (await given.call({ prompt: 'x' } as never)).text };
+    }, model);
+    expect(told.map(String)).toEqual(
+      wrong.map(([, words]) => expect.stringContaining(`model.call: ${words}`) as string),
+    );
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
-    expect(outcome.error).toContain(words);
+    expect(outcome.error).toContain('model.call: prompt: expected one of');
+  });
+
+  test('that calls the model too often is told so', async () => {
+    const model = scriptedModel(Array.from({ length: 33 }, () => replyText('yes')));
+    const { outcome } = await run(async ({ model: given }) => {
+      for (;;) await given.call();
+    }, model);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(outcome.error).toContain('model.call: expected at most 32 calls in a decision');
   });
 });

@@ -173,7 +173,7 @@ describe('a forked run', () => {
     const { messages } = await client.transcript(id);
     expect((await client.status(id)).segments).toBeGreaterThan(1);
     requests = [];
-    const forked = await client.fork(id, { message: 'steps 5', open: true });
+    const forked = await client.fork(id, { message: 'steps 3', open: true });
     await client.result(forked.id, { turn: 1 });
     await client.ask(forked.id, 'more');
     expect(await client.result(forked.id, { turn: 2 })).toMatchObject({ answer: 'done: more' });

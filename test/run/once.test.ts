@@ -123,14 +123,15 @@ describe('a once tool whose outcome is unknown', () => {
 
   test('refuses decisions that do not fit, with a reason, and can be canceled', async () => {
     const { handle } = await parked('ask');
-    for (const [decision, reason] of [
+    const refused: readonly (readonly [unknown, string])[] = [
       [{ request: 'r9', digest: 'x', as: 'retry' }, 'request: there is no "r9"; open: r1'],
       [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
       [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
       ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],
-    ]) {
+    ];
+    for (const [decision, reason] of refused) {
       await expect(resolve(handle, decision)).rejects.toMatchObject({
-        cause: expect.objectContaining({ message: expect.stringContaining(String(reason)) }),
+        cause: expect.objectContaining({ message: expect.stringContaining(reason) }),
       });
     }
     await handle.cancel();

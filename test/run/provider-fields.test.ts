@@ -65,8 +65,6 @@ const large = 'why? '.repeat(20_000);
 
 test.each([
   ['reasoning_content', 'streamed', true],
-  ['reasoning_content', 'whole', false],
-  ['thought_signature', 'streamed', true],
   ['thought_signature', 'whole', false],
 ] as const)('%s is sent back with its calls, %s', async (demands, _how, stream) => {
   const stub = await demanding(demands);
