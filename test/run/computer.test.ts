@@ -31,10 +31,7 @@ function picture(number: number, bytes = 64): Buffer {
   return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(bytes, number)]);
 }
 
-interface Done {
-  readonly action: unknown;
-  readonly key: string;
-}
+type Done = Readonly<{ action: unknown; key: string }>;
 
 let rig: Rig;
 let stub: Stub;
