@@ -1,4 +1,7 @@
-/** Returns why a value is no list of names of environment variables; null if it is one. `at` names the options. */
+/**
+ * Returns why a value is not a list of names of environment variables; null if it is one. `at` is the
+ * prefix of the message.
+ */
 export function secretNamesProblem(names: unknown, at: string): string | null {
   if (names === undefined) return null;
   const list: readonly unknown[] = Array.isArray(names) ? names : [names];

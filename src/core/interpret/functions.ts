@@ -51,7 +51,7 @@ export function notRemembered({ failure, at }: FactOf<'failed'>): readonly RunEv
   return remembered(parseProblem(details)?.reports ?? [lost]);
 }
 
-/** A tool's `verify` told what became of a call. If it cannot tell, a person decides. */
+/** A tool's `verify` reported whether a call happened. If it does not know, a person decides. */
 export function verified(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   const { result: found } = fact;
