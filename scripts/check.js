@@ -3,7 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 const STATIC_CHECKS = [
-  'prettier --check .',
+  'oxfmt --check',
   'oxlint',
   'tsc -p tsconfig.json',
   'tsc -p tsconfig.workflow.json',

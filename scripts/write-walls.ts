@@ -1,6 +1,6 @@
 // Writes the walls into the lint configuration and into ARCHITECTURE.md: `npm run walls`.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { format, resolveConfig } from 'prettier';
+import { format } from 'oxfmt';
 import { withTable, withWalls } from './walls/generate.js';
 
 const root = new URL('../', import.meta.url);
@@ -9,9 +9,9 @@ const read = (name: string): string => readFileSync(new URL(name, root), 'utf8')
 /** Returns the updated content of the two files, by name. */
 export async function wallFiles(): Promise<Readonly<Record<string, string>>> {
   const lint = JSON.stringify(withWalls(JSON.parse(read('.oxlintrc.json'))));
-  const style = { ...(await resolveConfig(new URL('.oxlintrc.json', root))) };
+  const { code } = await format('.oxlintrc.json', lint, JSON.parse(read('.oxfmtrc.json')));
   return {
-    '.oxlintrc.json': await format(lint, { ...style, parser: 'json' }),
+    '.oxlintrc.json': code,
     'ARCHITECTURE.md': withTable(read('ARCHITECTURE.md')),
   };
 }

@@ -11,7 +11,8 @@ export interface RunHandle<Output = Json, Prompts = unknown>
 
 /** A run: the result of `start`, or its id. */
 export type RunLike<Output = Json, Prompts = unknown> =
-  string | (Typed<Output> & TypedPrompts<Prompts> & { readonly id: string });
+  | string
+  | (Typed<Output> & TypedPrompts<Prompts> & { readonly id: string });
 
 /** Returns the id of a run. */
 export function idOf(run: RunLike<unknown>): string {

@@ -2,7 +2,14 @@ import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
 export type DecisionName =
-  'resolve' | 'cancelTurn' | 'pause' | 'resume' | 'setLimits' | 'close' | 'revoke' | 'undo';
+  | 'resolve'
+  | 'cancelTurn'
+  | 'pause'
+  | 'resume'
+  | 'setLimits'
+  | 'close'
+  | 'revoke'
+  | 'undo';
 
 /** A decision that the run has carried out. */
 export interface DecisionRecord {

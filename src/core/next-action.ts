@@ -24,7 +24,9 @@ import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
 /** The next action of the loop. */
 export type Action =
-  AtOnceAction | TimedAction | { readonly type: 'finish'; readonly outcome: Outcome };
+  | AtOnceAction
+  | TimedAction
+  | { readonly type: 'finish'; readonly outcome: Outcome };
 
 /** An instant action: it only changes the state. */
 export type AtOnceAction =

@@ -94,7 +94,12 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
 );
 
 export type EndedHow =
-  'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out' | 'continued';
+  | 'completed'
+  | 'failed'
+  | 'cancelled'
+  | 'terminated'
+  | 'timed-out'
+  | 'continued';
 
 /** A history event without the fields that all events share. */
 export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;

@@ -8,7 +8,13 @@ import {
 } from './server-options.js';
 
 type Filled =
-  'allowTools' | 'denyTools' | 'effects' | 'timeout' | 'connectTimeout' | 'startup' | 'name';
+  | 'allowTools'
+  | 'denyTools'
+  | 'effects'
+  | 'timeout'
+  | 'connectTimeout'
+  | 'startup'
+  | 'name';
 
 interface Policy {
   readonly name: string;

@@ -5,7 +5,9 @@ import { ModelError } from './model-error.js';
 
 /** One step of a script: a reply, an error to reject with, or a function of the request. */
 export type ScriptStep =
-  ModelReply | Error | ((request: ModelRequest) => ModelReply | Promise<ModelReply>);
+  | ModelReply
+  | Error
+  | ((request: ModelRequest) => ModelReply | Promise<ModelReply>);
 
 /** A `Model` that replies from a list and records its requests. */
 export interface ScriptedModel extends Model {

@@ -5,7 +5,8 @@ const DEFAULT_LIMIT_MS = 5_000;
 
 /** The value of a user's function, or the reason why there is none. */
 export type Guarded<Value> =
-  { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly message: string };
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly message: string };
 
 /**
  * Runs a user's function that is evaluated together with a model reply (a refinement, a predicate,

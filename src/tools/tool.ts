@@ -109,7 +109,9 @@ export interface UndoContext {
  * longer happen. Undefined if it remains unknown, so a person decides.
  */
 export type Verification =
-  { readonly happened: true; readonly result?: unknown } | { readonly happened: false } | undefined;
+  | { readonly happened: true; readonly result?: unknown }
+  | { readonly happened: false }
+  | undefined;
 
 /**
  * A tool made by `defineTool`: checked, with defaults filled in and its input type erased.

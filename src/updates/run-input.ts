@@ -11,7 +11,8 @@ import type { Json, JsonObject } from '../core/json.js';
 
 /** An agent from `defineAgent`, with the type of its output, or an agent's name. */
 export type AgentLike<Output = Json, Input = unknown, Prompts = unknown> =
-  string | (Typed<Output> & TypedInput<Input> & TypedPrompts<Prompts> & { readonly name: string });
+  | string
+  | (Typed<Output> & TypedInput<Input> & TypedPrompts<Prompts> & { readonly name: string });
 
 /** The settings of a run, in addition to its agent and its message. */
 export interface RunSettings {

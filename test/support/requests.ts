@@ -15,7 +15,9 @@ import { statusWhere } from './status-where.js';
 
 /** One reply of the scripted model: a text, a call as `{ tool: arguments }`, or several calls. */
 export type Line =
-  string | Readonly<Record<string, object>> | readonly Readonly<Record<string, object>>[];
+  | string
+  | Readonly<Record<string, object>>
+  | readonly Readonly<Record<string, object>>[];
 
 type WorkerRest = Parameters<Rig['worker']>[1];
 

@@ -12,7 +12,8 @@ import type { ToolBlocked } from '../failures.js';
 import { effectChangedMessage } from './pinned-tool.js';
 
 export type FoundTool =
-  { readonly ok: true; readonly tool: Tool } | ({ readonly ok: false } & ToolBlocked);
+  | { readonly ok: true; readonly tool: Tool }
+  | ({ readonly ok: false } & ToolBlocked);
 
 /**
  * Maximum age in ms of the tool list for a tool with effect `read`; any other effect needs a fresh

@@ -19,7 +19,8 @@ type Tools = Pick<AgentDefinition, 'tools'>;
 type Listed = ToolDefinition & { readonly catalog: CatalogEntry };
 type Arguments = Readonly<Record<string, unknown>>;
 type Answer =
-  { readonly ok: true; readonly value: object } | { readonly ok: false; readonly message: string };
+  | { readonly ok: true; readonly value: object }
+  | { readonly ok: false; readonly message: string };
 
 /** Returns the result of a call to the catalog, from the pinned definition alone. */
 export function catalogAnswer(definition: Tools, call: ToolCall): CallResult {

@@ -35,7 +35,8 @@ export type Referred = { readonly value: Json } | { readonly artifact: string };
 
 /** The outcome of `resolve`. */
 export type Resolved<Value> =
-  { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly problem: string };
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly problem: string };
 
 /**
  * Replaces references with the results of finished actions, or with artifact names, because tools

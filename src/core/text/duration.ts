@@ -26,7 +26,8 @@ export function parseDuration(text: string): number | null {
 
 /** A duration: ms, or words such as '30 seconds' or '2 days'. */
 export type Duration =
-  number | `${number} ${'second' | 'minute' | 'hour' | 'day' | 'week'}${'' | 's'}`;
+  | number
+  | `${number} ${'second' | 'minute' | 'hour' | 'day' | 'week'}${'' | 's'}`;
 
 const WORDS: Readonly<Record<string, string>> = {
   second: 's',

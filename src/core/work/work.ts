@@ -13,7 +13,14 @@ import { openCallById, type Turn } from '../turn.js';
  * before, and `decide` checks a person's decision.
  */
 export type Flight =
-  'attempt' | 'probe' | 'find' | 'check' | 'verify' | 'child' | 'follow' | 'decide';
+  | 'attempt'
+  | 'probe'
+  | 'find'
+  | 'check'
+  | 'verify'
+  | 'child'
+  | 'follow'
+  | 'decide';
 
 /** Why work is blocked, and when it is attempted again. */
 export interface Block extends Blocked {

@@ -52,7 +52,8 @@ export function unknownTool(
 }
 
 type Parsed =
-  { readonly ok: true; readonly value: unknown } | Extract<ParsedArguments, { ok: false }>;
+  | { readonly ok: true; readonly value: unknown }
+  | Extract<ParsedArguments, { ok: false }>;
 
 function parse(text: string): Parsed {
   try {
