@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -13,11 +13,11 @@ const cache = join(repository, 'node_modules', '.cache', 'perdure-tests');
 
 /** Scripts that tests start as processes of their own. */
 const SCRIPTS = [
-  'bench/subject/worker.js',
-  'test/support/ensure-server-process.js',
-  'test/support/observed-worker.js',
-  'test/support/worker-process.js',
-  'test/fixtures/mcp/stdio-server.js',
+  'bench/subject/worker.ts',
+  'test/support/ensure-server-process.ts',
+  'test/support/observed-worker.ts',
+  'test/support/worker-process.ts',
+  'test/fixtures/mcp/stdio-server.ts',
 ];
 
 let building: Promise<string> | undefined;
@@ -30,10 +30,7 @@ export async function builtProgram(): Promise<string> {
   return join(await builtTree(), 'bin', 'perdure.js');
 }
 
-/**
- * Folder of the compiled sources and test processes, laid out like the repository. The compiled
- * sources are also its `dist`.
- */
+/** Folder of the compiled sources and the bundled test processes, laid out like the repository. */
 export function builtTree(): Promise<string> {
   return (building ??= build());
 }
@@ -46,19 +43,34 @@ async function build(): Promise<string> {
   for (const part of ['bin', 'scripts', 'package.json']) {
     await cp(join(repository, part), join(draft, part), { recursive: true });
   }
-  const tsc = join(repository, 'node_modules', '.bin', 'tsc');
-  const project = join(repository, 'test', 'tsconfig.build.json');
-  // The compiler emits despite type errors, which the type check reports.
-  await exec(tsc, ['-p', project, '--outDir', draft]).catch(() => undefined);
-  // `dist` is what gets packed; the test processes expect it where the sources are.
-  await rename(join(draft, 'src'), join(draft, 'dist'));
-  await symlink('dist', join(draft, 'src'));
-  await exec(process.execPath, [join(draft, 'scripts', 'bundle-workflows.js')]);
-  const scripts = SCRIPTS.map((script) => join(draft, script));
-  await bundleScripts(scripts, { draft, folder });
+  const dist = join(draft, 'dist');
+  if (await isCurrent()) await cp(join(repository, 'dist'), dist, { recursive: true });
+  else await compile(dist, join(draft, 'scripts', 'bundle-workflows.js'));
+  await bundleScripts(SCRIPTS, { repository, draft, folder });
   // Another test process may have been faster; its build is equivalent.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
   return folder;
+}
+
+/** Compiles the sources and bundles the workflow code, as `npm run build` does. */
+async function compile(dist: string, bundleWorkflows: string): Promise<void> {
+  const tsc = join(repository, 'node_modules', '.bin', 'tsc');
+  const project = join(repository, 'tsconfig.build.json');
+  // The compiler emits despite type errors, which the type check reports.
+  await exec(tsc, ['-p', project, '--outDir', dist]).catch(() => undefined);
+  await exec(process.execPath, [bundleWorkflows]);
+}
+
+/** Returns whether the last step of `npm run build` is newer than everything that it reads. */
+async function isCurrent(): Promise<boolean> {
+  const built = join(repository, 'dist', 'workflow-bundle.json');
+  const changed = async (path: string): Promise<number> => (await stat(path)).mtimeMs;
+  const at = await changed(built).catch(() => 0);
+  const sources = ['src', 'scripts/bundle-workflows.js', 'tsconfig.json', 'tsconfig.build.json'];
+  const inside = await readdir(join(repository, 'src'), { recursive: true });
+  const paths = [...sources, ...inside.map((path) => join('src', path))];
+  const times = await Promise.all(paths.map((path) => changed(join(repository, path))));
+  return Math.max(...times) < at;
 }
 
 /** Hash of everything that the build reads. */
