@@ -74,7 +74,13 @@ export type { CatalogEntry, ParentClose } from './core/definition/tool-definitio
 // Graphs
 export { cases } from './graphs/cases.js';
 export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
-export type { Graph, GraphInput, GraphOf, GraphOptions } from './graphs/graph-options.js';
+export type {
+  Graph,
+  GraphAgentOptions,
+  GraphInput,
+  GraphOf,
+  GraphOptions,
+} from './graphs/graph-options.js';
 export type {
   ConfirmKind,
   DecideKind,
@@ -107,6 +113,7 @@ export {
   type BeforePlan,
   type PlanAndExecute,
   type PlanAndExecuteOptions,
+  type PlanStateShape,
 } from './graphs/plan-and-execute.js';
 export { planType, resultsType } from './graphs/plan-types.js';
 export type { ActionResult, Plan, PlannedAction, PlannedRead } from './core/plan/plan.js';
@@ -144,6 +151,7 @@ export type { ToolRegistry } from './tools/registry.js';
 export { mcpServer, type McpServer } from './mcp/mcp-server.js';
 export type {
   HttpServerOptions,
+  McpCommonOptions,
   McpServerOptions,
   StdioServerOptions,
 } from './mcp/server-options.js';
@@ -170,7 +178,7 @@ export type {
   TokenAlternative,
   TokenLogprob,
 } from './models/model.js';
-export type { ModelApiName, ModelEntry, ModelOptions } from './models/model-catalog.js';
+export type { ModelApiName, ModelEntry, ModelFacts, ModelOptions } from './models/model-catalog.js';
 export type {
   ModelCapabilities,
   ResponseFormat,
@@ -185,10 +193,14 @@ export type { RunningWorker } from './worker.js';
 export type { PluginOptions, SharedWorkerOptions, WorkerOptions } from './worker/options.js';
 export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
 export { perdurePlugin, type PerdurePlugin } from './worker/plugin.js';
-export type { BlobErrorKind, BlobStore } from './storage/blob-store.js';
-export type { Archive, ArchivedHistory, ArchivedRun, ArchiveErrorKind } from './storage/archive.js';
 export type { LiveOptions } from './live/live-options.js';
 export type { LiveLimits } from './live/live-limits.js';
+
+// Storage
+export { s3Stores, type S3Options } from './storage/s3-stores.js';
+export type { Stores } from './storage/stores.js';
+export type { BlobStore } from './storage/blob-store.js';
+export type { Archive, ArchivedHistory, ArchivedRun } from './storage/archive.js';
 
 // Clients
 export type {
@@ -222,6 +234,7 @@ export type { ForkOptions } from './client/fork-run.js';
 export type { ResultOptions } from './client/result.js';
 export type { UpdateOptions } from './updates/execute-update.js';
 export type { DecisionOptions } from './updates/control.js';
+export type { ActorClaim } from './workflows/messages/definitions.js';
 export type { ResolveOptions } from './updates/decide.js';
 export type {
   DeliveredMessage,
@@ -234,7 +247,7 @@ export type { RunList } from './client/list.js';
 export type { OpenRequest } from './client/memo-requests.js';
 export type { RequestFilter, RequestList } from './client/requests.js';
 export type { ReadStatus } from './client/status-below.js';
-export type { PauseAllOptions, PausedAll, PauseProgress } from './client/pause-all.js';
+export type { PauseAllOptions, PauseAllResult, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';
@@ -257,10 +270,18 @@ export type {
   StopReason,
   Usage,
 } from './core/outcome.js';
-export type { Archived, RunStatus, RunStatusName } from './core/status.js';
+export type {
+  Archived,
+  MessageRange,
+  RunStatus,
+  RunStatusName,
+  TranscriptPage,
+  TranscriptRange,
+} from './core/status.js';
+export type { ActionProgress } from './core/plan/progress.js';
 export type { BlockedReason } from './core/blocked.js';
 export type { AttemptReport } from './core/report.js';
-export type { DecisionRecord as RecordedDecision, DecisionName } from './core/decisions.js';
+export type { RecordedDecision, ControlDecision } from './core/decisions.js';
 export type { EffectiveLimits, ForkPoint, SegmentSize } from './core/state.js';
 export type { Predicate, PredicateOperator } from './core/requests/predicate.js';
 export type {
@@ -271,18 +292,19 @@ export type {
   RefusalReason,
 } from './core/requests/decision.js';
 export type { Deciders } from './core/requests/deciders.js';
-export type { DecisionWord, LimitReached, Request, RequestKind } from './core/requests/request.js';
+export type { DecisionKind, LimitReached, Request, RequestKind } from './core/requests/request.js';
 export type { Rule, Verdict } from './core/requests/rules.js';
 export type { Undoable, UndoState } from './core/requests/undo.js';
 export type {
-  Artifact as StoredArtifact,
-  ArtifactMade,
+  RunArtifact,
+  CreatedArtifact,
   AskedCall,
   AssistantMessage,
   Attachment,
   BlobRef,
   CallProblem,
   Message,
+  MessagePosition,
   PromptMessage,
   ProviderItems,
   SafetyCheck,
@@ -290,7 +312,6 @@ export type {
   ToolMessage,
   UserMessage,
 } from './core/transcript/messages.js';
-export type { MessageRange, TranscriptRange } from './history/transcript.js';
 export type { TurnLog, TurnRecord } from './history/turn-log.js';
 export type { CallPair } from './core/transcript/call-pairs.js';
 export type { RunTranscript } from './history/run-transcript.js';
@@ -298,7 +319,7 @@ export type { EventsOptions } from './history/follow-events.js';
 export type { DurableEvent, DurableStep } from './history/durable-events.js';
 export type { StreamOptions } from './live/run-streams.js';
 export type { Delta } from './live/delta.js';
-export type { DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
+export type { AttemptPosition, DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';
 export { runToken, type RunTokenOptions } from './live/run-token.js';
 
 // Errors
@@ -316,14 +337,24 @@ export {
   ResultLostError,
   RunTokenError,
   SdkCopiesError,
+  type NotDeliveredErrorOptions,
+  type PerdureErrorClass,
   type PerdureErrorCode,
-  type WorkerSeen,
+  type RefusedErrorOptions,
+  type WorkerState,
 } from './core/errors.js';
-export { ArchiveError } from './storage/archive.js';
-export { BlobError } from './storage/blob-store.js';
-export { s3Stores, type S3Options } from './storage/s3-stores.js';
-export type { Stores } from './storage/stores.js';
-export { ModelError, type ModelErrorDetails, type ModelErrorKind } from './models/model-error.js';
+export {
+  ArchiveError,
+  type ArchiveErrorKind,
+  type ArchiveErrorOptions,
+} from './storage/archive.js';
+export { BlobError, type BlobErrorKind, type BlobErrorOptions } from './storage/blob-store.js';
+export {
+  ModelError,
+  type ModelErrorDetails,
+  type ModelErrorKind,
+  type ModelErrorOptions,
+} from './models/model-error.js';
 export { ParseError } from './output/parse-error.js';
 export { ToolError } from './tools/tool-error.js';
 

@@ -1,3 +1,4 @@
+// Answers in tags
 export {
   tags,
   type TagAnswer,
@@ -6,5 +7,7 @@ export {
   type Tags,
   type XmlElement,
 } from './output/tags.js';
+
+// Classes with probabilities
 export { binaryClassify, classify, type Classes } from './output/classes/classify.js';
 export type { Classification } from './output/classes/distribution.js';

@@ -1,5 +1,6 @@
 import type { ReplayResult } from './worker/replay.js';
 
+// A scripted model
 export {
   replyCall,
   replyCalls,
@@ -8,11 +9,15 @@ export {
   type ScriptedModel,
   type ScriptStep,
 } from './models/scripted.js';
+
+// Tests of tools
 export {
   toolContext,
   type TestToolContext,
   type ToolContextOptions,
 } from './testing/tool-context.js';
+
+// A server in the wire formats of providers
 export { startStub, type Stub, type StubDemand, type StubOptions } from './testing/stub-server.js';
 export {
   reply,
@@ -28,6 +33,8 @@ export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubApi, StubRequest } from './testing/requests.js';
 export type { StubMessage } from './testing/stub-message.js';
 export type { Answer } from './testing/script.js';
+
+// Histories
 export type { ReplayResult } from './worker/replay.js';
 
 /**

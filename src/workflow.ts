@@ -1,7 +1,12 @@
+// Workflows of perdure, for a workflows file of your own
 export { agent } from './workflows/agent.js';
-export { runAgent, type AgentRunInput } from './workflows/run-agent.js';
 export { probe } from './workflows/probe.js';
 export { send, type SendInput } from './workflows/send.js';
+
+// Running agents from a workflow of your own
+export { runAgent, type AgentRunInput } from './workflows/run-agent.js';
+
+// Messages to a run: queries, updates, and signals
 export {
   artifactsQuery,
   askUpdate,
@@ -9,6 +14,7 @@ export {
   closeUpdate,
   definitionQuery,
   graphQuery,
+  messageSignal,
   outcomeUpdate,
   pauseSignal,
   pauseUpdate,
@@ -17,7 +23,6 @@ export {
   setLimitsUpdate,
   statusQuery,
   transcriptQuery,
-  type TranscriptPageRange,
   type ActorClaim,
   type TurnOutcome,
 } from './workflows/messages/definitions.js';
@@ -26,22 +31,13 @@ export {
   revokeUpdate,
   undoUpdate,
 } from './workflows/messages/request-definitions.js';
-export type { RunGraph } from './core/graph/draw-run.js';
-export type { GraphDefinition } from './core/graph/definition.js';
-export type {
-  ConfirmedPlan,
-  GraphPlace,
-  GraphState,
-  Interrupted,
-  NodeVisits,
-  Talk,
-} from './core/graph/graph-state.js';
-export type { CallResult } from './core/calls/call-result.js';
-export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';
+
+// Inputs and answers of a run
 export type { Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
-export type { RunStatus, TranscriptPage } from './core/status.js';
+export type { MessageRange, RunStatus, TranscriptPage, TranscriptRange } from './core/status.js';
+export type { CallResult } from './core/calls/call-result.js';
 export type {
   Decision,
   DecisionReceipt,
@@ -56,3 +52,16 @@ export type {
   McpUsed,
   TemplateUsed,
 } from './core/definition/definition.js';
+
+// The graph of a run
+export type { RunGraph } from './core/graph/draw-run.js';
+export type { GraphDefinition } from './core/graph/definition.js';
+export type {
+  ConfirmedPlan,
+  GraphPlace,
+  GraphState,
+  Interrupted,
+  NodeVisits,
+  Talk,
+} from './core/graph/graph-state.js';
+export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';

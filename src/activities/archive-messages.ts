@@ -60,6 +60,9 @@ async function archiveOwnHistory(
   } catch (cause) {
     if (cause instanceof ArchiveError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ArchiveError('unwritable', `the archive cannot be written: ${reason}`, { cause });
+    throw new ArchiveError(`the archive cannot be written: ${reason}`, {
+      kind: 'unwritable',
+      cause,
+    });
   }
 }

@@ -7,7 +7,7 @@ import { readRun } from '../history/read-run.js';
 import { readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
 import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
-import type { Artifact, Message } from '../core/transcript/messages.js';
+import type { RunArtifact, Message } from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import {
   chain,
@@ -118,9 +118,9 @@ interface Copying {
 /** Copies the artifacts of messages to this run. Rejects with a `BlobError`. */
 async function takeArtifacts(
   blobs: BlobStore,
-  artifacts: readonly Artifact[],
+  artifacts: readonly RunArtifact[],
   { owners, to }: Copying,
-): Promise<readonly Artifact[]> {
+): Promise<readonly RunArtifact[]> {
   if (artifacts.every(({ given }) => given === undefined)) return artifacts;
   const copy = { kind: 'artifact', from: await owners(), to } as const;
   return await Promise.all(
@@ -139,7 +139,7 @@ function announceAgain(
   {
     before,
     artifacts,
-  }: { readonly before: readonly Artifact[]; readonly artifacts: readonly Artifact[] },
+  }: { readonly before: readonly RunArtifact[]; readonly artifacts: readonly RunArtifact[] },
 ): readonly Message[] {
   const references = before.flatMap(({ blob: { sha256: old } }, index) => {
     const own = artifacts[index]?.blob.sha256 ?? old;

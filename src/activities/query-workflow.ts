@@ -5,7 +5,7 @@ import type { Client } from '@temporalio/client';
 import type { ApplicationFailure } from '@temporalio/common';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { BlobStore } from '../storage/blob-store.js';
-import type { Artifact, Message } from '../core/transcript/messages.js';
+import type { RunArtifact, Message } from '../core/transcript/messages.js';
 import type { PromptPage, TranscriptPage } from '../core/status.js';
 import type { PromptChunk } from '../core/transcript/transcript.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -28,7 +28,7 @@ export interface WorkflowQueries {
   prompt(from: number, to: number): Promise<readonly Message[]>;
   definition(): Promise<AgentDefinition>;
   /** Returns the run's artifacts, oldest first. */
-  artifacts(): Promise<readonly Artifact[]>;
+  artifacts(): Promise<readonly RunArtifact[]>;
 }
 
 /**
@@ -71,7 +71,7 @@ export function queryWorkflow(
       return messages;
     },
     definition: () => query<AgentDefinition>('definition'),
-    artifacts: () => query<readonly Artifact[]>('artifacts'),
+    artifacts: () => query<readonly RunArtifact[]>('artifacts'),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Json } from '../core/json.js';
 import type { Decision } from '../core/requests/decision.js';
-import type { DecisionWord, Request } from '../core/requests/request.js';
+import type { DecisionKind, Request } from '../core/requests/request.js';
 import type { Rule } from '../core/requests/rules.js';
 
 /** The decision that `mayDecide` checks, and where it comes from. */
@@ -38,7 +38,7 @@ export interface NoticeRequest extends Pick<
   readonly shown: string;
   /** For people: the first 300 characters. */
   readonly why: string;
-  readonly decisions: readonly DecisionWord[];
+  readonly decisions: readonly DecisionKind[];
   /** The command that decides the request. */
   readonly fix: string;
 }

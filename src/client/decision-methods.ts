@@ -2,7 +2,7 @@ import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
 import type { Request } from '../core/requests/request.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { ResolveOptions } from '../updates/decide.js';
-import type { PauseAllOptions, PausedAll } from './pause-all.js';
+import type { PauseAllOptions, PauseAllResult } from './pause-all.js';
 import type { RequestFilter, RequestList } from './requests.js';
 import type { RunLike } from './run-handle.js';
 
@@ -110,5 +110,5 @@ export interface DecisionMethods {
    * console.log(`${signaled} runs pause, ${failed} could not be signaled`);
    * ```
    */
-  pauseAll(options: PauseAllOptions): Promise<PausedAll>;
+  pauseAll(options: PauseAllOptions): Promise<PauseAllResult>;
 }

@@ -27,7 +27,7 @@ export interface PauseProgress {
 }
 
 /** How `pauseAll` ended. */
-export interface PausedAll extends PauseProgress {
+export interface PauseAllResult extends PauseProgress {
   /** The first error of a run that could not be signaled; null if there was none. */
   readonly error: string | null;
 }
@@ -43,7 +43,7 @@ const AT_ONCE = 20;
 export async function pauseAllRuns(
   client: Client,
   { agent, by, onProgress, signal }: PauseAllOptions,
-): Promise<PausedAll> {
+): Promise<PauseAllResult> {
   if (typeof agent !== 'string' || agent === '') {
     throw new InputError(`agent: expected the name of an agent, got ${show(agent)}`);
   }

@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { Archive } from '../storage/archive.js';
+import type { MessageRange, TranscriptRange } from '../core/status.js';
 import type { CallPair } from '../core/transcript/call-pairs.js';
 import type { StreamEvent } from '../live/stream-events.js';
 import type { ListFilter } from './list-filter.js';
 import type { RunLike } from './run-handle.js';
 import type { DurableEvent } from '../history/durable-events.js';
-import type { MessageRange, TranscriptRange } from '../history/transcript.js';
 import { followEvents, type EventsOptions } from '../history/follow-events.js';
 import { readRun } from '../history/read-run.js';
 import { readCalls, readTranscript, type RunTranscript } from '../history/run-transcript.js';

@@ -1,7 +1,7 @@
 import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
-export type DecisionName =
+export type ControlDecision =
   | 'resolve'
   | 'cancelTurn'
   | 'pause'
@@ -12,8 +12,8 @@ export type DecisionName =
   | 'undo';
 
 /** A decision that the run has carried out. */
-export interface DecisionRecord {
-  readonly what: DecisionName;
+export interface RecordedDecision {
+  readonly what: ControlDecision;
   /**
    * The update's id. Sending the same update again has no second effect, even in a later segment.
    */
@@ -46,16 +46,16 @@ export function checkBy(value: unknown): string | null {
 
 /** Returns the earlier decision by an update with this id; undefined if there is none. */
 export function decidedBefore(
-  decisions: readonly DecisionRecord[] | undefined,
+  decisions: readonly RecordedDecision[] | undefined,
   id: string,
-): DecisionRecord | undefined {
+): RecordedDecision | undefined {
   return decisions?.find((decision) => decision.id === id);
 }
 
 /** Returns the list with one more decision; the oldest are dropped. */
 export function withDecision(
-  decisions: readonly DecisionRecord[] | undefined,
-  decision: DecisionRecord,
-): readonly DecisionRecord[] {
+  decisions: readonly RecordedDecision[] | undefined,
+  decision: RecordedDecision,
+): readonly RecordedDecision[] {
   return [...(decisions ?? []), decision].slice(-REMEMBERED_DECISIONS);
 }

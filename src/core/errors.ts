@@ -45,7 +45,8 @@ export type PerdureErrorCode =
 /** Shared by all copies of this package in a process. */
 const MARKER = Symbol.for('perdure.error');
 
-type ErrorClass<T extends PerdureError> = (abstract new (...given: never[]) => T) & {
+/** A class of perdure's errors, as `isInstance` is called on it. */
+export type PerdureErrorClass<T extends PerdureError> = (abstract new (...given: never[]) => T) & {
   readonly code?: PerdureErrorCode;
 };
 
@@ -76,7 +77,10 @@ export abstract class PerdureError extends Error {
    * Whether a value is an error of this class. Unlike `instanceof`, this also recognizes the errors
    * of another copy of this package: two versions may be installed, or a bundle may hold its own.
    */
-  static isInstance<T extends PerdureError>(this: ErrorClass<T>, value: unknown): value is T {
+  static isInstance<T extends PerdureError>(
+    this: PerdureErrorClass<T>,
+    value: unknown,
+  ): value is T {
     if (value instanceof this) return true;
     if (typeof value !== 'object' || value === null || !(MARKER in value)) return false;
     // A subclass without its own code inherits its parent's code, but is a different class.
@@ -150,18 +154,17 @@ export class RunTokenError extends PerdureError {
 
 /**
  * Why no worker answered: `missing`, no worker polls the run's task queue; `silent`, one polls it
- * but does not answer because it is frozen, disconnected, or busy. Null if this is unknown or not
- * the reason.
+ * but does not answer because it is frozen, disconnected, or busy. Null: unknown, or another reason.
  */
-export type WorkerSeen = 'missing' | 'silent' | null;
+export type WorkerState = 'missing' | 'silent' | null;
 
-interface RefusedOptions extends ErrorOptions {
+/** Options of a `RefusedError`; see its fields. */
+export interface RefusedErrorOptions extends ErrorOptions {
   readonly reason?: RefusalReason | null;
 }
 
 /**
- * The run refused a message or a decision. The message or decision has no effect, and sending it
- * again has none either.
+ * The run refused a message or a decision, which has no effect, however often it is sent.
  *
  * @example
  * ```ts
@@ -185,15 +188,16 @@ export class RefusedError extends PerdureError {
   /** Why a decision about a request was refused; null for any other refusal. */
   readonly reason: RefusalReason | null;
 
-  constructor(message: string, { reason = null, ...options }: RefusedOptions = {}) {
+  constructor(message: string, { reason = null, ...options }: RefusedErrorOptions = {}) {
     super(message, options);
     this.reason = reason;
   }
 }
 
-interface NotDeliveredOptions extends ErrorOptions {
+/** Options of a `NotDeliveredError`; see its fields. */
+export interface NotDeliveredErrorOptions extends ErrorOptions {
   readonly mayArrive: boolean;
-  readonly worker?: WorkerSeen;
+  readonly worker?: WorkerState;
   readonly messageId?: string | undefined;
 }
 
@@ -218,19 +222,16 @@ export class NotDeliveredError extends PerdureError {
   static readonly code = 'not_delivered';
   override readonly name = 'NotDeliveredError';
   override readonly code = NotDeliveredError.code;
-  /**
-   * True if the run may have accepted it or may still do so. False if it never reaches the run, so
-   * it is safe to send it again.
-   */
+  /** Whether the run may have accepted it, or may still do so. If not, sending it again is safe. */
   readonly mayArrive: boolean;
   /** Why no worker answered; null if this is unknown or not the reason. */
-  readonly worker: WorkerSeen;
+  readonly worker: WorkerState;
   /** The id that makes it safe to send a message again. Null for a decision. */
   readonly messageId: string | null;
 
   constructor(
     message: string,
-    { mayArrive, worker = null, messageId, ...options }: NotDeliveredOptions,
+    { mayArrive, worker = null, messageId, ...options }: NotDeliveredErrorOptions,
   ) {
     super(message, options);
     this.mayArrive = mayArrive;

@@ -6,7 +6,7 @@ import type { Verdict } from './requests/rules.js';
 import type { KeptCall, UndoState } from './requests/undo.js';
 import type { AskedCall, BlobRef } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
-import type { DecisionRecord } from './decisions.js';
+import type { RecordedDecision } from './decisions.js';
 import type { BudgetName, Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
@@ -90,7 +90,7 @@ export type PersonEvent =
   /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
   /** The record of a decision. Its effect is a separate event. */
-  | { readonly type: 'decided'; readonly decision: DecisionRecord }
+  | { readonly type: 'decided'; readonly decision: RecordedDecision }
   | { readonly type: 'ending'; readonly by: Ending }
   | { readonly type: 'paused'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }

@@ -1,10 +1,10 @@
 import type { AgentDefinition, LimitSet, Limits, ModelPrice } from './definition/definition.js';
-import type { DecisionRecord } from './decisions.js';
+import type { RecordedDecision } from './decisions.js';
 import { emptyInbox, type Inbox } from './inbox.js';
 import type { GraphState } from './graph/graph-state.js';
 import type { Grant } from './requests/decision.js';
 import type { KeptCall } from './requests/undo.js';
-import type { Artifact, ContextRef } from './transcript/messages.js';
+import type { RunArtifact, ContextRef } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { Transcript } from './transcript/transcript.js';
 import { emptyTranscript } from './transcript/transcript.js';
@@ -106,13 +106,13 @@ export interface RunState {
   /** Parameters that the model's server has refused in this run. */
   readonly dropped?: readonly string[];
   /** Values that tools have made and that later calls can name, oldest first; absent if none. */
-  readonly artifacts?: readonly Artifact[];
+  readonly artifacts?: readonly RunArtifact[];
   /** The run whose messages this one began with. */
   readonly forkedFrom?: ForkPoint;
   /** The definition that a person accepted, by the name of a tool that its MCP server changed. */
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
-  readonly decisions?: readonly DecisionRecord[];
+  readonly decisions?: readonly RecordedDecision[];
   /** The work that the run has begun and not finished, in the order in which it began. */
   readonly work: readonly Work[];
   /** Limits that people have set before the agent was loaded; absent if none. */
@@ -145,7 +145,7 @@ export interface RunState {
 /** A person's limits for a run whose agent is not loaded yet. */
 export interface LimitsAsked {
   readonly limits: Limits;
-  readonly decision: DecisionRecord;
+  readonly decision: RecordedDecision;
 }
 
 /** A place in another run: before its message number `at`. */

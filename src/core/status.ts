@@ -1,4 +1,4 @@
-import type { DecisionRecord } from './decisions.js';
+import type { RecordedDecision } from './decisions.js';
 import type { McpOmission } from './definition/definition.js';
 import type { RefusedMessage } from './inbox.js';
 import type { Grant } from './requests/decision.js';
@@ -66,7 +66,7 @@ export interface RunStatus {
   /** The newest messages that came by signal and were refused, oldest first. */
   readonly refused?: readonly RefusedMessage[];
   /** The newest decisions of people, oldest first. */
-  readonly decisions?: readonly DecisionRecord[];
+  readonly decisions?: readonly RecordedDecision[];
   /** Present if the server has deleted the run, so the status comes from the archive. */
   readonly archived?: Archived;
 }
@@ -99,6 +99,23 @@ export interface TurnMemo {
   readonly reason: Outcome['reason'];
   /** When the run began, Unix time in ms; only if the run has more than one segment. */
   readonly startedAt?: number;
+}
+
+/** A range of message numbers, from 0. */
+export interface MessageRange {
+  /** Number of the first message; default: 0. */
+  readonly from?: number | undefined;
+  /** Number of the first message after the range; default: the end. */
+  readonly to?: number | undefined;
+}
+
+/** Which messages of a run to read. */
+export interface TranscriptRange extends MessageRange {
+  /**
+   * Whether to include side branches: refused answers, and the messages to the model about them. A
+   * query has only those of the current segment.
+   */
+  readonly side?: boolean | undefined;
 }
 
 /** A page of query `transcript`. */

@@ -12,7 +12,7 @@ import type { GraphKinds, NodeSpec } from './node-spec.js';
 import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
 
 /** The options that a graph passes to its agent. Most of them affect only `decide` nodes. */
-type FromAgent = Pick<
+export type GraphAgentOptions = Pick<
   AgentOptions,
   'decide' | 'description' | 'limits' | 'mcp' | 'model' | 'onLimit' | 'rules' | 'settings' | 'tools'
 >;
@@ -21,7 +21,7 @@ type FromAgent = Pick<
 export interface GraphOptions<
   Shape extends z.ZodObject = z.ZodObject,
   Nodes extends Readonly<Record<string, NodeSpec>> = Readonly<Record<string, NodeSpec>>,
-> extends FromAgent {
+> extends GraphAgentOptions {
   /** As for agents; graphs and agents share one namespace. */
   readonly name: string;
   /** The state. A field with a default starts with it; every other field starts without a value. */

@@ -22,12 +22,13 @@ const planState = z.object({
   error: z.object({ node: z.string(), type: z.string(), message: z.string() }).optional(),
 });
 
-type PlanShape = typeof planState;
+/** The shape of the state of a graph that `planAndExecute` makes. */
+export type PlanStateShape = typeof planState;
 
 /** A node before the plan that may answer at once, or change the message to plan for. */
 export type BeforePlan = (
-  state: GraphStateOf<PlanShape>,
-) => Promise<GraphPatchOf<PlanShape>> | GraphPatchOf<PlanShape>;
+  state: GraphStateOf<PlanStateShape>,
+) => Promise<GraphPatchOf<PlanStateShape>> | GraphPatchOf<PlanStateShape>;
 
 /** Options of `planAndExecute`. */
 export interface PlanAndExecuteOptions extends Pick<
@@ -39,7 +40,7 @@ export interface PlanAndExecuteOptions extends Pick<
   readonly instructions: string;
   readonly tools: readonly Tool[];
   /** Default: `schema` for up to 12 tools, else `catalog`. */
-  readonly planning?: PlanNodeOptions<PlanShape>['planning'];
+  readonly planning?: PlanNodeOptions<PlanStateShape>['planning'];
   /**
    * When the user is asked to approve the whole plan: if the rules ask about one of its actions
    * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has, a
@@ -50,11 +51,11 @@ export interface PlanAndExecuteOptions extends Pick<
   readonly atOnce?: number;
   /** Maximum duration of one action in ms; default 30 s. */
   readonly timeoutMs?: number;
-  readonly onFailedDependency?: ExecuteNodeOptions<PlanShape>['onFailedDependency'];
+  readonly onFailedDependency?: ExecuteNodeOptions<PlanStateShape>['onFailedDependency'];
 }
 
 /** An agent that plans, asks, and executes. It is a graph that can be changed before it is used. */
-export interface PlanAndExecute extends GraphOf<PlanShape> {
+export interface PlanAndExecute extends GraphOf<PlanStateShape> {
   /**
    * Returns the same graph with a node before the plan. If it fills `answer`, that is the answer,
    * and nothing is planned.
@@ -140,7 +141,7 @@ function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): 
 }
 
 /** Returns the nodes that every such graph has. */
-function planNodes(kinds: GraphKinds<PlanShape>, options: PlanAndExecuteOptions) {
+function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOptions) {
   const {
     tools,
     planning,
@@ -191,7 +192,7 @@ const EDGES = {
   answer: 'end',
 } as const;
 
-function build(options: PlanAndExecuteOptions, before: BeforePlan | null): GraphOf<PlanShape> {
+function build(options: PlanAndExecuteOptions, before: BeforePlan | null): GraphOf<PlanStateShape> {
   const { name, instructions, tools, description, limits, model, onLimit, rules, settings } =
     options;
   const base = {

@@ -75,8 +75,8 @@ async function readLongest(
     if (history !== null) return { entry, history };
   }
   throw new ArchiveError(
-    'unreadable',
     `the archived history of run ${JSON.stringify(run.id)} is damaged; restore it from a backup`,
+    { kind: 'unreadable' },
   );
 }
 

@@ -1,12 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { ArchiveError, type Archive } from '../storage/archive.js';
 import { callPairs, type CallPair } from '../core/transcript/call-pairs.js';
-import { isSide, type Artifact, type Message } from '../core/transcript/messages.js';
+import { isSide, type RunArtifact, type Message } from '../core/transcript/messages.js';
 import type { ForkPoint } from '../core/state.js';
-import type { TranscriptPage } from '../core/status.js';
+import type { TranscriptPage, TranscriptRange } from '../core/status.js';
 import { readRun, type RunReading } from './read-run.js';
 import { readSegment } from './segments.js';
-import type { TranscriptRange } from './transcript.js';
 import { NoRunError } from '../core/errors.js';
 
 /** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
@@ -26,7 +25,7 @@ export interface RunTranscript extends TranscriptPage {
    */
   readonly runId: string;
   /** The artifacts that tools have created, oldest first; absent if there are none. */
-  readonly artifacts?: readonly Artifact[];
+  readonly artifacts?: readonly RunArtifact[];
 }
 
 export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };

@@ -2,23 +2,6 @@ import type { BlobStore } from '../storage/blob-store.js';
 import type { BlobRef, Message, ToolCall } from '../core/transcript/messages.js';
 
 /**
- * A range of message numbers, from 0: `from` is the first one included, `to` the first one
- * excluded.
- */
-export interface MessageRange {
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-}
-
-/** Which messages of a run a transcript has. */
-export interface TranscriptRange extends MessageRange {
-  /**
-   * Whether to include side branches: refused answers, and the messages to the model about them.
-   */
-  readonly side?: boolean | undefined;
-}
-
-/**
  * Returns the messages with the full texts from the blob store. A text that cannot be read stays in
  * the model's form, shortened to head and tail; `onMissing` is called with the reason.
  */

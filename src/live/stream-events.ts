@@ -1,7 +1,8 @@
 import type { DurableEvent } from '../history/durable-events.js';
 import type { Delta } from './delta.js';
 
-interface AttemptPlace {
+/** The attempt at a model call that an event belongs to. */
+export interface AttemptPosition {
   readonly turn: number;
   readonly step: number;
   /** The attempt at this model call, counted from 1. */
@@ -13,15 +14,15 @@ interface AttemptPlace {
  * order, are what the model has written so far. Once the reply is durable, its event holds the
  * whole text, and only that counts.
  */
-export type DeltaEvent = AttemptPlace & { readonly type: 'delta' } & Delta;
+export type DeltaEvent = AttemptPosition & { readonly type: 'delta' } & Delta;
 
 /** An event about a reply in progress. It is not durable: after a restart of the worker it does not come again. */
 export type LiveEvent =
   | DeltaEvent
   /** The deltas of this attempt are void: it failed, or its worker was lost. */
-  | (AttemptPlace & { readonly type: 'superseded' })
+  | (AttemptPosition & { readonly type: 'superseded' })
   /** Deltas are missing from `offset` up to `until`; null: up to the end of the attempt. */
-  | (AttemptPlace & {
+  | (AttemptPosition & {
       readonly type: 'gap';
       readonly offset: number;
       readonly until: number | null;

@@ -5,7 +5,8 @@ import type { Duration } from '../core/text/duration.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { timerDuration } from '../validation/durations.js';
 
-interface CommonOptions {
+/** Options of every MCP server, whatever its transport. */
+export interface McpCommonOptions {
   /** Letters, digits, `_`, and `-`, at most 32; the model sees its tools as `<name>__<tool>`. */
   readonly name: string;
   /** Tools that the agent gets, by the server's own names; default: all. */
@@ -29,7 +30,7 @@ interface CommonOptions {
 }
 
 /** A server that the worker starts and uses over its standard streams. */
-export interface StdioServerOptions extends CommonOptions {
+export interface StdioServerOptions extends McpCommonOptions {
   readonly transport: 'stdio';
   readonly command: string;
   readonly args?: readonly string[];
@@ -43,7 +44,7 @@ export interface StdioServerOptions extends CommonOptions {
 }
 
 /** A server that runs elsewhere, over streamable HTTP. */
-export interface HttpServerOptions extends CommonOptions {
+export interface HttpServerOptions extends McpCommonOptions {
   readonly transport: 'http';
   readonly url: string;
   /** The worker's environment variable that holds the bearer token. */

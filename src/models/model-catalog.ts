@@ -22,7 +22,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export type ModelEntry = ModelOptions | (Model & ModelFacts);
 
 /** Facts about a model that replace those of perdure's tables. */
-interface ModelFacts {
+export interface ModelFacts {
   readonly price?: ModelPrice;
   /**
    * The maximum number of tokens in a prompt; default: the model's, if known. Compaction uses it.

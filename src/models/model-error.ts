@@ -34,6 +34,9 @@ export interface ModelErrorDetails {
   readonly requestId?: string;
 }
 
+/** Options of a `ModelError`: its details, and what caused it. */
+export type ModelErrorOptions = ModelErrorDetails & ErrorOptions;
+
 /**
  * The only error that a `Model` rejects with. The message contains no key and no request body.
  *
@@ -54,8 +57,8 @@ export class ModelError extends PerdureError {
   override readonly code = ModelError.code;
   readonly details: ModelErrorDetails;
 
-  constructor(message: string, details: ModelErrorDetails, options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string, { cause, ...details }: ModelErrorOptions) {
+    super(message, cause === undefined ? {} : { cause });
     this.details = details;
   }
 }

@@ -46,6 +46,11 @@ export interface Archive {
 /** The storage refused to write or to read: it is read-only or full, or permissions are missing. */
 export type ArchiveErrorKind = 'unwritable' | 'unreadable';
 
+/** Options of an `ArchiveError`. */
+export interface ArchiveErrorOptions extends ErrorOptions {
+  readonly kind: ArchiveErrorKind;
+}
+
 /**
  * The only error an `Archive` rejects with; the message names the place and the fix.
  *
@@ -54,7 +59,8 @@ export type ArchiveErrorKind = 'unwritable' | 'unreadable';
  * import { ArchiveError } from 'perdure';
  *
  * export function writeFailed(folder: string, cause: unknown): ArchiveError {
- *   return new ArchiveError('unwritable', `${folder} cannot be written; check the mount`, { cause });
+ *   const message = `${folder} cannot be written; check the mount`;
+ *   return new ArchiveError(message, { kind: 'unwritable', cause });
  * }
  * ```
  */
@@ -64,7 +70,7 @@ export class ArchiveError extends PerdureError {
   override readonly code = ArchiveError.code;
   readonly kind: ArchiveErrorKind;
 
-  constructor(kind: ArchiveErrorKind, message: string, options?: ErrorOptions) {
+  constructor(message: string, { kind, ...options }: ArchiveErrorOptions) {
     super(message, options);
     this.kind = kind;
   }

@@ -22,6 +22,11 @@ export interface BlobStore {
  */
 export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | 'unreadable';
 
+/** Options of a `BlobError`. */
+export interface BlobErrorOptions extends ErrorOptions {
+  readonly kind: BlobErrorKind;
+}
+
 /**
  * The only error with which a `BlobStore` rejects; the message names the place and the fix.
  *
@@ -33,8 +38,8 @@ export type BlobErrorKind = 'invalid' | 'missing' | 'damaged' | 'unwritable' | '
  *
  * export async function get({ sha256 }: BlobRef): Promise<string> {
  *   const text = texts.get(sha256);
- *   if (text === undefined) throw new BlobError('missing', `blob ${sha256}: not found in memory`);
- *   return text;
+ *   if (text !== undefined) return text;
+ *   throw new BlobError(`blob ${sha256}: not found in memory`, { kind: 'missing' });
  * }
  * ```
  */
@@ -44,7 +49,7 @@ export class BlobError extends PerdureError {
   override readonly code = BlobError.code;
   readonly kind: BlobErrorKind;
 
-  constructor(kind: BlobErrorKind, message: string, options?: ErrorOptions) {
+  constructor(message: string, { kind, ...options }: BlobErrorOptions) {
     super(message, options);
     this.kind = kind;
   }
@@ -58,7 +63,7 @@ export function assertSha256(sha256: unknown): asserts sha256 is string {
   if (typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)) return;
   const shown = typeof sha256 === 'string' ? JSON.stringify(sha256.slice(0, 80)) : typeof sha256;
   throw new BlobError(
-    'invalid',
     `${shown} is not a blob reference; expected a SHA-256 of 64 lowercase hex digits`,
+    { kind: 'invalid' },
   );
 }

@@ -55,8 +55,8 @@ async function read(root: string, sha256: string): Promise<Buffer> {
   });
   if (hash(bytes) === sha256) return bytes;
   throw new BlobError(
-    'damaged',
     `blob ${sha256} in ${root} is damaged (${bytes.length} bytes with another hash); ${RESTORE}`,
+    { kind: 'damaged' },
   );
 }
 
@@ -82,12 +82,16 @@ async function unreadable(
     () => false,
   );
   if (isAbsent(cause) && isStoreThere) {
-    return new BlobError('missing', `blob ${sha256} is missing from ${root}; ${RESTORE}`, {
+    return new BlobError(`blob ${sha256} is missing from ${root}; ${RESTORE}`, {
+      kind: 'missing',
       cause,
     });
   }
   const why = describeDiskError(cause);
-  return new BlobError('unreadable', `blob ${sha256} cannot be read in ${root}: ${why}`, { cause });
+  return new BlobError(`blob ${sha256} cannot be read in ${root}: ${why}`, {
+    kind: 'unreadable',
+    cause,
+  });
 }
 
 function isAbsent(cause: unknown): boolean {
@@ -96,11 +100,8 @@ function isAbsent(cause: unknown): boolean {
 }
 
 function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {
-  return new BlobError(
-    'unwritable',
-    `blobs cannot be written to ${root}: ${describeDiskError(cause)}`,
-    {
-      cause,
-    },
-  );
+  return new BlobError(`blobs cannot be written to ${root}: ${describeDiskError(cause)}`, {
+    kind: 'unwritable',
+    cause,
+  });
 }

@@ -36,7 +36,7 @@ export function archiveIn(objects: ObjectStore): Archive {
       const verb = kind === 'unwritable' ? 'written' : 'read';
       const why = cause instanceof Error ? cause.message : String(cause);
       const message = `the archive in ${objects.place} cannot be ${verb}: ${why}`;
-      throw new ArchiveError(kind, message, { cause });
+      throw new ArchiveError(message, { kind, cause });
     }
   };
   return {
@@ -111,7 +111,7 @@ export function blobsIn(objects: ObjectStore): BlobStore {
     } catch (cause) {
       const verb = kind === 'unwritable' ? 'written to' : 'read in';
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new BlobError(kind, `blobs cannot be ${verb} ${objects.place}: ${why}`, { cause });
+      throw new BlobError(`blobs cannot be ${verb} ${objects.place}: ${why}`, { kind, cause });
     }
   };
   return {
@@ -125,17 +125,15 @@ export function blobsIn(objects: ObjectStore): BlobStore {
       assertSha256(sha256);
       const bytes = await attempt('unreadable', () => objects.get(blobName(sha256)));
       if (bytes === null) {
-        throw new BlobError(
-          'missing',
-          `blob ${sha256} is missing from ${objects.place}; ${RESTORE}`,
-        );
+        throw new BlobError(`blob ${sha256} is missing from ${objects.place}; ${RESTORE}`, {
+          kind: 'missing',
+        });
       }
       if (sha256Of(bytes) === sha256) return bytes.toString();
       const found = `${bytes.length} bytes with another hash`;
-      throw new BlobError(
-        'damaged',
-        `blob ${sha256} in ${objects.place} is damaged (${found}); ${RESTORE}`,
-      );
+      throw new BlobError(`blob ${sha256} in ${objects.place} is damaged (${found}); ${RESTORE}`, {
+        kind: 'damaged',
+      });
     },
   };
 }

@@ -3,7 +3,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { BlobRef } from '../core/transcript/messages.js';
 import { RESTORE } from './disk-fixes.js';
 import { TimeoutError, within } from './within.js';
-import { BlobError, type BlobErrorKind, type BlobStore } from './blob-store.js';
+import {
+  BlobError,
+  type BlobErrorKind,
+  type BlobErrorOptions,
+  type BlobStore,
+} from './blob-store.js';
 
 /** A store that does not answer within this time counts as down, so the run is visibly blocked. */
 const ANSWER_LIMIT_MS = 15_000;
@@ -21,11 +26,10 @@ export class StoreFault extends BlobError {
   readonly sha256: string | undefined;
 
   constructor(
-    kind: BlobErrorKind,
     message: string,
-    { sha256, ...options }: ErrorOptions & { readonly sha256?: string } = {},
+    { sha256, ...options }: BlobErrorOptions & { readonly sha256?: string },
   ) {
-    super(kind, message, options);
+    super(message, options);
     this.sha256 = sha256;
   }
 }
@@ -60,8 +64,8 @@ export function workerStore(
           const text = await within(ANSWER_LIMIT_MS, () => store.get({ sha256 }));
           if (verified || hash(text) === sha256) return text;
           throw new BlobError(
-            'damaged',
             `blob ${sha256} is damaged: the blob store holds another text; ${RESTORE}`,
+            { kind: 'damaged' },
           );
         } catch (error) {
           const fault = toStoreFault(error, 'unreadable', sha256);
@@ -89,7 +93,8 @@ export async function readFor(
   } catch (error) {
     if (!(error instanceof StoreFault)) throw error;
     const { kind, sha256, cause, message } = error;
-    throw new StoreFault(kind, `${what} cannot be read: ${message}`, {
+    throw new StoreFault(`${what} cannot be read: ${message}`, {
+      kind,
       cause,
       ...(sha256 !== undefined && { sha256 }),
     });
@@ -101,7 +106,7 @@ function toStoreFault(error: unknown, otherwise: BlobErrorKind, sha256?: string)
   const kind = error instanceof BlobError ? error.kind : otherwise;
   const text = error instanceof Error ? error.message : String(error);
   const named = sha256 === undefined || text.includes(sha256) ? text : `blob ${sha256}: ${text}`;
-  return new StoreFault(kind, named, { cause: error, ...(sha256 !== undefined && { sha256 }) });
+  return new StoreFault(named, { kind, cause: error, ...(sha256 !== undefined && { sha256 }) });
 }
 
 function hash(text: string): string {

@@ -6,7 +6,7 @@ import type {
   ToolKind,
 } from '../core/definition/tool-definition.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { Artifact } from './built-in/artifact.js';
+import type { ArtifactResult } from './built-in/artifact.js';
 
 /**
  * What a tool's functions receive in addition to the arguments. `perdure/testing` makes one for
@@ -168,4 +168,4 @@ export interface DefinedTool<Input extends z.ZodObject, Output extends z.ZodType
 }
 
 /** What `execute` of a tool returns: the value that `output` describes, or an artifact of it. */
-export type ToolReturn<Value> = Value | Artifact<Value>;
+export type ToolReturn<Value> = Value | ArtifactResult<Value>;

@@ -10,7 +10,7 @@ import {
 import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
-import { NotDeliveredError, RefusedError, type WorkerSeen } from '../core/errors.js';
+import { NotDeliveredError, RefusedError, type WorkerState } from '../core/errors.js';
 import { refusalReason } from './refusal-reason.js';
 
 /** How long to try sending a message or decision. */
@@ -207,7 +207,7 @@ async function toDeliveryError(
   return new NotDeliveredError(`${why}; ${advice}`, { ...known, worker });
 }
 
-function whyOf(worker: WorkerSeen, queue: string): string {
+function whyOf(worker: WorkerState, queue: string): string {
   if (worker === null) return '';
   return worker === 'missing'
     ? `: no worker polls task queue "${visible(queue)}"`

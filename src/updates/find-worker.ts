@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { livePollers, listPollers } from '../temporal/pollers.js';
-import type { WorkerSeen } from '../core/errors.js';
+import type { WorkerState } from '../core/errors.js';
 
 /** The time limit for the server's answer. After it, the result is unknown. */
 const ANSWER_MS = 2_000;
@@ -22,7 +22,7 @@ export async function findTaskQueue(
 /**
  * Returns whether a worker polls the queue, according to the server; null if it does not answer.
  */
-export async function checkForWorker(client: Client, taskQueue: string): Promise<WorkerSeen> {
+export async function checkForWorker(client: Client, taskQueue: string): Promise<WorkerState> {
   const { namespace } = client.options;
   const pollers = await withinDeadline(client, () => listPollers(client, { namespace, taskQueue }));
   if (pollers === null) return null;

@@ -10,8 +10,8 @@ import {
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 
 const down: BlobStore = {
-  put: () => Promise.reject(new BlobError('unwritable', 'the disk is full')),
-  get: () => Promise.reject(new BlobError('unreadable', 'the disk is full')),
+  put: () => Promise.reject(new BlobError('the disk is full', { kind: 'unwritable' })),
+  get: () => Promise.reject(new BlobError('the disk is full', { kind: 'unreadable' })),
 };
 const reply = { text: 'x'.repeat(3_000), calls: [], finish: 'stop' } as const;
 

@@ -10,7 +10,7 @@ import { wellFormed } from '../../src/tools/utf8.js';
 
 const blobs: BlobStore = {
   put: async (text) => ({ sha256: sha256Hex(text), bytes: Buffer.byteLength(text) }),
-  get: () => Promise.reject(new BlobError('missing', 'nothing is here')),
+  get: () => Promise.reject(new BlobError('nothing is here', { kind: 'missing' })),
 };
 
 async function messagesFor(given: unknown, prompt: readonly PromptMessage[] = []) {

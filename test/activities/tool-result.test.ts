@@ -73,7 +73,7 @@ describe('a result', () => {
   test('has no name if the store stays down, because the tool has already run', async () => {
     const down = {
       ...memory(),
-      put: () => Promise.reject(new BlobError('unwritable', 'disk full')),
+      put: () => Promise.reject(new BlobError('disk full', { kind: 'unwritable' })),
     };
     const recorded = await recordResult(
       { name: 't' },

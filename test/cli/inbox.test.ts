@@ -148,7 +148,7 @@ describe('a decision', () => {
 
   test("is refused with the run's reason", async () => {
     const { handle, id, digest } = await waiting('Cairo');
-    const refused = perdure(approve, { id, request: 'r1', digest, grant: 'same', by: 'x' });
+    const refused = perdure(approve, { id, request: 'r1', digest, grant: 'same_call', by: 'x' });
     await refused;
     await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
       /has ended|no open request|decided/,

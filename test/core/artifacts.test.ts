@@ -4,7 +4,7 @@ import { takeArtifacts } from '../../src/core/artifacts/artifacts.js';
 import { succeededCall, type CallResult } from '../../src/core/calls/call-result.js';
 import { artifactsBefore } from '../../src/core/input/fork.js';
 import { parseJson } from '../../src/core/json.js';
-import type { Artifact, ArtifactMade, Message } from '../../src/core/transcript/messages.js';
+import type { RunArtifact, CreatedArtifact, Message } from '../../src/core/transcript/messages.js';
 import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
@@ -15,13 +15,13 @@ const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });
 const list = toolDefinition('list_artifacts', 'read', { kind: 'artifacts' });
 
-const made = (name: string, value = name): ArtifactMade => ({
+const made = (name: string, value = name): CreatedArtifact => ({
   name,
   blob: { sha256: value.padEnd(64, '0'), bytes: 5 },
   kind: 'array of 3',
 });
 
-const result = (id: string, artifact: ArtifactMade): CallResult => ({
+const result = (id: string, artifact: CreatedArtifact): CallResult => ({
   id,
   ok: true,
   text: '[1,2]',
@@ -30,7 +30,7 @@ const result = (id: string, artifact: ArtifactMade): CallResult => ({
 });
 
 /** A turn in which the calls of each message made these artifacts. */
-function having(...batches: readonly (readonly ArtifactMade[])[]): RunState {
+function having(...batches: readonly (readonly CreatedArtifact[])[]): RunState {
   let state = begun(config({ tools: [look, done, list], limits: { toolCalls: null } }));
   for (const batch of batches) {
     const reply = callReply(...batch.map((_, n) => ['look', { n }] as const));
@@ -200,7 +200,7 @@ describe('a call', () => {
   });
 
   test('gets an artifact exactly if one of its strings is the name, whatever the arguments', () => {
-    const artifacts: readonly Artifact[] = state.artifacts ?? [];
+    const artifacts: readonly RunArtifact[] = state.artifacts ?? [];
     const text = fc.oneof(fc.constantFrom('rows', 'ROWS', 'rows_2', 'note', 'no'), fc.string());
     const { tree } = fc.letrec((tie) => ({
       tree: fc.oneof(

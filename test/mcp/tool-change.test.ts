@@ -9,8 +9,8 @@ import { redact } from '../../src/secrets/redact.js';
 import { toolDefinition } from '../support/scripts.js';
 
 const blobs = {
-  put: () => Promise.reject(new BlobError('unwritable', 'disk is full')),
-  get: () => Promise.reject(new BlobError('missing', 'none')),
+  put: () => Promise.reject(new BlobError('disk is full', { kind: 'unwritable' })),
+  get: () => Promise.reject(new BlobError('none', { kind: 'missing' })),
 };
 
 describe('the difference between two versions of a tool', () => {

@@ -26,8 +26,8 @@ afterAll(async () => {
 const details = { kind: 'quota', type: 'rate_limit' } as const;
 /** Each class with one of its errors, created by either copy. */
 const makers: Readonly<Record<string, (root: Root) => Error>> = {
-  ArchiveError: (root) => new root.ArchiveError('unreadable', 'x'),
-  BlobError: (root) => new root.BlobError('missing', 'x'),
+  ArchiveError: (root) => new root.ArchiveError('x', { kind: 'unreadable' }),
+  BlobError: (root) => new root.BlobError('x', { kind: 'missing' }),
   DeploymentError: (root) => new root.DeploymentError('x'),
   IdTakenError: (root) => new root.IdTakenError('x'),
   InputError: (root) => new root.InputError('x'),

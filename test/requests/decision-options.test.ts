@@ -37,11 +37,11 @@ describe('the options of decisions', () => {
   test('a grant has a scope, and a predicate only for a tool', () => {
     const where = { op: 'under', path: 'euros', value: 50 };
     expect(grantOf({})).toBeNull();
-    expect(grantOf({ grant: 'same' })).toEqual({ scope: 'same_call' });
+    expect(grantOf({ grant: 'same_call' })).toEqual({ scope: 'same_call' });
     expect(grantOf({ grant: 'tool' })).toEqual({ scope: 'tool' });
     expect(grantOf({ grant: 'tool', where })).toEqual({ scope: 'tool', where });
     expect(() => grantOf({ where })).toThrow('--where: expected --grant tool');
-    expect(() => grantOf({ grant: 'same', where })).toThrow('--where: expected --grant tool');
+    expect(() => grantOf({ grant: 'same_call', where })).toThrow('--where: expected --grant tool');
     expect(() => grantOf({ grant: 'tool', where: { op: 'over', path: 'a', value: 'x' } })).toThrow(
       '--where.value: expected a number',
     );

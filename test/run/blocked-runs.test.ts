@@ -81,7 +81,7 @@ function losing(files: BlobStore): BlobStore {
       const text = await files.get(ref);
       if (![...lost].some((word) => text.includes(word))) return text;
       reads += 1;
-      throw new BlobError('missing', `blob ${ref.sha256} is missing`);
+      throw new BlobError(`blob ${ref.sha256} is missing`, { kind: 'missing' });
     },
   };
 }

@@ -41,7 +41,7 @@ let failingPuts = 0;
 let failingGets = 0;
 let blobs: BlobStore;
 
-const disk = (): BlobError => new BlobError('unwritable', 'disk is full');
+const disk = (): BlobError => new BlobError('disk is full', { kind: 'unwritable' });
 const shaky: BlobStore = {
   async put(text) {
     if (failingPuts > 0) {

@@ -32,7 +32,7 @@ const faultOf = (text: string): Fault | undefined =>
 /** A driver that does not verify what it reads, as one for a remote store may not. */
 const store: BlobStore = {
   async put(text) {
-    if (faultOf(text) === 'full') throw new BlobError('unwritable', 'the disk is full');
+    if (faultOf(text) === 'full') throw new BlobError('the disk is full', { kind: 'unwritable' });
     const sha256 = createHash('sha256').update(text).digest('hex');
     texts.set(sha256, text);
     return { sha256, bytes: Buffer.byteLength(text) };
@@ -40,7 +40,7 @@ const store: BlobStore = {
   async get({ sha256 }) {
     const text = texts.get(sha256);
     const fault = text === undefined ? 'missing' : faultOf(text);
-    if (fault === 'missing') throw new BlobError('missing', `blob ${sha256} is missing`);
+    if (fault === 'missing') throw new BlobError(`blob ${sha256} is missing`, { kind: 'missing' });
     if (fault === 'down') throw new Error('connect ECONNREFUSED');
     return `${text}${fault === 'damaged' ? '?' : ''}`;
   },
@@ -49,7 +49,7 @@ const store: BlobStore = {
 let archiveIsDown = false;
 const archive: Archive = {
   async write() {
-    if (archiveIsDown) throw new ArchiveError('unwritable', 'the disk is full');
+    if (archiveIsDown) throw new ArchiveError('the disk is full', { kind: 'unwritable' });
   },
   list: async () => [],
   read: async () => '',

@@ -13,7 +13,7 @@ function store(get: BlobStore['get']): BlobStore {
   return { get, put: () => Promise.reject(new Error('EPIPE')) };
 }
 
-const missing = store(() => Promise.reject(new BlobError('missing', 'gone')));
+const missing = store(() => Promise.reject(new BlobError('gone', { kind: 'missing' })));
 
 /** Without delays between attempts. */
 async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
@@ -40,7 +40,7 @@ const FAILING: readonly (readonly [string, BlobStore['get'], string, RegExp])[] 
   ],
   [
     'its word that it is missing',
-    async () => await Promise.reject(new BlobError('missing', 'no')),
+    async () => await Promise.reject(new BlobError('no', { kind: 'missing' })),
     'missing',
     /no/,
   ],

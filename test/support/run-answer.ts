@@ -1,6 +1,5 @@
-import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { RunStatus, TranscriptPage, TranscriptRange } from '../../src/core/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { TranscriptPageRange } from '../../src/workflows/messages/definitions.js';
 
 /** What a run reports about itself at one moment. */
 export interface RunAnswer {
@@ -11,7 +10,7 @@ export interface RunAnswer {
 
 /** Reads all pages of the messages that a run holds in memory. */
 export async function wholeTranscript(
-  read: (range: TranscriptPageRange) => Promise<TranscriptPage>,
+  read: (range: TranscriptRange) => Promise<TranscriptPage>,
 ): Promise<TranscriptPage> {
   const messages: Message[] = [];
   for (;;) {

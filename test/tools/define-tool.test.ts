@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/core/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';
 import { InputError } from '../../src/core/errors.js';
-import type { Artifact } from '../../src/tools/built-in/artifact.js';
+import type { ArtifactResult } from '../../src/tools/built-in/artifact.js';
 import { toolContext } from '../../src/testing.js';
 import { callTool } from './support.js';
 
@@ -101,7 +101,7 @@ describe('defineTool', () => {
       due: string;
     }>();
     expectTypeOf<Awaited<ReturnType<(typeof tool)['execute']>>>().toEqualTypeOf<
-      { paid: number } | Artifact<{ paid: number }>
+      { paid: number } | ArtifactResult<{ paid: number }>
     >();
     expect(await tool.execute({ due: '1970-01-01' }, toolContext())).toEqual({ paid: 5 });
     await expect(tool.execute({ due: 'soon' }, toolContext())).rejects.toThrow(

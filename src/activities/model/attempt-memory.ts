@@ -127,7 +127,7 @@ export async function readPaidReply(
   const stored = parseJson(await readFor('a reply that was paid for', { sha256 }, blobs));
   if (isReply(stored)) return stored;
   const message = `a reply that was paid for cannot be read: blob ${sha256} is not a reply; restore it from a backup`;
-  throw new StoreFault('damaged', message, { sha256 });
+  throw new StoreFault(message, { kind: 'damaged', sha256 });
 }
 
 function isPaid(value: unknown): value is PaidReply {

@@ -136,6 +136,5 @@ function attachedHashes(message: PromptMessage): readonly string[] {
 
 function throwModelError(error: unknown): never {
   if (!(error instanceof NotAttachedError)) throw error;
-  const details = { kind: 'request', type: 'bad_attachment' } as const;
-  throw new ModelError(error.message, details, { cause: error });
+  throw new ModelError(error.message, { kind: 'request', type: 'bad_attachment', cause: error });
 }

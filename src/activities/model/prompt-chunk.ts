@@ -18,7 +18,7 @@ export async function readChunk(
   if (lines.length !== count) {
     const { sha256 } = blob;
     const message = `an earlier part of the conversation cannot be read: blob ${sha256} has ${lines.length} messages, and the run expects ${count}; restore it from a backup`;
-    throw new StoreFault('damaged', message, { sha256 });
+    throw new StoreFault(message, { kind: 'damaged', sha256 });
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, written above
   return lines.map((line) => parseJson(line) as Message);

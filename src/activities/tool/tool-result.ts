@@ -5,7 +5,7 @@ import type { Effect, ToolDefinition } from '../../core/definition/tool-definiti
 import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { screenshotText } from '../../core/text/screenshot-text.js';
 import { parseJson, type Json } from '../../core/json.js';
-import type { ArtifactMade } from '../../core/transcript/messages.js';
+import type { CreatedArtifact } from '../../core/transcript/messages.js';
 import { parseWithZod } from '../../output/parse-zod.js';
 import { isArtifact, defaultArtifactName } from '../../tools/built-in/artifact.js';
 import { artifactValue } from '../../tools/artifact-value.js';
@@ -92,7 +92,7 @@ export interface SerializedResult {
   readonly content: string;
   /** Whether the tool returned a text; otherwise, `content` is JSON. */
   readonly isText: boolean;
-  readonly artifact?: Omit<ArtifactMade, 'blob'> & { readonly head: string };
+  readonly artifact?: Omit<CreatedArtifact, 'blob'> & { readonly head: string };
   readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
 

@@ -13,7 +13,7 @@ export interface ApproveOptions {
   readonly request: string;
   readonly digest?: string;
   /** Which later calls the approval also covers. */
-  readonly grant?: 'same' | 'tool';
+  readonly grant?: 'same_call' | 'tool';
   /** A predicate as JSON. */
   readonly where?: Json;
   readonly by?: string;
@@ -30,7 +30,7 @@ export const approve: Command<ApproveOptions> = {
         new Option(
           '--grant <scope>',
           'also approve later calls of this run: the same call, or every call of the tool',
-        ).choices(['same', 'tool']),
+        ).choices(['same_call', 'tool']),
       )
       .option(
         '--where <json>',
@@ -57,7 +57,7 @@ export function grantOf({
     throw new UsageError('--where: expected --grant tool; add it, or leave --where out');
   }
   if (grant === undefined) return null;
-  if (where === undefined) return { scope: grant === 'same' ? 'same_call' : 'tool' };
+  if (where === undefined) return { scope: grant };
   const problem = predicateProblem(where, '--where');
   if (problem !== null) throw new UsageError(problem);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked in the line above

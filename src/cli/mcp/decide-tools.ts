@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
 import { isObject, type Json } from '../../core/json.js';
 import type { Decision } from '../../core/requests/decision.js';
-import { OFFERED, type DecisionWord, type Request } from '../../core/requests/request.js';
+import { OFFERED, type DecisionKind, type Request } from '../../core/requests/request.js';
 import { describeRun, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import { clientFor, mcpClaim, runId, UPDATE_TIMEOUT, type RunsAccess } from './access.js';
 import { toolResult } from './answers.js';
 
-const WORDS = [...new Set<DecisionWord>(Object.values(OFFERED).flat())];
+const WORDS = [...new Set<DecisionKind>(Object.values(OFFERED).flat())];
 
 /** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
 const MAX_ARGUMENTS = 20_000;
@@ -70,7 +70,7 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
 interface Given {
   readonly request: string;
   readonly digest: string;
-  readonly as: DecisionWord;
+  readonly as: DecisionKind;
   readonly arguments?: Json | undefined;
   readonly result?: Json | undefined;
   readonly note?: string | undefined;

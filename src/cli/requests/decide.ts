@@ -1,6 +1,6 @@
 import { RefusedError } from '../../core/errors.js';
 import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
-import type { DecisionWord, Request } from '../../core/requests/request.js';
+import type { DecisionKind, Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
@@ -29,7 +29,7 @@ export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
 }
 
 /** Decisions that execute a call as shown, so the person must specify the digest that they saw. */
-const NEED_DIGEST: readonly DecisionWord[] = ['approve', 'edit'];
+const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'edit'];
 
 /**
  * Sends a decision, bound to the whole digest of the request that the person has seen. The first
@@ -87,7 +87,7 @@ async function send(
 async function unseen(
   context: CliContext,
   { opened, request }: OpenedRequest,
-  as: DecisionWord,
+  as: DecisionKind,
 ): Promise<UsageError> {
   const { run } = opened;
   for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../../core/errors.js';
-import type { DecisionWord, Request } from '../../core/requests/request.js';
+import type { DecisionKind, Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
@@ -75,7 +75,7 @@ async function askFor(
 
 async function completed(
   context: CliContext,
-  { as, request }: { readonly as: DecisionWord; readonly request: Request },
+  { as, request }: { readonly as: DecisionKind; readonly request: Request },
   ask: (question: string) => Promise<string>,
 ): Promise<Decided> {
   const more = followUp(as, request);

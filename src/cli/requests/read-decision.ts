@@ -1,9 +1,9 @@
 import { isObject, parseJson, type Json } from '../../core/json.js';
 import type { Decision } from '../../core/requests/decision.js';
-import type { DecisionWord, Request } from '../../core/requests/request.js';
+import type { DecisionKind, Request } from '../../core/requests/request.js';
 
 /** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
-export type Choice = DecisionWord | 'later' | 'full';
+export type Choice = DecisionKind | 'later' | 'full';
 
 /** The content of a decision, without the request that it is about. */
 export type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
@@ -35,7 +35,7 @@ export function readChoice(line: string, request: Pick<Request, 'decisions'>): C
 }
 
 /** Returns what to ask before the decision can be sent; null if it is complete. */
-export function followUp(as: DecisionWord, request: Request): FollowUp | null {
+export function followUp(as: DecisionKind, request: Request): FollowUp | null {
   switch (as) {
     case 'deny':
     case 'abandon':
@@ -67,11 +67,11 @@ function readArguments(line: string): Decided | string {
   return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
 }
 
-function answered(as: DecisionWord, line: string): Decided | string {
+function answered(as: DecisionKind, line: string): Decided | string {
   return line.trim() === '' ? 'expected an answer' : { as, result: line.trim() };
 }
 
-function readResult(as: DecisionWord, line: string): Decided | string {
+function readResult(as: DecisionKind, line: string): Decided | string {
   // A call that happened may have no result.
   if (line.trim() === '' && as === 'happened') return { as };
   const result = parseJson(line);

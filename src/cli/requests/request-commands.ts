@@ -1,5 +1,5 @@
 import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
-import type { DecisionWord, Request } from '../../core/requests/request.js';
+import type { DecisionKind, Request } from '../../core/requests/request.js';
 
 /** The words of a command that decides, and its purpose. */
 export interface DecidingCommand {
@@ -16,7 +16,7 @@ export function decidingCommands(run: string, request: Request): readonly Decidi
 export function decidingCommand(
   run: string,
   { id, digest, kind, definition }: Pick<Request, 'id' | 'digest' | 'kind' | 'definition'>,
-  as: DecisionWord,
+  as: DecisionKind,
 ): DecidingCommand {
   const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
   const resolve = ['resolve', run, id, '--as', as, ...seen];

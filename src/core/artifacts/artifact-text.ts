@@ -1,5 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Artifact } from '../transcript/messages.js';
+import type { RunArtifact } from '../transcript/messages.js';
 import { formatBytes } from '../text/summaries.js';
 
 /** The maximum number of artifacts in a list for the model. */
@@ -9,7 +9,7 @@ const MAX_LISTED = 100;
  * Returns the text that describes a tool's artifact to the model. `wanted` is the name that the
  * tool chose; `head` is the beginning of the value.
  */
-export function artifactText(artifact: Artifact, wanted: string, head: string): string {
+export function artifactText(artifact: RunArtifact, wanted: string, head: string): string {
   const { name, kind, blob, summary } = artifact;
   const renamed =
     name === wanted ? '' : ` ("${wanted}" is another value, made before, and stays what it is)`;
@@ -25,7 +25,7 @@ export function artifactText(artifact: Artifact, wanted: string, head: string): 
 
 /** Returns the text that announces to the model an artifact of the next message. */
 export function givenArtifactText(
-  { name, kind, blob }: Pick<Artifact, 'name' | 'kind' | 'blob'>,
+  { name, kind, blob }: Pick<RunArtifact, 'name' | 'kind' | 'blob'>,
   wanted: string,
   head: string,
 ): string {
@@ -39,7 +39,7 @@ export function givenArtifactText(
 }
 
 /** Returns the list of a run's artifacts for its model, newest first. */
-export function artifactList(artifacts: readonly Artifact[]): string {
+export function artifactList(artifacts: readonly RunArtifact[]): string {
   if (artifacts.length === 0) return 'There are no artifacts yet.';
   const shown = artifacts.slice(-MAX_LISTED).toReversed();
   const left = artifacts.length - shown.length;
@@ -50,7 +50,7 @@ export function artifactList(artifacts: readonly Artifact[]): string {
   ].join('\n');
 }
 
-function line({ name, kind, blob, given, tool, call, summary }: Artifact): string {
+function line({ name, kind, blob, given, tool, call, summary }: RunArtifact): string {
   const origin = given === undefined ? `made by ${tool} (${call})` : 'given with a message';
   const what = `${name}: ${kind}, ${formatBytes(blob.bytes)}, ${origin}`;
   return summary === undefined ? what : `${what}: ${summary}`;

@@ -3,7 +3,7 @@ import { fillBatch, openCalls } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
 import { appendMessage, withTurn } from '../change.js';
 import type { GivenArtifact } from '../input/given-artifacts.js';
-import type { Artifact, ArtifactMade } from '../transcript/messages.js';
+import type { RunArtifact, CreatedArtifact } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
 
@@ -91,10 +91,10 @@ export function giveArtifacts(
 
 /** Returns the artifact under its name in this run, and the index that includes it. */
 function addArtifact(
-  index: readonly Artifact[],
-  made: ArtifactMade,
-  by: Pick<Artifact, 'tool' | 'call' | 'given'>,
-): { readonly named: Artifact; readonly index: readonly Artifact[] } {
+  index: readonly RunArtifact[],
+  made: CreatedArtifact,
+  by: Pick<RunArtifact, 'tool' | 'call' | 'given'>,
+): { readonly named: RunArtifact; readonly index: readonly RunArtifact[] } {
   const known = index.find((one) => isSame(one, made));
   if (known !== undefined) return { named: known, index };
   const named = { ...renamed(index, made), ...by };
@@ -102,12 +102,15 @@ function addArtifact(
 }
 
 /** Whether an artifact is the same value under the same name, or under that name with a number. */
-function isSame(one: Artifact, made: ArtifactMade): boolean {
+function isSame(one: RunArtifact, made: CreatedArtifact): boolean {
   return one.blob.sha256 === made.blob.sha256 && numberOf(one, made.name) !== null;
 }
 
 /** Returns the artifact under its name, or under `name_2` and so on, so no name is used twice. */
-function renamed(index: readonly Artifact[], made: ArtifactMade): ArtifactMade & { base?: string } {
+function renamed(
+  index: readonly RunArtifact[],
+  made: CreatedArtifact,
+): CreatedArtifact & { base?: string } {
   const { name: base } = made;
   const highest = Math.max(0, ...index.map((one) => numberOf(one, base) ?? 0));
   if (highest === 0) return made;
@@ -122,7 +125,7 @@ function renamed(index: readonly Artifact[], made: ArtifactMade): ArtifactMade &
  * Returns 1 for the name itself, 2 for `name_2` if the run derived it from that name, and null for
  * any other name.
  */
-function numberOf(one: Artifact, base: string): number | null {
+function numberOf(one: RunArtifact, base: string): number | null {
   if (one.name === base) return 1;
   return one.base === base ? Number(one.name.slice(base.length + 1)) : null;
 }
@@ -131,7 +134,7 @@ function numberOf(one: Artifact, base: string): number | null {
  * Returns the newest artifacts within the limits. Sizes are summed without JSON, which would be
  * slow.
  */
-function newest(index: readonly Artifact[]): readonly Artifact[] {
+function newest(index: readonly RunArtifact[]): readonly RunArtifact[] {
   let characters = 0;
   const from = index.findLastIndex(({ name, base = '', kind, tool, call, summary = '' }) => {
     const named = name.length + base.length + tool.length + call.length;

@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { isObject, parseJson } from '../json.js';
-import type { Artifact, ToolCall } from '../transcript/messages.js';
+import type { RunArtifact, ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 
 /** Matches a name of up to 64 characters, plus the number that the run may add. */
@@ -11,7 +11,7 @@ const MAX_NAMED = 50;
 const MAX_KNOWN = 20;
 
 /** The part of an artifact that is sent with a call. */
-export type ArtifactRef = Pick<Artifact, 'name' | 'blob' | 'text' | 'given'>;
+export type ArtifactRef = Pick<RunArtifact, 'name' | 'blob' | 'text' | 'given'>;
 
 /** The artifacts that are sent with a call; absent if the run has none. */
 export interface CallArtifacts {
@@ -47,7 +47,7 @@ export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function toRef({ name, blob, text, given }: Artifact): ArtifactRef {
+function toRef({ name, blob, text, given }: RunArtifact): ArtifactRef {
   return { name, blob, ...(text && { text }), ...(given !== undefined && { given }) };
 }
 

@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { Json } from '../json.js';
-import type { ArtifactMade, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
+import type { CreatedArtifact, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';
 
 /** The result of one call. Each call gets exactly one. */
@@ -16,7 +16,7 @@ export interface CallResult {
    * The value as an artifact. `text` is its beginning until the artifact has a name
    * (`takeArtifacts`).
    */
-  readonly artifact?: ArtifactMade;
+  readonly artifact?: CreatedArtifact;
   /** The name of the artifact, once it has one. */
   readonly artifactName?: string;
   /** A screenshot. */
@@ -73,7 +73,7 @@ export interface ToolSuccess {
   readonly blob?: BlobRef;
   readonly output?: Json;
   /** The value as an artifact. `text` is then its beginning, except for a tool with `ends`. */
-  readonly artifact?: ArtifactMade;
+  readonly artifact?: CreatedArtifact;
   /** A screenshot; `text` describes it. */
   readonly attachments?: readonly Attachment[];
 }

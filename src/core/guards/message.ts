@@ -1,7 +1,7 @@
 import { isObject } from '../json.js';
 import type {
-  Artifact,
-  ArtifactMade,
+  RunArtifact,
+  CreatedArtifact,
   AskedCall,
   AssistantMessage,
   Attachment,
@@ -129,8 +129,8 @@ const made = {
   text: optional(yes),
   summary: optional(text),
 };
-export const artifactMadeShape = fields<ArtifactMade>(made);
-export const artifactShape = fields<Artifact>({
+export const createdArtifactShape = fields<CreatedArtifact>(made);
+export const artifactShape = fields<RunArtifact>({
   ...made,
   base: optional(text),
   given: optional(count),

@@ -2,7 +2,7 @@ import type { ToolSuccess } from '../calls/call-result.js';
 import type { RetrievedDocument } from '../documents.js';
 import type { AskReceipt } from '../inbox.js';
 import {
-  artifactMadeShape,
+  createdArtifactShape,
   artifactShape,
   askedCallShape,
   attachmentShape,
@@ -10,7 +10,7 @@ import {
   messageShape,
   providerShape,
 } from './message.js';
-import type { Artifact, AskedCall, BlobRef, Message } from '../transcript/messages.js';
+import type { RunArtifact, AskedCall, BlobRef, Message } from '../transcript/messages.js';
 import type { Verdict } from '../requests/rules.js';
 import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
@@ -104,7 +104,7 @@ export interface ForkMessagesResult {
   /** The messages that stay verbatim. */
   readonly pinned?: readonly Message[];
   /** The artifacts of these messages' calls. */
-  readonly artifacts?: readonly Artifact[];
+  readonly artifacts?: readonly RunArtifact[];
 }
 
 const parsed = either(
@@ -137,7 +137,7 @@ const success = {
   text,
   blob: optional(blobShape),
   output: optional(json),
-  artifact: optional(artifactMadeShape),
+  artifact: optional(createdArtifactShape),
   attachments: optional(list(attachmentShape)),
 };
 const successShape = fields<ToolSuccess>(success);

@@ -1,5 +1,5 @@
 import type { CallResult } from '../calls/call-result.js';
-import { artifactMadeShape, attachmentShape, blobShape } from './message.js';
+import { createdArtifactShape, attachmentShape, blobShape } from './message.js';
 import { usageShape } from './outcome.js';
 import { fields, flag, json, list, optional, text, yes } from './shape.js';
 
@@ -9,7 +9,7 @@ export const resultShape = fields<CallResult>({
   text,
   blob: optional(blobShape),
   output: optional(json),
-  artifact: optional(artifactMadeShape),
+  artifact: optional(createdArtifactShape),
   artifactName: optional(text),
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),

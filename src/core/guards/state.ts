@@ -1,6 +1,6 @@
 import type { ModelPrice } from '../definition/definition.js';
 import { definitionShape, limitSetShape, limitsShape } from './definition.js';
-import type { DecisionRecord } from '../decisions.js';
+import type { RecordedDecision } from '../decisions.js';
 import { inboxShape, turnContextShape } from './inbox.js';
 import { isObject } from '../json.js';
 import { artifactShape, blobShape, callShape, messageShape } from './message.js';
@@ -143,7 +143,7 @@ const transcript = fields<Transcript>({
   tokens: amount,
 });
 
-const decision = fields<DecisionRecord>({
+const decision = fields<RecordedDecision>({
   what: oneOf('resolve', 'cancelTurn', 'pause', 'resume', 'setLimits', 'close', 'revoke', 'undo'),
   id: text,
   at: amount,

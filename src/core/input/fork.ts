@@ -1,4 +1,4 @@
-import { isSide, type Artifact, type Message } from '../transcript/messages.js';
+import { isSide, type RunArtifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
@@ -28,7 +28,7 @@ export interface Forked {
   /** The messages that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
   /** The artifacts of these messages' calls. */
-  readonly artifacts?: readonly Artifact[];
+  readonly artifacts?: readonly RunArtifact[];
 }
 
 /** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
@@ -97,10 +97,10 @@ export function promptBefore(
 
 /** Returns the artifacts created before message number `at`. */
 export function artifactsBefore(
-  artifacts: readonly Artifact[],
+  artifacts: readonly RunArtifact[],
   messages: readonly Message[],
   at: number,
-): readonly Artifact[] {
+): readonly RunArtifact[] {
   const later = new Set(
     messages.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
   );

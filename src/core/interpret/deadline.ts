@@ -1,5 +1,5 @@
 import { deniedCall } from '../calls/call-result.js';
-import type { DecisionRecord } from '../decisions.js';
+import type { RecordedDecision } from '../decisions.js';
 import type { RunEvent } from '../events.js';
 import { askingWork } from '../requests/open-requests.js';
 import { type AskingWork, UNDO, callOfWork, isUndo } from '../work/work.js';
@@ -39,7 +39,7 @@ function expired(state: RunState, at: number): readonly RunEvent[] {
 export function expireIfDue(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
   const { request, name } = work;
   if (request.expiresAt === undefined || request.expiresAt > at) return [];
-  const decision: DecisionRecord = {
+  const decision: RecordedDecision = {
     what: 'resolve',
     id: '',
     at,

@@ -1,7 +1,7 @@
 import { asksNoMore } from '../requests/rules.js';
 import { abandonedCall, confirmedCall, deniedCall, succeededCall } from '../calls/call-result.js';
 import { findTool } from '../calls/batch.js';
-import type { DecisionRecord } from '../decisions.js';
+import type { RecordedDecision } from '../decisions.js';
 import type { RunEvent } from '../events.js';
 import type { CheckDecisionResult } from '../guards/recorded.js';
 import { raisedLimits } from '../requests/limit-request.js';
@@ -193,7 +193,7 @@ function undoDecided(
   return [over, { type: 'undo-changed', call, state: 'failed', message: fault }];
 }
 
-function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): DecisionRecord {
+function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): RecordedDecision {
   const { as, by } = decision;
   const call = request.kind === 'limit' ? {} : { call: name };
   return {

@@ -1,5 +1,10 @@
 import { acceptMessage } from '../ask.js';
-import { checkBy, decidedBefore, type DecisionRecord, type DecisionName } from '../decisions.js';
+import {
+  checkBy,
+  decidedBefore,
+  type RecordedDecision,
+  type ControlDecision,
+} from '../decisions.js';
 import { isLoaded } from '../definition/initial-config.js';
 import type { Limits } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';
@@ -25,7 +30,7 @@ const DECISIONS: readonly string[] = [
   'close',
   'revoke',
   'undo',
-] satisfies readonly DecisionName[];
+] satisfies readonly ControlDecision[];
 
 /**
  * Returns the events of an update that the run's validators have accepted. Sending an update again
@@ -46,7 +51,7 @@ export function decided(state: RunState, update: Update): readonly RunEvent[] {
   return [{ type: 'limits-set', limits }, record];
 }
 
-function isDecision(name: string): name is DecisionName {
+function isDecision(name: string): name is ControlDecision {
   return DECISIONS.includes(name);
 }
 
@@ -87,8 +92,8 @@ function limitsIn(input: unknown): Limits {
 function decisionOf(
   state: RunState,
   { id, input, at }: Update,
-  what: DecisionName,
-): DecisionRecord {
+  what: ControlDecision,
+): RecordedDecision {
   const { turn } = state;
   const given = isObject(input) ? input : {};
   const by = textField(given, 'by');

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../json.js';
 import type { Predicate } from './predicate.js';
-import type { DecisionWord } from './request.js';
+import type { DecisionKind } from './request.js';
 
 /** The scope of an approval beyond its own call. */
 export interface GrantAsked {
@@ -22,7 +22,7 @@ export interface Decision {
   readonly request: string;
   /** The request's digest, as shown. */
   readonly digest: string;
-  readonly as: DecisionWord;
+  readonly as: DecisionKind;
   /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
   readonly arguments?: JsonObject;
   /** For `answer` and `happened`: the result. */
@@ -57,7 +57,7 @@ export type RefusalReason =
 /** What the update `resolve` returns for each decision. */
 export interface DecisionReceipt {
   readonly request: string;
-  readonly as: DecisionWord;
+  readonly as: DecisionKind;
   /**
    * The decision is checked on a worker before it takes effect; the run's status shows the result.
    */

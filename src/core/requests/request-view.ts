@@ -6,7 +6,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import { sha256Hex } from '../digest.js';
 import {
   OFFERED,
-  type DecisionWord,
+  type DecisionKind,
   type LimitReached,
   type Request,
   type RequestKind,
@@ -52,7 +52,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   };
 }
 
-function offered(kind: Request['kind'], { name }: Work): readonly DecisionWord[] {
+function offered(kind: Request['kind'], { name }: Work): readonly DecisionKind[] {
   // An undo is about a call that has been made, so its arguments cannot change.
   return isUndo({ name }) ? ['approve', 'deny'] : OFFERED[kind];
 }

@@ -28,7 +28,7 @@ export type RequestKind =
   | 'client_tool';
 
 /** What can be decided about a request; see `RequestKind`. */
-export type DecisionWord =
+export type DecisionKind =
   | 'approve'
   | 'deny'
   | 'edit'
@@ -41,7 +41,7 @@ export type DecisionWord =
   | 'stop';
 
 /** The decisions that a request of each kind offers. */
-export const OFFERED: { readonly [K in RequestKind]: readonly DecisionWord[] } = {
+export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } = {
   approval: ['approve', 'deny', 'edit', 'answer'],
   question: ['answer', 'deny'],
   plan: ['approve', 'deny', 'answer'],
@@ -99,7 +99,7 @@ export interface Request {
   /** What happens when it expires. */
   readonly onExpiry: 'deny' | 'stop';
   /** The decisions that are possible. */
-  readonly decisions: readonly DecisionWord[];
+  readonly decisions: readonly DecisionKind[];
   /**
    * Who may decide; every entry must allow the person. Empty: anyone who may send updates to the
    * run.

@@ -16,7 +16,7 @@ export interface ContextRef extends BlobRef {
 }
 
 /** An artifact as the worker records it: a tool's value that other calls can name. */
-export interface ArtifactMade {
+export interface CreatedArtifact {
   /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
   readonly name: string;
   /** The value: text as it is, anything else as JSON. */
@@ -30,7 +30,7 @@ export interface ArtifactMade {
 }
 
 /** An artifact of a run. */
-export interface Artifact extends ArtifactMade {
+export interface RunArtifact extends CreatedArtifact {
   /** The name from its tool, if `name` has a number because another value has that name. */
   readonly base?: string;
   /**
@@ -130,7 +130,8 @@ export interface ToolCall extends AskedCall {
   readonly confirmed?: true;
 }
 
-interface Placed {
+/** The place of a message in its run. */
+export interface MessagePosition {
   /** Number of the message in the run, from 0, through all turns and segments. */
   readonly n: number;
   readonly turn: number;
@@ -140,7 +141,7 @@ interface Placed {
 }
 
 /** A message to the model: from a person or program, from perdure, or a retrieved document. */
-export interface UserMessage extends Placed {
+export interface UserMessage extends MessagePosition {
   readonly role: 'user';
   readonly text: string;
   readonly attachments?: readonly Attachment[];
@@ -166,7 +167,7 @@ export interface UserMessage extends Placed {
 }
 
 /** What a model said: text, calls, or both. `blob` has the whole text if `text` is its head and tail. */
-export interface AssistantMessage extends Placed {
+export interface AssistantMessage extends MessagePosition {
   readonly role: 'assistant';
   /** The message is part of a side branch: a refused answer. */
   readonly side?: true;
@@ -181,7 +182,7 @@ export interface AssistantMessage extends Placed {
 }
 
 /** The result of a call as the model sees it. `blob` has the whole result if `text` is its head and tail. */
-export interface ToolMessage extends Placed {
+export interface ToolMessage extends MessagePosition {
   readonly role: 'tool';
   readonly text: string;
   readonly blob?: BlobRef;
@@ -202,7 +203,7 @@ export function isSide(message: Message): boolean {
   return message.role !== 'tool' && message.side === true;
 }
 
-type Unplaced<M> = M extends Message ? Omit<M, keyof Placed> : never;
+type Unplaced<M> = M extends Message ? Omit<M, keyof MessagePosition> : never;
 
 /** A message without its place in the run. */
 export type PromptMessage = Unplaced<Message>;

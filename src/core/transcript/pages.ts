@@ -4,7 +4,7 @@ import { isSide, type Message } from './messages.js';
 import type { Outcome } from '../outcome.js';
 import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
-import type { PromptPage, TranscriptPage, TurnMemo } from '../status.js';
+import type { PromptPage, TranscriptPage, TranscriptRange, TurnMemo } from '../status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
 
 /** Maximum bytes of a page. A query whose answer exceeds 2 MiB fails. */
@@ -17,7 +17,7 @@ const MEMO_ANSWER_CHARACTERS = 1_000;
  */
 export function transcriptPage(
   transcript: Transcript,
-  range: { from?: number; to?: number; side?: boolean } = {},
+  range: TranscriptRange = {},
 ): TranscriptPage {
   const from = Math.max(0, Math.floor(range.from ?? 0));
   const to = range.to ?? transcript.next;

@@ -56,7 +56,6 @@ async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
     if (delayMs > 0) await delay(delayMs, undefined, { signal });
     signal.throwIfAborted();
   } catch (error) {
-    const details = { kind: 'retry', type: 'aborted' } as const;
-    throw new ModelError('The call was aborted.', details, { cause: error });
+    throw new ModelError('The call was aborted.', { kind: 'retry', type: 'aborted', cause: error });
   }
 }

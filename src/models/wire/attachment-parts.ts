@@ -118,9 +118,9 @@ function invalid(message: string): ModelError {
 }
 
 function unreadable(attachment: StoredAttachment, reason: string, cause?: unknown): ModelError {
-  return new ModelError(
-    `${describe(attachment)} cannot be read: ${sample(reason)}`,
-    { kind: 'retry', type: 'attachment_unreadable' },
-    { cause },
-  );
+  return new ModelError(`${describe(attachment)} cannot be read: ${sample(reason)}`, {
+    kind: 'retry',
+    type: 'attachment_unreadable',
+    cause,
+  });
 }

@@ -64,5 +64,5 @@ export async function readStoredItems(
 
 function unreadable(reason: string, cause?: unknown): ModelError {
   const message = `The provider's items of an earlier reply cannot be read: ${sample(reason)}`;
-  return new ModelError(message, { kind: 'retry', type: 'items_unreadable' }, { cause });
+  return new ModelError(message, { kind: 'retry', type: 'items_unreadable', cause });
 }

@@ -11,7 +11,7 @@ const MAX_SUMMARY_CHARACTERS = 300;
 const TOOL_CHARACTERS = 48;
 
 /** A value returned by `artifact`. */
-export interface Artifact<Value = unknown> {
+export interface ArtifactResult<Value = unknown> {
   readonly [ARTIFACT]: true;
   readonly value: Value;
   readonly name?: string;
@@ -59,7 +59,10 @@ export interface ArtifactOptions {
  * });
  * ```
  */
-export function artifact<Value>(value: Value, options: ArtifactOptions = {}): Artifact<Value> {
+export function artifact<Value>(
+  value: Value,
+  options: ArtifactOptions = {},
+): ArtifactResult<Value> {
   const { name, summary } = options;
   if (name !== undefined && (typeof name !== 'string' || !NAME.test(name))) {
     throw new ToolError(
@@ -88,7 +91,7 @@ function lineOf(summary: string): string {
 }
 
 /** Recognizes artifacts of every copy of the package that a project may have. */
-export function isArtifact(value: unknown): value is Artifact {
+export function isArtifact(value: unknown): value is ArtifactResult {
   return typeof value === 'object' && value !== null && ARTIFACT in value;
 }
 

@@ -5,24 +5,14 @@ import type { Ask, AskReceipt } from '../../core/inbox.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { Request } from '../../core/requests/request.js';
 import type { EffectiveLimits } from '../../core/state.js';
-import type { Artifact } from '../../core/transcript/messages.js';
-import type { PromptPage, RunStatus, TranscriptPage } from '../../core/status.js';
+import type { RunArtifact } from '../../core/transcript/messages.js';
+import type { PromptPage, RunStatus, TranscriptPage, TranscriptRange } from '../../core/status.js';
 
 /**
  * The workflow type `agent`. Its arguments are the input and the state that one segment passes to
  * the next.
  */
 export type AgentWorkflow = (input: unknown, carried?: unknown) => Promise<Outcome>;
-
-/** A range of messages by number. */
-export interface TranscriptPageRange {
-  /** Number of the first message, from 0; default: 0. */
-  readonly from?: number;
-  /** Number of the first message after the range; default: the end. */
-  readonly to?: number;
-  /** Whether to include refused answers that this segment still has. */
-  readonly side?: boolean;
-}
 
 /**
  * Returns the run's status.
@@ -51,7 +41,7 @@ export const statusQuery = defineQuery<RunStatus>('status');
  * console.log(messages.length, total);
  * ```
  */
-export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptPageRange?]>('transcript');
+export const transcriptQuery = defineQuery<TranscriptPage, [TranscriptRange?]>('transcript');
 /** Returns a page of the prompt, for perdure's workers. The range counts places, not message numbers. */
 export const promptQuery = defineQuery<PromptPage, [{ from: number; to: number }]>('prompt');
 /**
@@ -93,7 +83,7 @@ export const definitionQuery = defineQuery<AgentDefinition>('definition');
  * for (const { name, kind } of await handle.query(artifactsQuery)) console.log(name, kind);
  * ```
  */
-export const artifactsQuery = defineQuery<readonly Artifact[]>('artifacts');
+export const artifactsQuery = defineQuery<readonly RunArtifact[]>('artifacts');
 /**
  * Returns the run's pinned graph and the run's position in it; null for a run of an agent without a
  * graph.
@@ -135,6 +125,15 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
  * Sends the run a message as a signal, which needs no running worker: the server records it, and a
  * worker delivers it later. The message needs an `id`; an update with the same id is the same
  * message. A refused message appears in the run's status.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { messageSignal } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.signal(messageSignal, { message: 'And now?', id: 'm-1' });
+ * ```
  */
 export const messageSignal = defineSignal<[Ask]>('message');
 

@@ -1,5 +1,5 @@
 import { currentUpdateInfo } from '@temporalio/workflow';
-import { checkBy, type DecisionName } from '../../core/decisions.js';
+import { checkBy, type ControlDecision } from '../../core/decisions.js';
 import { isObject } from '../../core/json.js';
 import { record, type RunContext } from '../run-context.js';
 
@@ -9,7 +9,7 @@ export function updateId(): string {
 }
 
 /** Records a decision. The same update sent again has no second effect. */
-export function decide<T>(run: RunContext, name: DecisionName, input: unknown, answer: T): T {
+export function decide<T>(run: RunContext, name: ControlDecision, input: unknown, answer: T): T {
   const { paused } = run.state;
   record(run, { type: 'update', name, id: updateId(), input });
   if (run.state.paused !== paused) run.changed();

@@ -5,7 +5,7 @@ import type { Ask } from '../../../src/core/inbox.js';
 import type { Decision, GrantAsked } from '../../../src/core/requests/decision.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../../src/core/requests/refusal.js';
-import { OFFERED, type DecisionWord, type Request } from '../../../src/core/requests/request.js';
+import { OFFERED, type DecisionKind, type Request } from '../../../src/core/requests/request.js';
 import { undoProblem } from '../../../src/core/requests/undo.js';
 import type { RunState } from '../../../src/core/state.js';
 import { inTurn } from '../../../src/core/turn.js';
@@ -132,7 +132,7 @@ const WORDS = Object.values(OFFERED).flat();
 function decisionAbout(request: Request, dice: Dice, by: string | undefined): Decision {
   const { id, digest, kind, limit, decisions } = request;
   const [first = 'deny', ...more] = decisions;
-  const words: readonly [DecisionWord, ...DecisionWord[]] = dice.chance(10)
+  const words: readonly [DecisionKind, ...DecisionKind[]] = dice.chance(10)
     ? ['deny', ...WORDS]
     : [first, ...more];
   const as = dice.pick(words);
