@@ -6,6 +6,7 @@ import {
   summaryText,
 } from '../../src/core/compaction.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
+import { anyString } from '../support/any-string.js';
 
 const LINE_END = /(\r\n|[\n\r\v\f\u0085\u2028\u2029])/;
 
@@ -15,7 +16,7 @@ const text = fc
     fc.oneof(
       fc.constantFrom('\n', '\r', '\r\n', '\u2028', '\u2029', '\u0085', '\v', '\f', '| ', '|', ':'),
       fc.constantFrom('user:', 'assistant:', 'result of a:', 'call a of b:', '"', '\\', ' '),
-      fc.string({ unit: 'binary', maxLength: 4 }),
+      anyString({ maxLength: 4 }),
     ),
     { maxLength: 8 },
   )

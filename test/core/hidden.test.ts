@@ -9,6 +9,7 @@ import {
 } from '../../src/core/text/hidden.js';
 import { show } from '../../src/core/text/format-value.js';
 import { visible } from '../../src/core/text/summaries.js';
+import { anyCharacter } from '../support/any-string.js';
 
 const tag = (text: string): string =>
   Array.from(text, (each) => String.fromCodePoint(0xe0000 + (each.codePointAt(0) ?? 0))).join('');
@@ -86,7 +87,7 @@ describe('hidden characters', () => {
 
   const anyText = fc.string({
     unit: fc.oneof(
-      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+      anyCharacter,
       fc.constantFrom(...[...HOSTILE, ...LEGITIMATE].flatMap(([, text]) => Array.from(text))),
     ),
     maxLength: 40,

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyString } from './any-string.js';
 
 const ODD_NAMES = [
   '__proto__',
@@ -21,16 +22,13 @@ function deep(levels: number): unknown {
 
 const leaf = fc.oneof(
   fc.constantFrom<unknown>(null, true, false, ...ODD_NUMBERS, ...ODD_TEXTS, deep(300)),
-  fc.string({ unit: 'binary' }),
+  anyString(),
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
 /** JSON of every kind, with values that break code that trusts names, numbers, and texts. */
 export function rubbish(names: readonly string[] = []): fc.Arbitrary<unknown> {
-  const key = fc.oneof(
-    fc.constantFrom(...names, ...ODD_NAMES),
-    fc.string({ unit: 'binary', maxLength: 5 }),
-  );
+  const key = fc.oneof(fc.constantFrom(...names, ...ODD_NAMES), anyString({ maxLength: 5 }));
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },
