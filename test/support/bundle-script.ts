@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 
@@ -85,7 +85,7 @@ function ownPaths(
   const moved = (path: string): string =>
     path.startsWith(draft) || path.includes('node_modules')
       ? path.replace(draft, folder)
-      : path.replace(repository, folder).replace(/\.ts$/, '.js');
+      : join(folder, relative(repository, path)).replace(/\.ts$/, '.js');
   return {
     name: 'own-paths',
     setup(builder) {
