@@ -49,7 +49,7 @@ test('a conversation of five turns does what it reports, each action once, and d
   for (const [index, message] of MESSAGES.entries()) {
     if (index > 0) await handle.executeUpdate(askUpdate, { args: [{ message }] });
     for (;;) {
-      const { status, pending, outcome } = await settled();
+      const { status, pending, outcome } = await idleStatus();
       if (status === 'waiting_decision') {
         // A part of it, or all: the part that is named first.
         const [first] = /\ba\d+\b/.exec(pending[0]?.shown ?? '') ?? ['yes'];
@@ -68,7 +68,7 @@ test('a conversation of five turns does what it reports, each action once, and d
       break;
     }
 
-    async function settled(): Promise<RunStatus> {
+    async function idleStatus(): Promise<RunStatus> {
       return await vi.waitFor(
         async () => {
           const found = await handle.query<RunStatus>('status');

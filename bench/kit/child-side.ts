@@ -31,7 +31,7 @@ export async function serveAsChild(worker: {
   process.once('disconnect', end);
   process.on('message', (asked) => {
     if (asked === 'read') tellParent('read');
-    if (asked === 'settle') void collectGarbage().then(() => tellParent('settled'));
+    if (asked === 'collect') void collectGarbage().then(() => tellParent('collected'));
   });
   tellParent('ready');
   await worker.stopped;

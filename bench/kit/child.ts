@@ -11,7 +11,7 @@ export interface Child {
   next(event: string): Promise<Reading>;
   reading(): Promise<Reading>;
   /** Collects the child's garbage first; only for a child that was started with `collects`. */
-  settled(): Promise<Reading>;
+  collected(): Promise<Reading>;
   /** Asks the child to end, and waits until it has. */
   end(): Promise<void>;
   /** Sends SIGKILL; resolves when the process is gone. */
@@ -46,7 +46,7 @@ export async function startChild(
   });
   const next = (event: string): Promise<Reading> =>
     new Promise((resolve) => void messages.once(event, resolve));
-  const ask = async (question: 'read' | 'settle', answer: string): Promise<Reading> => {
+  const ask = async (question: 'read' | 'collect', answer: string): Promise<Reading> => {
     const reading = next(answer);
     child.send(question);
     return await reading;
@@ -56,7 +56,7 @@ export async function startChild(
     pid: child.pid ?? 0,
     next,
     reading: () => ask('read', 'read'),
-    settled: () => ask('settle', 'settled'),
+    collected: () => ask('collect', 'collected'),
     end: () => stop(child, 'SIGTERM'),
     kill: () => stop(child, 'SIGKILL'),
   };

@@ -93,7 +93,7 @@ async function measure(bench: Bench, turn: Turn, counts: readonly number[]): Pro
   const memory: Point[] = [];
   for (const count of counts) {
     ids.push(...(await begin(count - ids.length)));
-    const { rssBytes } = await worker.settled();
+    const { rssBytes } = await worker.collected();
     memory.push({ x: count, y: rssBytes });
   }
   const all = [...warm, ...ids];

@@ -37,7 +37,7 @@ import { failAtNode, namingNode } from './graph/finish-node.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
 import { withTalk } from './graph/talks.js';
-import { settlePlan } from './plan/settle-plan.js';
+import { advancePlan } from './plan/advance-plan.js';
 import { editCall, recordVerdict } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
@@ -182,7 +182,7 @@ function takeResult(state: RunState, result: CallResult): RunState {
     result,
   );
   const filled = withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } });
-  return nameArtifacts(settlePlan(filled));
+  return nameArtifacts(advancePlan(filled));
 }
 
 /** Whether a result counts as a tool call. A graph node's own work does not. */
@@ -196,7 +196,7 @@ function beginNode(state: RunState, at: number): RunState {
   const { graph } = state;
   if (node === undefined || graph === undefined) return state;
   const batch = nodeBatch(state, { node, graph, at });
-  return completeBatch(settlePlan(withTurn(state, { phase: { type: 'acting', batch } })), at);
+  return completeBatch(advancePlan(withTurn(state, { phase: { type: 'acting', batch } })), at);
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {

@@ -8,7 +8,7 @@ import {
   createReader,
   interpretQueue,
   readEvent,
-  settle,
+  processTask,
   type HistoryReader,
 } from './reader/history-reader.js';
 import {
@@ -87,7 +87,7 @@ export function createProjector(): Projector {
     },
     view() {
       const ahead = copyReader(reader);
-      if (ahead.isDue) settle(ahead, lastEvent);
+      if (ahead.isDue) processTask(ahead, lastEvent);
       interpretQueue(ahead);
       noteBlocks(ahead.run, lastEvent);
       return snapshot(ahead, lastEvent);

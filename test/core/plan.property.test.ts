@@ -104,7 +104,7 @@ test.each<{ policy: Policy; isCut: boolean }>([
         const run: Run = { state: waiting(graph) };
         const executed: string[] = [];
         const expected = reference(list, policy);
-        const settled = new Set([...expected].flatMap(([id, { runs }]) => (runs ? [] : [id])));
+        const ended = new Set([...expected].flatMap(([id, { runs }]) => (runs ? [] : [id])));
         const world: World = {
           callModel: () => Promise.reject(new Error('no model is expected')),
           continueAsNew: async () => {
@@ -117,10 +117,10 @@ test.each<{ policy: Policy; isCut: boolean }>([
             const id = actionOf(call);
             const index = Number(id.slice(1));
             const { refs = [], after = [], fails } = list[index] ?? { fails: false };
-            const isEarly = [...refs, ...after].some((one) => !settled.has(`a${one}`));
+            const isEarly = [...refs, ...after].some((one) => !ended.has(`a${one}`));
             expect(isEarly).toBe(false);
             executed.push(id);
-            settled.add(id);
+            ended.add(id);
             const given = parseJson(call.arguments);
             const parts = refs.map((one) => (isObject(given) ? given[`r${one}`] : undefined));
             const value = `v${index}(${parts.join()})`;

@@ -58,7 +58,7 @@ test(`${RUNS} open runs wait on one worker with little memory and no events, and
   for (const share of [0.25, 0.5, 0.75, 1]) {
     const count = Math.round(RUNS * share) - ids.length;
     ids.push(...(await startIdleRuns(rig.client, turn, { count, atOnce: AT_ONCE })));
-    const { rssBytes } = await worker.settled();
+    const { rssBytes } = await worker.collected();
     memory.push({ x: ids.length, y: rssBytes });
   }
   expect(slope(memory)).toBeLessThan(MOST_BYTES);

@@ -76,7 +76,7 @@ export interface DecideCalls {
    * Resolves when no call is under way, because the replies are paid for and another attempt needs
    * them.
    */
-  readonly settled: () => Promise<void>;
+  readonly idle: () => Promise<void>;
 }
 
 /** Opens the model for the decisions of one attempt. */
@@ -141,7 +141,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
 
   return {
     cutOff,
-    settled: async () => {
+    idle: async () => {
       await Promise.allSettled(pending);
       cutOff();
     },

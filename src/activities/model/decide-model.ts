@@ -49,7 +49,7 @@ export function toDecidingModel(
         calls.cutOff();
         return decision;
       } catch (error) {
-        await calls.settled();
+        await calls.idle();
         if (isModelError(error) || findStorageFault(error) !== null) throw error;
         signal.throwIfAborted();
         const message = `the agent's decide function threw: ${normalizeError(error).message}`;

@@ -125,7 +125,7 @@ const MAX_ARGUMENTS = 256 * 1024;
  * Releases the calls whose dependencies have finished, with references replaced by results. Calls
  * that can no longer run get a result. References lead only backward, so one pass is enough.
  */
-export function advancePlan(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
+export function releaseReadyCalls(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
   const calls = [...batch.calls];
   const results = [...batch.results];
   const index = new Map(calls.map(({ id }, place) => [id, place]));

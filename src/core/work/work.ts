@@ -126,8 +126,8 @@ export function findWork({ work }: HasWork, name: string): Work | undefined {
 }
 
 /** Returns the state with this work begun or changed. */
-export function withWork<State extends HasWork>(state: State, given: Work): State {
-  const changed = settled(given);
+export function withWork<State extends HasWork>(state: State, next: Work): State {
+  const changed = withoutStaleRole(next);
   const known = state.work.some(({ name }) => name === changed.name);
   const work = known
     ? state.work.map((one) => (one.name === changed.name ? changed : one))
@@ -136,7 +136,7 @@ export function withWork<State extends HasWork>(state: State, given: Work): Stat
 }
 
 /** Removes the `flight` of an earlier phase, because only work in flight has one. */
-function settled(work: Work): Work {
+function withoutStaleRole(work: Work): Work {
   if (work.phase === 'in-flight' || !('as' in work)) return work;
   const {
     as: _,

@@ -66,14 +66,14 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
     case 'update':
       // A further update of an already processed task came after everything else in it.
       reader.queue.push(event);
-      if (!reader.isDue) settle(reader, event.id);
+      if (!reader.isDue) processTask(reader, event.id);
       return;
     case 'task-started':
-      settleIfDue(reader, event.id);
+      processTaskIfDue(reader, event.id);
       reader.task = { at: Math.floor(event.at), segment: event.segment };
       return;
     case 'task-completed':
-      settleIfDue(reader, event.id);
+      processTaskIfDue(reader, event.id);
       reader.isDue = true;
       return;
     case 'signal':
@@ -83,17 +83,17 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
     case 'child-ended':
     case 'child-existed':
     case 'cancel-requested':
-      settleIfDue(reader, event.id);
+      processTaskIfDue(reader, event.id);
       reader.queue.push(event);
       if (event.type === 'cancel-requested') run.cancelRequested = true;
       return;
     case 'timer-fired':
     case 'task-scheduled':
-      return settleIfDue(reader, event.id);
+      return processTaskIfDue(reader, event.id);
     case 'other':
       return;
     default:
-      settle(reader, event.id);
+      processTask(reader, event.id);
       command(reader, event);
       noteBlocks(run, event.id);
   }
@@ -134,12 +134,12 @@ function command(reader: HistoryReader, event: HistoryEvent): void {
   }
 }
 
-function settleIfDue(reader: HistoryReader, event: number): void {
-  if (reader.isDue) settle(reader, event);
+function processTaskIfDue(reader: HistoryReader, event: number): void {
+  if (reader.isDue) processTask(reader, event);
 }
 
 /** Interprets the events before the workflow task and performs the resulting actions. */
-export function settle(reader: HistoryReader, event: number): void {
+export function processTask(reader: HistoryReader, event: number): void {
   reader.isDue = false;
   interpretQueue(reader);
   advance(reader);

@@ -90,11 +90,11 @@ function withResolver(): {
   readonly promise: Promise<'aborted'>;
   readonly resolve: (value: 'aborted') => void;
 } {
-  let settle: ((value: 'aborted') => void) | undefined;
+  let resolvePromise: ((value: 'aborted') => void) | undefined;
   const promise = new Promise<'aborted'>((resolve) => {
-    settle = resolve;
+    resolvePromise = resolve;
   });
-  return { promise, resolve: (value) => settle?.(value) };
+  return { promise, resolve: (value) => resolvePromise?.(value) };
 }
 
 function sizeOf(part: Part): number {
