@@ -18,9 +18,13 @@ test('the type of an agent’s output reaches the client', () => {
   });
   const reader = defineAgent({ name: 'r', instructions: 'x', output: (text) => text.length });
   const marked = defineAgent({ name: 't', instructions: 'x', output: tags({ signals: ['DONE'] }) });
-  const judge = defineAgent({ name: 'c', instructions: 'x', output: classify(['good', 'bad']) });
+  const classifier = defineAgent({
+    name: 'c',
+    instructions: 'x',
+    output: classify(['good', 'bad']),
+  });
   const asked = defineAgent({ name: 'b', instructions: 'x', output: binaryClassify() });
-  defineConfig({ agents: [person, reader, marked, judge, asked] });
+  defineConfig({ agents: [person, reader, marked, classifier, asked] });
   const outcomes = async (): Promise<void> => {
     const client = await createClient();
     const { output } = await client.result(await client.start(person, { message: 'x' }));
@@ -29,7 +33,7 @@ test('the type of an agent’s output reaches the client', () => {
     expectTypeOf(read.output).toEqualTypeOf<number | null>();
     const done = await client.result(await client.start(marked, { message: 'x' }));
     expectTypeOf(done.output).toEqualTypeOf<TagAnswer<never, never, 'DONE'> | null>();
-    const mood = await client.result(await client.start(judge, { message: 'x' }));
+    const mood = await client.result(await client.start(classifier, { message: 'x' }));
     expectTypeOf(mood.output).toEqualTypeOf<Classification<'good' | 'bad'> | null>();
     const sure = await client.result(await client.start(asked, { message: 'x' }));
     expectTypeOf(sure.output).toEqualTypeOf<Classification<'true' | 'false'> | null>();

@@ -118,7 +118,7 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
   /** The worker must apply the rules to the call first, including the input's `rules`. */
-  readonly judge?: true;
+  readonly evaluateRules?: true;
   readonly rules?: readonly Rule[];
   /** The activity only checks whether its worker could execute the call. */
   readonly find?: true;

@@ -74,7 +74,7 @@ export type TurnEvent =
   /** A person changed the arguments of an open call. */
   | { readonly type: 'call-edited'; readonly id: string; readonly call: AskedCall }
   /** The rules' verdict on a call of a graph's node, which no model reply records. */
-  | { readonly type: 'call-judged'; readonly id: string; readonly verdict: Verdict }
+  | { readonly type: 'verdict-recorded'; readonly id: string; readonly verdict: Verdict }
   /** A person declined to raise the limit that the turn has reached. */
   | { readonly type: 'limit-stands' }
   /** A person raised the limit, so the turn continues. */

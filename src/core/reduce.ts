@@ -93,7 +93,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return recordTurn(state, event.at);
     case 'call-edited':
       return editCall(state, event);
-    case 'call-judged':
+    case 'verdict-recorded':
       return recordVerdict(state, event);
     case 'limit-stands':
       return withTurn(state, { limitStands: true });

@@ -134,7 +134,7 @@ describe('mayDecide', () => {
 });
 
 describe('an edit', () => {
-  test('becomes a call that is checked, described, and judged', async () => {
+  test('becomes a call that is checked, described, and evaluated', async () => {
     const requests = { rules: [{ tool: 'refund', then: 'ask', deciders: ['ada'] } as const] };
     const call = { via: 'catalog', safety: [{ id: 's' }] } as const;
     const { id: _, ...edited } = toolCall('refund', { note: 'x', euros: 7 }, call);
@@ -179,7 +179,7 @@ describe('an edit', () => {
     expect(await decide(edit({ euros: 51 }), { input: { rules } })).toEqual(denied);
   });
 
-  test('is judged by the predicate of the tool', async () => {
+  test('is evaluated by the predicate of the tool', async () => {
     const tools = [refund({ approval: ({ euros }: { euros: number }) => euros > 50 })];
     expect(await decide(edit({ euros: 50 }), { tools })).not.toHaveProperty('call.verdict');
     expect(await decide(edit({ euros: 51 }), { tools })).toHaveProperty('call.verdict.then', 'ask');

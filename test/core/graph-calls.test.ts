@@ -40,11 +40,11 @@ function executed(state: RunState, result: object): RunState {
 }
 
 describe('a call of a node with a verdict of its worker', () => {
-  const judged = (verdict: Verdict, rest: object = {}): RunState =>
+  const withVerdict = (verdict: Verdict, rest: object = {}): RunState =>
     executed(at(put, {}, rest), { ok: 'undecided', verdict });
 
   test('waits for approval before it is executed', () => {
-    const state = judged({ then: 'ask', why: 'a rule' });
+    const state = withVerdict({ then: 'ask', why: 'a rule' });
     expect(state.work).toEqual([]);
     expect(nextAction(state)).toMatchObject({
       type: 'raise-requests',
@@ -56,7 +56,7 @@ describe('a call of a node with a verdict of its worker', () => {
     ['a rule denies it', { then: 'deny', why: 'a rule' }, {}],
     ['nobody is there to decide', { then: 'ask', why: 'a rule' }, { unattended: 'deny' }],
   ])('is not executed if %s, and its node fails', (_, verdict, rest) => {
-    const state = judged(verdict, rest);
+    const state = withVerdict(verdict, rest);
     expect(state.graph?.at?.node).toBe('next');
     expect([state.work, state.turn.denials, state.turn.spent.toolCalls]).toEqual([[], 1, 0]);
   });

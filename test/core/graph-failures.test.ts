@@ -74,13 +74,13 @@ describe('a call of a node that was denied', () => {
 
   test('is not requested again in the turn, and ends the turn at the third attempt', () => {
     const verdict = { then: 'ask', why: 'a rule' } as const;
-    const judge = (state: RunState): RunState => {
+    const withVerdict = (state: RunState): RunState => {
       const task = toolTask(state, 0);
-      const judged = completed(task, { ok: 'undecided', verdict }, 2);
-      return after(state, scheduled(task), judged);
+      const result = completed(task, { ok: 'undecided', verdict }, 2);
+      return after(state, scheduled(task), result);
     };
     const begin = (state: RunState): RunState => reduce(state, { type: 'node-begun', at: 1 });
-    const first = judge(begin(at(definition([again]))));
+    const first = withVerdict(begin(at(definition([again]))));
     const id = batchOf(first)?.calls[0]?.id ?? '';
     expect(batchOf(first)?.calls[0]).toMatchObject({ verdict });
     const result = { id, ok: false, text: 'no', denied: true, executed: false } as const;

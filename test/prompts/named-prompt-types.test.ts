@@ -31,8 +31,8 @@ test('the arguments and the output of each named prompt reach the client', () =>
     expectTypeOf(output).toEqualTypeOf<number | null>();
     const mood = await client.ask(run, { prompt: 'mood', id: 'm' });
     if (!mood.delivered) return;
-    const judged = await client.result(run, { turn: mood.turn });
-    expectTypeOf(judged.output).toEqualTypeOf<Classification<'good' | 'bad'> | null>();
+    const classified = await client.result(run, { turn: mood.turn });
+    expectTypeOf(classified.output).toEqualTypeOf<Classification<'good' | 'bad'> | null>();
     const reply = await client.ask(run, { prompt: 'reply', args: { n: 3 } });
     if (!reply.delivered) return;
     const replied = await client.result(run, { turn: reply.turn });

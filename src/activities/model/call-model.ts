@@ -11,7 +11,7 @@ import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
 import { startHeartbeat } from '../heartbeat.js';
-import { createJudge } from '../requests/judge-call.js';
+import { createRuleContext } from '../requests/evaluate-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { askModel } from './ask-model.js';
 import {
@@ -175,8 +175,14 @@ async function recordCall(
   const { pinned, userContext } = prompt;
   const { blobs, requests, transcripts } = deps;
   const mayCheck = await beginCheck(reply, memory, { pinned, input, context, blobs });
-  const judge = createJudge({ requests, pinned, input, info: context.info, userContext });
-  const source = { pinned, judge, userContext, request, blobs, input, isGivenUp: !mayCheck };
+  const ruleContext = createRuleContext({
+    requests,
+    pinned,
+    input,
+    info: context.info,
+    userContext,
+  });
+  const source = { pinned, ruleContext, userContext, request, blobs, input, isGivenUp: !mayCheck };
   // User code (schemas, summaries) may have added a secret.
   const recorded = redactJson({ ...(await recordReply(reply, source)), ...decidedBy(memory) });
   if (input.compact === undefined) {

@@ -18,7 +18,7 @@ import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
 import { wellFormed } from '../../tools/utf8.js';
 import { planNode, type PinnedAgent } from '../definitions.js';
-import { judgeCall, type Judge } from '../requests/judge-call.js';
+import { evaluateCall, type RuleContext } from '../requests/evaluate-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
@@ -32,7 +32,7 @@ interface ReadOptions {
    * needs approval.
    */
   readonly isGivenUp: boolean;
-  readonly judge: Judge;
+  readonly ruleContext: RuleContext;
 }
 
 /**
@@ -43,7 +43,7 @@ export async function readCall(
   asked: ModelReply['calls'][number],
   options: ReadOptions,
 ): Promise<ReadCall> {
-  const { pinned } = options.judge;
+  const { pinned } = options.ruleContext;
   // A name that providers refuse would fail every later request.
   const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
   const parsed = parseArguments(asked.arguments);
@@ -65,7 +65,7 @@ export async function readCall(
  * problem.
  */
 async function readInvoked(value: JsonObject, options: ReadOptions): Promise<ReadCall> {
-  const { pinned } = options.judge;
+  const { pinned } = options.ruleContext;
   const invoked = readInvokedCall(value);
   if (!invoked.ok) return { ...digestCall(INVOKE, value), problem: invoked.problem };
   const { name } = invoked;
@@ -95,9 +95,9 @@ export function digestCall(name: string, value: JsonObject): ReadCall {
 export async function checkCall(
   name: string,
   value: JsonObject,
-  { isGivenUp, judge }: ReadOptions,
+  { isGivenUp, ruleContext }: ReadOptions,
 ): Promise<Pick<AskedCall, 'problem' | 'summary' | 'verdict'>> {
-  const { pinned } = judge;
+  const { pinned } = ruleContext;
   const { definition, tools } = pinned;
   if (asksCatalog(definition, { name })) return checkQuestion(name, value, pinned);
   const known = definition.tools.find((tool) => tool.name === name);
@@ -117,7 +117,7 @@ export async function checkCall(
   const call = { tool: known, given: value, parsed: checked.value };
   const [summary, verdict] = await Promise.all([
     tool && describeCall(tool, 'described' in checked ? checked.described : checked.value),
-    judgeCall(call, judge, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),
+    evaluateCall(call, ruleContext, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),
   ]);
   return { ...(summary !== undefined && { summary }), ...(verdict && { verdict }) };
 }

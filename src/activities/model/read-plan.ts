@@ -4,12 +4,12 @@ import { askingProblem, planProblem, planValue, type PlannedAction } from '../..
 import { refsIn } from '../../core/plan/references.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
-import type { Judge } from '../requests/judge-call.js';
+import type { RuleContext } from '../requests/evaluate-call.js';
 import { checkCall } from './read-call.js';
 
 interface PlanSource {
   readonly node: PlanNode;
-  readonly judge: Judge;
+  readonly ruleContext: RuleContext;
   /** The author's code has frozen a worker, so it is not called again. */
   readonly isGivenUp: boolean;
 }
@@ -24,17 +24,17 @@ const MAX_FAULTS = 10;
  */
 export async function readPlan(
   text: string,
-  { node, judge, isGivenUp }: PlanSource,
+  { node, ruleContext, isGivenUp }: PlanSource,
 ): Promise<ParsedAnswer> {
   const extracted = extractJson(text);
   if (!extracted.ok) return extracted;
   const { value } = extracted;
-  const tools = judge.pinned.definition.tools.map(({ name }) => name);
+  const tools = ruleContext.pinned.definition.tools.map(({ name }) => name);
   const problem = planProblem(value, { tools, maxActions: node.maxActions });
   if (problem !== null) return { ok: false, problem };
   const { actions, answer } = readFields(value);
   const checked = await Promise.all(
-    actions.map((action) => checkAction(action, { judge, isGivenUp })),
+    actions.map((action) => checkAction(action, { ruleContext, isGivenUp })),
   );
   const faults = checked.flatMap((one) => (typeof one === 'string' ? [one] : []));
   if (faults.length > 0) return { ok: false, problem: faults.slice(0, MAX_FAULTS).join('\n') };
@@ -72,10 +72,10 @@ function readFields(value: Json): {
 /** Returns the action with its description and the rules' verdict, or the problem with it. */
 async function checkAction(
   action: PlannedAction,
-  options: Pick<PlanSource, 'judge' | 'isGivenUp'>,
+  options: Pick<PlanSource, 'ruleContext' | 'isGivenUp'>,
 ): Promise<PlannedAction | string> {
   const { id, tool, arguments: given } = action;
-  const known = options.judge.pinned.definition.tools.find(({ name }) => name === tool);
+  const known = options.ruleContext.pinned.definition.tools.find(({ name }) => name === tool);
   if (known?.kind === 'wait') return `action ${id}: a plan cannot wait; leave it out`;
   const { problem, summary, verdict } = await checkCall(tool, given, options);
   if (problem !== undefined) return `action ${id}: ${problem.message}`;

@@ -9,7 +9,7 @@ import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import type { TracedReply } from '../observe.js';
 import { planNode, type PinnedAgent } from '../definitions.js';
-import type { Judge } from '../requests/judge-call.js';
+import type { RuleContext } from '../requests/evaluate-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkAnswer } from './answer.js';
 import { parseClass } from './classification.js';
@@ -26,7 +26,7 @@ interface ReplySource {
   readonly request: ModelRequest;
   readonly pinned: PinnedAgent;
   /** The rules and functions that are applied to the calls. */
-  readonly judge: Judge;
+  readonly ruleContext: RuleContext;
   readonly blobs: BlobStore;
   readonly input: CallModelInput;
   /** The run's `context`, for the functions of its author. */
@@ -100,14 +100,14 @@ function readSpecialForm(
  */
 async function readAnswer(
   { text, calls, finish }: ModelReply,
-  { pinned, input, userContext, isGivenUp, judge }: ReplySource,
+  { pinned, input, userContext, isGivenUp, ruleContext }: ReplySource,
 ): Promise<ParsedAnswer | undefined> {
   if (finish !== 'stop' || calls.length > 0 || input.compact !== undefined) return undefined;
   if (isGivenUp && isSlowAnswer(pinned)) {
     return { ok: false, problem: `The answer could not be checked: ${CHECK_GIVEN_UP}.` };
   }
   const node = planNode(pinned);
-  if (node?.planning === 'schema') return await readPlan(text, { node, judge, isGivenUp });
+  if (node?.planning === 'schema') return await readPlan(text, { node, ruleContext, isGivenUp });
   return await checkAnswer(pinned, text, userContext);
 }
 
@@ -120,7 +120,7 @@ const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
  */
 async function readWrittenCalls(
   { text, calls, finish }: ModelReply,
-  { pinned, input, isGivenUp, judge }: ReplySource,
+  { pinned, input, isGivenUp, ruleContext }: ReplySource,
 ): Promise<readonly ReadCall[] | null> {
   const { definition } = pinned;
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
@@ -128,17 +128,17 @@ async function readWrittenCalls(
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
   const asked = parseCallsInContent(text, callableTools(definition));
   if (asked.length === 0 || asked.length > MAX_CALLS) return null;
-  const read = await Promise.all(asked.map((call) => readCall(call, { isGivenUp, judge })));
+  const read = await Promise.all(asked.map((call) => readCall(call, { isGivenUp, ruleContext })));
   return read.every(({ problem }) => problem === undefined) ? read : null;
 }
 
 async function readCalls(
   asked: ModelReply['calls'],
-  { isGivenUp, judge }: ReplySource,
+  { isGivenUp, ruleContext }: ReplySource,
 ): Promise<readonly ReadCall[]> {
   return await Promise.all(
     asked.slice(0, MAX_CALLS).map(async (call) => ({
-      ...(await readCall(call, { isGivenUp, judge })),
+      ...(await readCall(call, { isGivenUp, ruleContext })),
       ...recordSafety(call),
     })),
   );

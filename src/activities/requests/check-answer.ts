@@ -17,7 +17,7 @@ import { normalizeError } from '../../tools/result/normalize-error.js';
 import { contractSchema } from '../model/answer.js';
 import { recordResult, serializeResult } from '../tool/tool-result.js';
 import type { CheckedDecision } from './check-edit.js';
-import type { Judge } from './judge-call.js';
+import type { RuleContext } from './evaluate-call.js';
 
 /**
  * Checks a result from a person or the caller, and records it as the tool's result. It must fit the
@@ -28,12 +28,12 @@ export async function checkAnswer({
   call,
   decision,
   kind,
-  judge,
+  ruleContext,
   blobs,
 }: CheckedDecision): Promise<CheckDecisionResult> {
   const { result } = decision;
   const { cancellationSignal: signal, log } = Context.current();
-  const tool = definedTool(judge.pinned.definition, call.name);
+  const tool = definedTool(ruleContext.pinned.definition, call.name);
   if (tool === undefined) return refused(`expected none: the agent has no tool ${show(call.name)}`);
   if (result === undefined) return refused('expected the result of the call, got none; give it');
   if (kind === 'question' || tool.kind === 'question') {
@@ -43,7 +43,7 @@ export async function checkAnswer({
     const unclear = nodeOfCall(call) === null ? null : unclearAnswer(call, result);
     if (unclear !== null) return refused(unclear);
   }
-  const checked = await checkResult(result, tool, judge);
+  const checked = await checkResult(result, tool, ruleContext);
   if (!checked.ok) return refused(checked.problem);
   const warn = (message: string): void => log.warn(redactMessage(message));
   const { name, effect } = tool;
@@ -71,12 +71,16 @@ type Checked =
 /**
  * Validates a result against the tool's `output`, then against that of the agent. Never rejects.
  */
-async function checkResult(result: Json, tool: ToolDefinition, judge: Judge): Promise<Checked> {
+async function checkResult(
+  result: Json,
+  tool: ToolDefinition,
+  ruleContext: RuleContext,
+): Promise<Checked> {
   try {
-    const schema = outputOf(tool, judge);
+    const schema = outputOf(tool, ruleContext);
     const checked =
       schema === null ? ({ ok: true, output: result } as const) : await parse(schema, result);
-    const contract = tool.ends ? contractSchema(judge.pinned) : null;
+    const contract = tool.ends ? contractSchema(ruleContext.pinned) : null;
     if (contract === null || !checked.ok) return checked;
     return await parseWithZod(contract, toPlain(checked.output));
   } catch (error) {
@@ -85,7 +89,7 @@ async function checkResult(result: Json, tool: ToolDefinition, judge: Judge): Pr
 }
 
 /** Returns this worker's form of the tool's output, else the pinned one; null if any value fits. */
-function outputOf(tool: ToolDefinition, { pinned }: Judge): z.ZodType | null {
+function outputOf(tool: ToolDefinition, { pinned }: RuleContext): z.ZodType | null {
   const current = tool.mcp === undefined ? pinned.tools.get(tool.name)?.output : undefined;
   return current ?? (tool.result === undefined ? null : toZodType(tool.result));
 }

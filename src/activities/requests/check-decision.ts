@@ -15,7 +15,7 @@ import { withStorageMapping } from '../storage-faults.js';
 import { toRunIds } from '../tool/user-function.js';
 import { checkAnswer } from './check-answer.js';
 import { checkEdit } from './check-edit.js';
-import { createJudge } from './judge-call.js';
+import { createRuleContext } from './evaluate-call.js';
 
 const MAX_MESSAGE_CHARACTERS = 4_000;
 
@@ -59,8 +59,8 @@ async function check(
   const pinned = await deps.definitions.find(input.definition, () =>
     queryWorkflow(context, deps).definition(),
   );
-  const judge = createJudge({ ...deps, pinned, input, info, userContext });
-  const checked = { call, decision, kind: input.request.kind, judge, blobs: deps.blobs };
+  const ruleContext = createRuleContext({ ...deps, pinned, input, info, userContext });
+  const checked = { call, decision, kind: input.request.kind, ruleContext, blobs: deps.blobs };
   return await (decision.as === 'edit' ? checkEdit(checked) : checkAnswer(checked));
 }
 

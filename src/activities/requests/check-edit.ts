@@ -11,14 +11,14 @@ import { checkArguments } from '../../tools/arguments/check-arguments.js';
 import { checkCall, digestCall } from '../model/read-call.js';
 import { recordCalls } from '../model/record-calls.js';
 import { ifUnchanged } from '../tool/pinned-tool.js';
-import type { Judge } from './judge-call.js';
+import type { RuleContext } from './evaluate-call.js';
 
 /** A decision about a call, with the data for its check. */
 export interface CheckedDecision {
   readonly call: ToolCall;
   readonly decision: Decision;
   readonly kind: RequestKind;
-  readonly judge: Judge;
+  readonly ruleContext: RuleContext;
   readonly blobs: BlobStore;
 }
 
@@ -30,7 +30,7 @@ export interface CheckedDecision {
 export async function checkEdit({
   call,
   decision,
-  judge,
+  ruleContext,
   blobs,
 }: CheckedDecision): Promise<CheckDecisionResult> {
   const { name, via, safety } = call;
@@ -40,9 +40,9 @@ export async function checkEdit({
   }
   const parsed = parseArguments(JSON.stringify(given));
   if (!parsed.ok) return refused(parsed.problem.message);
-  const checked = await checkCall(name, parsed.value, { isGivenUp: false, judge });
+  const checked = await checkCall(name, parsed.value, { isGivenUp: false, ruleContext });
   if (checked.problem !== undefined) return refused(checked.problem.message);
-  const problem = await changedToolProblem(name, parsed.value, judge);
+  const problem = await changedToolProblem(name, parsed.value, ruleContext);
   if (problem !== null) return refused(problem);
   if (checked.verdict?.then === 'deny') {
     return refused(`expected arguments that the rules allow (${checked.verdict.why}); change them`);
@@ -61,7 +61,7 @@ export async function checkEdit({
 async function changedToolProblem(
   name: string,
   value: JsonObject,
-  { pinned }: Judge,
+  { pinned }: RuleContext,
 ): Promise<string | null> {
   const known = pinned.definition.tools.find((tool) => tool.name === name);
   const current = pinned.tools.get(name);

@@ -18,7 +18,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
 import { contractSchema } from '../model/answer.js';
 import { queryWorkflow } from '../query-workflow.js';
-import { judgeByRules } from '../requests/judge-call.js';
+import { evaluateRules } from '../requests/evaluate-call.js';
 import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { createToolContext } from './tool-context.js';
@@ -82,7 +82,7 @@ function deniedResult(
   { info }: Context,
   { pinned, given, value }: Execution,
 ): RunToolResult | null {
-  const verdict = judgeByRules({ tool: pinned, given, parsed: value }, requests.rules);
+  const verdict = evaluateRules({ tool: pinned, given, parsed: value }, requests.rules);
   if (verdict?.then !== 'deny') return null;
   const isUnsure = info.attempt > 1 && pinned.effect !== 'read';
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';

@@ -10,7 +10,7 @@ import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { startHeartbeat } from '../heartbeat.js';
 import { runKey } from '../model/rebuild-prompt.js';
-import { createJudge, judgeCall } from '../requests/judge-call.js';
+import { createRuleContext, evaluateCall } from '../requests/evaluate-call.js';
 import { observeToolCall } from '../observe.js';
 import { readRunContext } from '../run-context.js';
 import { withStorageMapping } from '../storage-faults.js';
@@ -37,7 +37,7 @@ export async function runTool(
     const prepared = await prepareOrReport(deps, context, input);
     if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
     if (!prepared.ok) return prepared.result;
-    const undecided = await judgeFirst(deps, context, prepared.execution);
+    const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
     if (undecided !== null) return undecided;
     const result = await executeObserved(deps, context, prepared.execution);
     cacheResult(deps, context, { ...prepared.execution, result });
@@ -64,14 +64,14 @@ async function executeObserved(
  * Returns the verdict that prevents a call, if no model reply has recorded one yet; null if the
  * call may be made.
  */
-async function judgeFirst(
+async function evaluateBeforeExecution(
   { requests }: ActivityDependencies,
   { info }: Context,
   { agent, pinned, given, value, input, userContext }: Execution,
 ): Promise<RunToolResult | null> {
-  if (input.judge !== true) return null;
-  const judge = createJudge({ requests, pinned: agent, input, info, userContext });
-  const verdict = await judgeCall({ tool: pinned, given, parsed: value }, judge);
+  if (input.evaluateRules !== true) return null;
+  const ruleContext = createRuleContext({ requests, pinned: agent, input, info, userContext });
+  const verdict = await evaluateCall({ tool: pinned, given, parsed: value }, ruleContext);
   return verdict === null ? null : { ok: 'undecided', verdict };
 }
 

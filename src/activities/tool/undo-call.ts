@@ -9,7 +9,12 @@ import type { Tool, UndoContext } from '../../tools/tool.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
-import { createJudge, judgeByRules, judgeCall, type Judge } from '../requests/judge-call.js';
+import {
+  createRuleContext,
+  evaluateRules,
+  evaluateCall,
+  type RuleContext,
+} from '../requests/evaluate-call.js';
 import { runBounded } from '../run-bounded.js';
 import { readRunContext } from '../run-context.js';
 import { withStorageMapping } from '../storage-faults.js';
@@ -33,8 +38,11 @@ export async function undoCall(
     userContext: await readRunContext(input, deps.blobs),
     text: await readResult(deps, input),
   }));
-  const judge = createJudge({ ...deps, pinned: agent, input, info, userContext });
-  const verdict = await judgeUndo(deps, judge, { call, isApproved: input.approved === true });
+  const ruleContext = createRuleContext({ ...deps, pinned: agent, input, info, userContext });
+  const verdict = await evaluateUndo(deps, ruleContext, {
+    call,
+    isApproved: input.approved === true,
+  });
   if (verdict !== null) return { happened: 'undecided', verdict };
   if (tool.undo === undefined) {
     return unknown(`tool "${pinned.name}" has no \`undo\` on this worker; nothing was undone`);
@@ -44,7 +52,7 @@ export async function undoCall(
     if (info.attempt > 1) return unknown('an earlier attempt may have undone it');
     await assertCurrentAttempt(context);
   }
-  const { run } = judge.context;
+  const { run } = ruleContext.context;
   const idempotencyKey = sha256Hex(`undo ${input.key}`);
   return await runUndo(context, call, (signal) =>
     tool.undo?.(value, recordedValue(tool, text), {
@@ -60,14 +68,14 @@ export async function undoCall(
  * Applies the rules to an undo as to a call. If a person approved it, only the worker's `deny`
  * still applies.
  */
-async function judgeUndo(
+async function evaluateUndo(
   { requests }: Pick<ActivityDependencies, 'requests'>,
-  judge: Judge,
+  ruleContext: RuleContext,
   { call, isApproved }: { readonly call: Prepared; readonly isApproved: boolean },
 ): Promise<Verdict | null> {
-  const judged = { tool: call.pinned, given: call.given, parsed: call.value };
-  if (!isApproved) return await judgeCall(judged, judge);
-  const verdict = judgeByRules(judged, requests.rules);
+  const evaluated = { tool: call.pinned, given: call.given, parsed: call.value };
+  if (!isApproved) return await evaluateCall(evaluated, ruleContext);
+  const verdict = evaluateRules(evaluated, requests.rules);
   return verdict?.then === 'deny' ? verdict : null;
 }
 

@@ -119,7 +119,7 @@ function undecided(
   if (denied !== null) return finishCall(deniedCall(call, denied), at);
   return [
     { type: 'work-ended', name: call.id },
-    { type: 'call-judged', id: call.id, verdict },
+    { type: 'verdict-recorded', id: call.id, verdict },
   ];
 }
 

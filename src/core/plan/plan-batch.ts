@@ -57,7 +57,7 @@ function failedBefore(id: string | undefined): string | null {
 
 /**
  * Returns the approval fields of a call. A confirmed call needs no further approval. If its
- * arguments were incomplete when the plan was shown, a worker judges the call once they are
+ * arguments were incomplete when the plan was shown, a worker evaluates the call once they are
  * complete.
  */
 function consentOf(

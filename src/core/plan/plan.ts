@@ -17,7 +17,7 @@ export interface PlannedAction {
   /** The approval that the rules require; absent if they allow the call. */
   readonly asks?: Verdict;
   /**
-   * The arguments were completed after the rules had judged them, so a worker judges them again.
+   * The arguments were completed after the rules were evaluated, so a worker evaluates the call again.
    */
   readonly late?: true;
 }

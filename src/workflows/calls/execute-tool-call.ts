@@ -75,12 +75,13 @@ function currentInput(
   const form = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
   const { again, ...rest } = input;
   const once = again && !work?.retried && { again };
-  const judged = isUnjudged(input.call) && !work?.approved && { judge: true as const };
-  return { ...rest, ...once, ...judged, ...(form !== undefined && { accepted: form }) };
+  const evaluation = hasNoVerdict(input.call) &&
+    !work?.approved && { evaluateRules: true as const };
+  return { ...rest, ...once, ...evaluation, ...(form !== undefined && { accepted: form }) };
 }
 
 /** Whether a graph's node makes the call and no worker has applied the rules to it yet. */
-function isUnjudged(call: ToolCall): boolean {
+function hasNoVerdict(call: ToolCall): boolean {
   return call.node !== undefined && nodeOfCall(call) === null && call.verdict === undefined;
 }
 
@@ -99,7 +100,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
     key: callKey(run.input, state, call),
     ...contextFields(run),
     ...(artifacts && { artifacts }),
-    ...(isUnjudged(call) && run.input.rules && { rules: run.input.rules }),
+    ...(hasNoVerdict(call) && run.input.rules && { rules: run.input.rules }),
     ...(run.input.called?.again && tool.effect === 'once' && { again: true as const }),
   };
 }

@@ -13,7 +13,7 @@ import { ifUnchanged } from '../tool/pinned-tool.js';
 import { toRunIds } from '../tool/user-function.js';
 
 /** A call whose arguments have been checked. */
-export interface JudgedCall {
+export interface CheckedCall {
   /** The run's pinned definition of the tool. */
   readonly tool: ToolDefinition;
   /** The original arguments. */
@@ -23,14 +23,14 @@ export interface JudgedCall {
 }
 
 /** The inputs of the verdicts on one run's calls, in addition to the tools' own checks. */
-export interface Judge {
+export interface RuleContext {
   readonly pinned: PinnedAgent;
   /** The rules of the worker, the agent, and the run. */
   readonly rules: readonly Rule[];
   readonly context: ApprovalContext;
 }
 
-interface JudgeSource {
+interface RuleContextSource {
   readonly requests: Pick<RequestDependencies, 'rules'>;
   readonly pinned: PinnedAgent;
   readonly input: {
@@ -42,7 +42,13 @@ interface JudgeSource {
   readonly userContext: Json;
 }
 
-export function createJudge({ requests, pinned, input, info, userContext }: JudgeSource): Judge {
+export function createRuleContext({
+  requests,
+  pinned,
+  input,
+  info,
+  userContext,
+}: RuleContextSource): RuleContext {
   const { turn, step, rules = [] } = input;
   return {
     pinned,
@@ -55,22 +61,25 @@ export function createJudge({ requests, pinned, input, info, userContext }: Judg
  * Returns the verdict of the rules and the tool's `approval` on a call; null if they allow it.
  * Never rejects: a failed check requires approval. `givenUp`: why the tool's check must not be run.
  */
-export async function judgeCall(
-  call: JudgedCall,
-  judge: Judge,
+export async function evaluateCall(
+  call: CheckedCall,
+  ruleContext: RuleContext,
   { givenUp }: { readonly givenUp?: string } = {},
 ): Promise<Verdict | null> {
   // The run's state answers these calls, without side effects.
   if (call.tool.kind === 'artifacts') return null;
-  return strictest([judgeByRules(call, judge.rules), await judgeByTool(call, judge, givenUp)]);
+  return strictest([
+    evaluateRules(call, ruleContext.rules),
+    await evaluateApproval(call, ruleContext, givenUp),
+  ]);
 }
 
 /**
  * Returns the rules' verdict on a call. A rule applies if it matches the original or the parsed
  * arguments, because defaults and conversions of `input` may change the effect.
  */
-export function judgeByRules(
-  { tool, given, parsed }: JudgedCall,
+export function evaluateRules(
+  { tool, given, parsed }: CheckedCall,
   rules: readonly Rule[],
 ): Verdict | null {
   if (rules.length === 0) return null;
@@ -79,9 +88,9 @@ export function judgeByRules(
   return strictest(values.map((value) => ruleVerdict(rules, { tool: name, effect, value })));
 }
 
-async function judgeByTool(
-  { tool, parsed }: JudgedCall,
-  { pinned, context }: Judge,
+async function evaluateApproval(
+  { tool, parsed }: CheckedCall,
+  { pinned, context }: RuleContext,
   givenUp: string | undefined,
 ): Promise<Verdict | null> {
   const current = tool.mcp === undefined ? pinned.tools.get(tool.name) : undefined;

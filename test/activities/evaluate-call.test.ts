@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { readCall } from '../../src/activities/model/read-call.js';
 import { recordReply } from '../../src/activities/model/record-reply.js';
-import { createJudge } from '../../src/activities/requests/judge-call.js';
+import { createRuleContext } from '../../src/activities/requests/evaluate-call.js';
 import type { AskedCall } from '../../src/core/transcript/messages.js';
 import type { Rule, Verdict } from '../../src/core/requests/rules.js';
 import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
@@ -49,14 +49,17 @@ async function read(asked: Asked): Promise<Omit<AskedCall, 'arguments' | 'blob'>
       }),
     },
   });
-  const judge = createJudge({
+  const ruleContext = createRuleContext({
     requests: { rules: worker },
     pinned,
     input: { turn: 2, step: 3, ...(asked.run && { rules: asked.run }) },
     info: activityContext().info,
     userContext: { user: 'ada' },
   });
-  return await readCall({ name, arguments: args }, { isGivenUp: asked.isGivenUp ?? false, judge });
+  return await readCall(
+    { name, arguments: args },
+    { isGivenUp: asked.isGivenUp ?? false, ruleContext },
+  );
 }
 
 const verdictOf = async (asked: Asked): Promise<Verdict | undefined> => (await read(asked)).verdict;
@@ -179,14 +182,14 @@ describe('rules', () => {
     expect(await verdictOf({ tools: [pay()], worker, args: '{"euros": 50}' })).toBeUndefined();
   });
 
-  test('judge large arguments in full', async () => {
+  test('evaluate large arguments in full', async () => {
     const where = { op: 'matches', path: 'note', value: '*needle' } as const;
     const worker = [{ tool: 'pay', where, then: 'deny' } as const];
     const args = JSON.stringify({ note: `${'x'.repeat(2_000_000)}needle` });
     expect(await verdictOf({ tools: [pay()], worker, args })).toMatchObject({ then: 'deny' });
   });
 
-  test('judge a call through invoke_tool as one of the real tool', async () => {
+  test('evaluate a call through invoke_tool as one of the real tool', async () => {
     const worker = [{ tool: 'pay', then: 'deny' } as const];
     const args = '{"tool": "pay", "arguments": {"euros": 1}}';
     const call = await read({ tools: [pay()], worker, args, name: 'invoke_tool', catalog: true });
@@ -205,11 +208,11 @@ describe('rules', () => {
   });
 });
 
-test('calls that a model wrote as text are judged when they are recorded', async () => {
+test('calls that a model wrote as text are evaluated when they are recorded', async () => {
   const pinned = pinnedAgent([pay()]);
   const rules = [{ ...over50, then: 'deny' } as const];
   const { info } = activityContext();
-  const judge = createJudge({
+  const ruleContext = createRuleContext({
     requests: { rules },
     pinned,
     input: { turn: 1, step: 1 },
@@ -219,7 +222,13 @@ test('calls that a model wrote as text are judged when they are recorded', async
   const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
   const record = async (euros: number) => {
     const text = JSON.stringify({ name: 'pay', arguments: { euros } });
-    const source = { pinned, judge, blobs: memoryBlobs(), userContext: null, isGivenUp: false };
+    const source = {
+      pinned,
+      ruleContext,
+      blobs: memoryBlobs(),
+      userContext: null,
+      isGivenUp: false,
+    };
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that are not read here
     const rest = { request: {}, input: {} } as Pick<
       Parameters<typeof recordReply>[1],
