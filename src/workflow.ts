@@ -62,6 +62,6 @@ export type {
   GraphState,
   Interrupted,
   NodeVisits,
-  Talk,
+  Conversation,
 } from './core/graph/graph-state.js';
 export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';

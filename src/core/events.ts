@@ -28,7 +28,7 @@ export type TurnEvent =
    * A called agent's run ended, and the node's next visit continues its conversation. `run`: its
    * workflow id.
    */
-  | { readonly type: 'talked'; readonly run: string }
+  | { readonly type: 'conversation-recorded'; readonly run: string }
   /** Messages for the turn under way become part of its prompt. */
   | { readonly type: 'messages-joined'; readonly at: number }
   /** Documents were retrieved for the turn, before its first model call. */

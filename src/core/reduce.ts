@@ -36,7 +36,7 @@ import type { GraphState } from './graph/graph-state.js';
 import { failAtNode, namingNode } from './graph/finish-node.js';
 import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
-import { withTalk } from './graph/talks.js';
+import { withConversation } from './graph/conversations.js';
 import { advancePlan } from './plan/advance-plan.js';
 import { editCall, recordVerdict } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
@@ -49,8 +49,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return beginTurn(state, event.at);
     case 'node-begun':
       return beginNode(state, event.at);
-    case 'talked':
-      return withTalk(state, event.run);
+    case 'conversation-recorded':
+      return withConversation(state, event.run);
     case 'messages-joined':
       return joinMessages(state, event.at);
     case 'documents-retrieved':

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GraphDefinition, GraphNode } from '../../src/core/graph/definition.js';
-import { talkOf, withTalk } from '../../src/core/graph/talks.js';
+import { continuedRun, withConversation } from '../../src/core/graph/conversations.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { reduce } from '../../src/core/reduce.js';
@@ -119,8 +119,8 @@ describe('a conversation that continues', () => {
   });
 
   test('is always that of the same agent', () => {
-    const state = withTalk(at(definition([agentNode('clerk')])), 'run-1');
-    expect(talkOf(state, agentNode('clerk'))).toBe('run-1');
-    expect(talkOf(state, agentNode('boss'))).toBeUndefined();
+    const state = withConversation(at(definition([agentNode('clerk')])), 'run-1');
+    expect(continuedRun(state, agentNode('clerk'))).toBe('run-1');
+    expect(continuedRun(state, agentNode('boss'))).toBeUndefined();
   });
 });

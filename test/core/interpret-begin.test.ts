@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GraphNode } from '../../src/core/graph/definition.js';
-import { talkOf } from '../../src/core/graph/talks.js';
+import { continuedRun } from '../../src/core/graph/conversations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome, OutcomeEnd } from '../../src/core/outcome.js';
 import { reduce } from '../../src/core/reduce.js';
@@ -117,22 +117,22 @@ describe('a node that continues its conversation', () => {
   ])('continues the run of its agent that ended with: %j', (end) => {
     const node = agent({ continues: true });
     expect(workOf(after(at(node), scheduled(child)), CALL)).toMatchObject({ child: 'run-7' });
-    expect(talkOf(ended(at(node), outcome(end)), node)).toBe('run-7');
+    expect(continuedRun(ended(at(node), outcome(end)), node)).toBe('run-7');
   });
 
   test('begins anew after a run that failed or was lost', () => {
     const node = agent({ continues: true });
     expect(
-      talkOf(ended(at(node), outcome({ status: 'failed', reason: 'error' })), node),
+      continuedRun(ended(at(node), outcome({ status: 'failed', reason: 'error' })), node),
     ).toBeUndefined();
-    expect(talkOf(ended(at(node), null), node)).toBeUndefined();
+    expect(continuedRun(ended(at(node), null), node)).toBeUndefined();
   });
 
   test('remembers nothing if it does not continue', () => {
     const state = after(at(agent()), scheduled(child));
     expect(workOf(state, CALL)).not.toHaveProperty('child');
     const done = ended(at(agent()), outcome({ status: 'completed', reason: 'answer' }));
-    expect(done.graph).not.toHaveProperty('talks');
+    expect(done.graph).not.toHaveProperty('conversations');
   });
 
   test('knows its run only from the start of that run', () => {
@@ -141,6 +141,6 @@ describe('a node that continues its conversation', () => {
     const following = after(at(node), scheduled(child), scheduled(follow));
     expect(workOf(following, CALL)).toMatchObject({ as: 'follow', child: 'run-7' });
     const found = { type: 'ended', outcome: outcome({ status: 'completed', reason: 'answer' }) };
-    expect(talkOf(after(following, completed(follow, found)), node)).toBe('run-7');
+    expect(continuedRun(after(following, completed(follow, found)), node)).toBe('run-7');
   });
 });

@@ -14,7 +14,7 @@ export interface GraphState {
   /** The results of a visit's calls at the time of its interruption. */
   readonly interrupted?: Interrupted;
   /** The newest run of each `agent` node that continues its conversation. */
-  readonly talks?: readonly Talk[];
+  readonly conversations?: readonly Conversation[];
 }
 
 /** The plan that a person approved. */
@@ -32,11 +32,11 @@ export interface Interrupted {
   readonly results: readonly CallResult[];
 }
 
-/** The run of a called agent. */
-export interface Talk {
+/** A conversation with a called agent, which the next visit of the node continues. */
+export interface Conversation {
   readonly node: string;
   readonly agent: string;
-  /** Workflow id. */
+  /** Workflow id of the agent's run. */
   readonly run: string;
 }
 

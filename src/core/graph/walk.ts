@@ -46,8 +46,11 @@ export function beginPass(
   const visited = before.visited.flatMap((visits) =>
     findNode(graph, visits.node) === undefined ? [] : [{ ...visits, inTurn: 0 }],
   );
-  const { talks } = before;
-  const begun = { ...state, graph: { values, at: null, visited, ...(talks && { talks }) } };
+  const { conversations } = before;
+  const begun = {
+    ...state,
+    graph: { values, at: null, visited, ...(conversations && { conversations }) },
+  };
   const problems = taken.map(({ input = {} }) => inputProblem(state.config.definition, input));
   const message = problems.find((problem) => problem !== null);
   if (message) return endTurn(begun, failed(begun, { reason: 'input', message }));

@@ -12,7 +12,7 @@ import type {
   GraphState,
   Interrupted,
   NodeVisits,
-  Talk,
+  Conversation,
 } from '../graph/graph-state.js';
 import { predicateShape } from './requests.js';
 import { resultShape } from './result.js';
@@ -170,5 +170,5 @@ export const graphStateShape = fields<GraphState>({
   interrupted: optional(
     fields<Interrupted>({ node: text, visit: count, results: list(resultShape) }),
   ),
-  talks: optional(list(fields<Talk>({ node: text, agent: text, run: text }))),
+  conversations: optional(list(fields<Conversation>({ node: text, agent: text, run: text }))),
 });

@@ -77,7 +77,7 @@ function agentCallEnded(
   const result = childResult(call, end);
   const status = end.outcome?.status;
   const counts = interruptionOf(state) === null || status === 'completed' || status === 'stopped';
-  if (counts) return [...talked(work, end), ...finishCall(result, at)];
+  if (counts) return [...recordConversation(work, end), ...finishCall(result, at)];
   const { usage } = result;
   const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };
   return finishCall(canceled, at);
@@ -87,7 +87,7 @@ function agentCallEnded(
  * Returns the event that records the conversation for the node's next visit. A failed one is not
  * continued.
  */
-function talked({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
+function recordConversation({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
   const isGood = outcome?.status === 'completed' || outcome?.status === 'stopped';
-  return child === undefined || !isGood ? [] : [{ type: 'talked', run: child }];
+  return child === undefined || !isGood ? [] : [{ type: 'conversation-recorded', run: child }];
 }

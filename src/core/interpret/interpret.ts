@@ -232,7 +232,7 @@ function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly RunEven
   return [{ type: 'work-changed', work }];
 }
 
-/** The next visit of a node that goes on with its conversation needs the run of this one. */
+/** The next visit of a node that continues its conversation needs the run of this one. */
 function childOf(state: RunState, { activity, input }: Task): Pick<Work, 'child'> {
   const node = currentNode(state);
   if (activity !== 'agent' || node?.kind !== 'agent' || !node.continues) return {};

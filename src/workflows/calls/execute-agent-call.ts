@@ -4,7 +4,7 @@ import { childBudget } from '../../core/calls/child.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { sha256Hex } from '../../core/digest.js';
 import { currentNode } from '../../core/graph/node-tool.js';
-import { talkOf } from '../../core/graph/talks.js';
+import { continuedRun } from '../../core/graph/conversations.js';
 import type { RunInput } from '../../core/input/input.js';
 import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
@@ -88,7 +88,7 @@ function childInput(
 function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
   const node = currentNode(state);
   if (node?.kind !== 'agent' || !node.continues) return {};
-  const run = talkOf(state, node);
+  const run = continuedRun(state, node);
   return run === undefined ? {} : { fork: { run } };
 }
 

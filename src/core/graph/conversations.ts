@@ -8,20 +8,20 @@ type AgentNode = Extract<GraphNode, { kind: 'agent' }>;
  * Returns the workflow id of the run whose conversation the node continues; undefined if there is
  * none.
  */
-export function talkOf({ graph }: RunState, { name, agent }: AgentNode): string | undefined {
+export function continuedRun({ graph }: RunState, { name, agent }: AgentNode): string | undefined {
   // After a refresh, the node may call another agent, which must not read the conversation.
-  return graph?.talks?.find((talk) => talk.node === name && talk.agent === agent)?.run;
+  return graph?.conversations?.find((one) => one.node === name && one.agent === agent)?.run;
 }
 
 /** Records the run that the current node's next visit continues. */
-export function withTalk(state: RunState, run: string): RunState {
+export function withConversation(state: RunState, run: string): RunState {
   const { graph } = state;
   const node = currentNode(state);
   if (graph === undefined || node?.kind !== 'agent') return state;
   const { name, agent } = node;
-  const talks = [
-    ...(graph.talks ?? []).filter((talk) => talk.node !== name),
+  const conversations = [
+    ...(graph.conversations ?? []).filter((one) => one.node !== name),
     { node: name, agent, run },
   ];
-  return { ...state, graph: { ...graph, talks } };
+  return { ...state, graph: { ...graph, conversations } };
 }
