@@ -18,11 +18,11 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
       return { ...state, inbox: addMessage(state.inbox, event.message) };
     case 'message-refused':
       return { ...state, inbox: addRefusal(state.inbox, event.refused) };
-    case 'decided':
+    case 'decision-recorded':
       return { ...state, decisions: withDecision(state.decisions, event.decision) };
-    case 'ending':
+    case 'end-requested':
       return { ...state, ending: strongerEnding(state.ending, event.by) };
-    case 'paused':
+    case 'pause-changed':
       return { ...state, paused: event.paused };
     case 'limits-set':
       return withLimits(state, event.limits);
@@ -32,7 +32,7 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
     }
     case 'agent-loaded':
       return withAgent(state, event.config);
-    case 'forked': {
+    case 'run-forked': {
       const { forks: _, ...rest } = state;
       return beginWithFork(rest, event);
     }
@@ -44,8 +44,8 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
       return keepSegment(state, event.at);
     case 'segment-begun':
       return beginSegment(state);
-    case 'limits-asked':
-      return { ...state, limitsAsked: [...(state.limitsAsked ?? []), event.asked] };
+    case 'limits-requested':
+      return { ...state, requestedLimits: [...(state.requestedLimits ?? []), event.requested] };
     case 'work-changed':
       return withWork(state, event.work);
     case 'work-ended':
@@ -58,7 +58,7 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
     }
     case 'request-notified':
       return notified(state, event.request);
-    case 'granted':
+    case 'grant-added':
       return { ...state, grants: withGrant(state.grants, event.grant) };
     case 'grant-revoked': {
       const grants = (state.grants ?? []).filter(({ id }) => id !== event.grant);
@@ -93,7 +93,7 @@ function merge(before: LimitSet, set: LimitSet): LimitSet {
  */
 function withAgent(state: RunState, config: RunConfig): RunState {
   const transcript = emptyTranscript(config.definition);
-  const { limitsAsked: _, ...rest } = state;
+  const { requestedLimits: _, ...rest } = state;
   // A called agent uses its caller's context.
   const { contextBlob } = state.config;
   return {

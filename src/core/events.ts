@@ -12,7 +12,7 @@ import type { Incoming, RefusedMessage } from './inbox.js';
 import type { FailReason, StopReason } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
-import type { Ending, LimitsAsked, RunConfig } from './state.js';
+import type { Ending, RequestedLimits, RunConfig } from './state.js';
 import type { Interruption, TurnInterruption } from './turn.js';
 import type { Proposal, Work } from './work/work.js';
 
@@ -57,15 +57,15 @@ export type TurnEvent =
   | { readonly type: 'time-passed'; readonly at: number }
   /** The work in flight is being canceled; `interrupted` follows when all of it has stopped. */
   | { readonly type: 'interruption-requested'; readonly by: TurnInterruption }
-  | { readonly type: 'interrupted'; readonly by: Interruption; readonly at: number }
+  | { readonly type: 'turn-interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
-  | { readonly type: 'limit-ended'; readonly reason: StopReason }
+  | { readonly type: 'turn-ended-at-limit'; readonly reason: StopReason }
   /**
    * The messages before the place `cut` in the prompt were summarized. `reply` is null if that
    * failed.
    */
   | {
-      readonly type: 'compacted';
+      readonly type: 'transcript-compacted';
       readonly cut: number;
       readonly reply: RecordedReply | null;
       readonly at: number;
@@ -76,11 +76,11 @@ export type TurnEvent =
   /** The rules' verdict on a call of a graph's node, which no model reply records. */
   | { readonly type: 'verdict-recorded'; readonly id: string; readonly verdict: Verdict }
   /** A person declined to raise the limit that the turn has reached. */
-  | { readonly type: 'limit-stands' }
+  | { readonly type: 'limit-kept' }
   /** A person raised the limit, so the turn continues. */
-  | { readonly type: 'limit-lifted' }
+  | { readonly type: 'limit-raised' }
   /** A call that can be undone has succeeded. */
-  | { readonly type: 'call-kept'; readonly kept: KeptCall };
+  | { readonly type: 'undo-enabled'; readonly kept: KeptCall };
 
 /**
  * Messages and decisions of people. They may arrive at any time, including while work is in flight.
@@ -90,18 +90,18 @@ export type PersonEvent =
   /** A message by signal was refused. The run's status shows it, because a signal has no answer. */
   | { readonly type: 'message-refused'; readonly refused: RefusedMessage }
   /** The record of a decision. Its effect is a separate event. */
-  | { readonly type: 'decided'; readonly decision: RecordedDecision }
-  | { readonly type: 'ending'; readonly by: Ending }
-  | { readonly type: 'paused'; readonly paused: boolean }
+  | { readonly type: 'decision-recorded'; readonly decision: RecordedDecision }
+  | { readonly type: 'end-requested'; readonly by: Ending }
+  | { readonly type: 'pause-changed'; readonly paused: boolean }
   | { readonly type: 'limits-set'; readonly limits: Limits }
   /** Limits for a run whose agent is not loaded yet. They are set when it is. */
-  | { readonly type: 'limits-asked'; readonly asked: LimitsAsked }
+  | { readonly type: 'limits-requested'; readonly requested: RequestedLimits }
   /** Work waits for a decision. The reducer gives the request its id. */
   | { readonly type: 'request-raised'; readonly work: string; readonly request: NewRequest }
   /** A decision must be checked on a worker before it takes effect. */
   | { readonly type: 'decision-proposed'; readonly work: string; readonly proposal: Proposal }
   | { readonly type: 'request-notified'; readonly request: string }
-  | { readonly type: 'granted'; readonly grant: Omit<Grant, 'id'> }
+  | { readonly type: 'grant-added'; readonly grant: Omit<Grant, 'id'> }
   | { readonly type: 'grant-revoked'; readonly grant: string }
   | {
       readonly type: 'undo-changed';
@@ -116,7 +116,7 @@ export type PersonEvent =
 export type SegmentEvent =
   | { readonly type: 'agent-loaded'; readonly config: RunConfig }
   /** The run begins with the messages of another run. */
-  | ({ readonly type: 'forked' } & Forked)
+  | ({ readonly type: 'run-forked' } & Forked)
   /** `config` is null if no worker has the agent any longer; the run then keeps its definition. */
   | { readonly type: 'agent-refreshed'; readonly config: RunConfig | null }
   | {

@@ -11,6 +11,6 @@ export function closeFailedTurn(
   state: RunState,
   { message, at }: { readonly message: string; readonly at: number },
 ): RunState {
-  const closed = reduce(state, { type: 'interrupted', by: 'cancelTurn', at });
+  const closed = reduce(state, { type: 'turn-interrupted', by: 'cancelTurn', at });
   return endTurn(closed, failed(closed, { reason: 'error', message }));
 }

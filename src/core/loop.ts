@@ -103,9 +103,9 @@ export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] 
     case 'begin-closing':
       return [{ type: 'closing-begun', reason: action.reason, at }];
     case 'end-at-limit':
-      return [{ type: 'limit-ended', reason: action.reason }];
+      return [{ type: 'turn-ended-at-limit', reason: action.reason }];
     case 'interrupt':
-      return [{ type: 'interrupted', by: action.by, at }];
+      return [{ type: 'turn-interrupted', by: action.by, at }];
     case 'raise-requests':
       return action.requests.map(({ call, request }) => ({
         type: 'request-raised',
@@ -123,6 +123,6 @@ export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] 
     case 'begin-node':
       return [{ type: 'node-begun', at }];
     case 'close-unused':
-      return [{ type: 'ending', by: 'closed' }];
+      return [{ type: 'end-requested', by: 'closed' }];
   }
 }

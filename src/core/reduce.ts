@@ -73,7 +73,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return timePassed(state, event.at);
     case 'interruption-requested':
       return withTurn(state, { interruption: stronger(state.turn.interruption, event.by) });
-    case 'interrupted':
+    case 'turn-interrupted':
       return inTurn(state) ? interruptTurn(state, event) : state;
     case 'closing-begun':
       return appendMessage(
@@ -85,9 +85,9 @@ export function reduce(state: RunState, event: RunEvent): RunState {
           origin: 'perdure',
         },
       );
-    case 'limit-ended':
-      return limitEnded(dropRepairBranch(state), event.reason);
-    case 'compacted':
+    case 'turn-ended-at-limit':
+      return endAtLimit(dropRepairBranch(state), event.reason);
+    case 'transcript-compacted':
       return compact(state, event);
     case 'turn-recorded':
       return recordTurn(state, event.at);
@@ -95,11 +95,11 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return editCall(state, event);
     case 'verdict-recorded':
       return recordVerdict(state, event);
-    case 'limit-stands':
-      return withTurn(state, { limitStands: true });
-    case 'limit-lifted':
+    case 'limit-kept':
+      return withTurn(state, { limitKept: true });
+    case 'limit-raised':
       return withTurn(state, { limit: null });
-    case 'call-kept':
+    case 'undo-enabled':
       return { ...state, kept: withKept(state.kept, event.kept) };
     default:
       return applyControlEvent(state, event);
@@ -238,7 +238,7 @@ function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   return notExecuted(call, 'the run was interrupted before it');
 }
 
-function limitEnded(state: RunState, reason: StopReason): RunState {
+function endAtLimit(state: RunState, reason: StopReason): RunState {
   if (state.config.definition.onLimit !== 'fail') {
     return endTurn(state, stopped(state, reason, composeAnswer(state, reason)));
   }

@@ -116,7 +116,7 @@ export interface RunState {
   /** The work that the run has begun and not finished, in the order in which it began. */
   readonly work: readonly Work[];
   /** Limits that people have set before the agent was loaded; absent if none. */
-  readonly limitsAsked?: readonly LimitsAsked[];
+  readonly requestedLimits?: readonly RequestedLimits[];
   /** A segment that could not end is tried again from this step, or from this Unix time in ms. */
   readonly stayUntil?: { readonly step: number; readonly at: number };
   /** The run keeps its messages in the archive. */
@@ -143,7 +143,7 @@ export interface RunState {
 }
 
 /** A person's limits for a run whose agent is not loaded yet. */
-export interface LimitsAsked {
+export interface RequestedLimits {
   readonly limits: Limits;
   readonly decision: RecordedDecision;
 }

@@ -122,7 +122,7 @@ export interface Turn {
   /** Number of denied calls in a row. */
   readonly denials?: number;
   /** A person declined to raise the limit that the turn has reached. */
-  readonly limitStands?: true;
+  readonly limitKept?: true;
   /** Number of steps in a row in which every call failed. */
   readonly failedSteps: number;
   /** The newest failed attempts at model calls, at most ten. */

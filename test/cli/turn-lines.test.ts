@@ -72,7 +72,7 @@ describe('the lines of an open run', () => {
     expect(stepLines(view(waiting))).toEqual([]);
     expect(live(waiting)).toContain(`waits until ${until}, for 60 min`);
 
-    const paused = after(opened(), { type: 'paused', paused: true });
+    const paused = after(opened(), { type: 'pause-changed', paused: true });
     const lines = createStepLines(paint, fixes);
     expect(lines(view(paused))).toEqual([
       'paused: nothing more is started',

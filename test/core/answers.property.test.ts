@@ -128,9 +128,9 @@ async function play(given: Scenario): Promise<Played> {
       if (what.type === 'ask') say(what.steer ? 'steer' : 'queue', what.pin);
       else if (what.type === 'raise') apply(run, { type: 'limits-set', limits: { steps: 9 } });
       else if (what.type === 'pause' || what.type === 'resume') {
-        apply(run, { type: 'paused', paused: what.type === 'pause' });
+        apply(run, { type: 'pause-changed', paused: what.type === 'pause' });
       } else if (what.type === 'cancel') {
-        apply(run, { type: 'ending', by: 'cancelled' });
+        apply(run, { type: 'end-requested', by: 'cancelled' });
         broken = 'cancel';
       } else if (inTurn(run.state)) broken = what.type;
     }
@@ -218,8 +218,8 @@ async function play(given: Scenario): Promise<Played> {
       const by = interruption();
       if (by !== null) return by;
       if (nextAction(run.state, SHORT).type === type && deeds.length === 0) {
-        apply(run, { type: 'paused', paused: false });
-        apply(run, { type: 'ending', by: 'closed' });
+        apply(run, { type: 'pause-changed', paused: false });
+        apply(run, { type: 'end-requested', by: 'closed' });
       }
       return null;
     },

@@ -122,7 +122,7 @@ describe('the artifacts of a run', () => {
     state = reduce(state, { type: 'model-replied', reply: callReply(['look'], ['look']), at: 0 });
     const known = result('call_1_1_0', made('a'));
     state = reduce(state, { type: 'call-finished', result: known, at: 0 });
-    state = reduce(state, { type: 'interrupted', by: 'cancelTurn', at: 0 });
+    state = reduce(state, { type: 'turn-interrupted', by: 'cancelTurn', at: 0 });
     expect(names(state)).toEqual(['a']);
     expect(texts(state)[0]).toContain('[artifact "a": ');
   });

@@ -122,7 +122,7 @@ const DECISION = { what: 'setLimits', id: 'u', at: 1, by: 'ann' } as const;
 const STATE: RunState = {
   ...BEGUN,
   work: WORK,
-  limitsAsked: [{ limits: { steps: 3 }, decision: DECISION }],
+  requestedLimits: [{ limits: { steps: 3 }, decision: DECISION }],
   decisions: [
     { what: 'resolve', id: 'v', at: 2, request: 'r1', call: 'c', as: 'retry' },
     { what: 'resolve', id: 'w', at: 2, request: 'r2', call: 'c', as: 'edit', refused: 'no' },

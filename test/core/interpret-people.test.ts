@@ -75,7 +75,7 @@ describe('a decision', () => {
     const tokens = update('setLimits', { tokens: 5, by: 'ann' }, 'u1');
     const money = update('setLimits', { costUsd: 2, run: { costUsd: 1 } }, 'u2');
     const both = after(unloaded, tokens, money);
-    expect(both.limitsAsked).toHaveLength(2);
+    expect(both.requestedLimits).toHaveLength(2);
     expect(both.decisions).toBeUndefined();
     const task = { activity: 'loadAgent', input: { local: true } };
     const unpriced = after(both, completed(task, config()));
@@ -84,7 +84,7 @@ describe('a decision', () => {
       run: {},
     });
     expect(unpriced.decisions).toEqual([{ what: 'setLimits', id: 'u1', at: 0, by: 'ann' }]);
-    expect(unpriced).not.toHaveProperty('limitsAsked');
+    expect(unpriced).not.toHaveProperty('requestedLimits');
     const priced = after(
       both,
       completed(task, config({ price: { input: 1, cachedInput: 1, output: 1 } })),

@@ -17,7 +17,7 @@ import { isRepairing, outcomeOf } from '../../src/core/turn.js';
 
 const start = begun(config());
 const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): RunState =>
-  reduce(state, { type: 'interrupted', by, at: 7 });
+  reduce(state, { type: 'turn-interrupted', by, at: 7 });
 
 describe('an interruption', () => {
   const two = (): RunState => replied(start, callReply(['look'], ['put']));

@@ -68,7 +68,7 @@ describe('a half-finished batch', () => {
   });
 
   test('keeps the results that arrived before an interruption, and answers the rest', () => {
-    const state = reduce(halfFinished(), { type: 'interrupted', by: 'cancelTurn', at: 0 });
+    const state = reduce(halfFinished(), { type: 'turn-interrupted', by: 'cancelTurn', at: 0 });
     const texts = state.transcript.messages.slice(-3).map(({ text }) => text);
     expect(texts[1]).toBe('second');
     expect(texts[0]).toContain('cancelled');

@@ -68,7 +68,7 @@ describe('a message', () => {
   });
 
   test('that was received before is accepted even by a closed run', () => {
-    const state = reduce(withMessages(open(), 'a'), { type: 'ending', by: 'closed' });
+    const state = reduce(withMessages(open(), 'a'), { type: 'end-requested', by: 'closed' });
     expect(askRefusal(state, { message: 'a' }, 'a')).toBeNull();
     expect(askRefusal(state, { message: 'b' }, 'b')).toContain('no more messages');
   });
@@ -76,11 +76,11 @@ describe('a message', () => {
 
 describe('the end of an open run', () => {
   test('a cancel takes precedence over other ends, and a weaker one does not replace a close', () => {
-    const cancelled = reduce(open(), { type: 'ending', by: 'cancelled' });
-    expect(reduce(cancelled, { type: 'ending', by: 'closed' }).ending).toBe('cancelled');
-    expect(reduce(cancelled, { type: 'ending', by: 'wallMs' }).ending).toBe('cancelled');
-    const closed = reduce(open(), { type: 'ending', by: 'closed' });
-    expect(reduce(closed, { type: 'ending', by: 'wallMs' }).ending).toBe('wallMs');
+    const cancelled = reduce(open(), { type: 'end-requested', by: 'cancelled' });
+    expect(reduce(cancelled, { type: 'end-requested', by: 'closed' }).ending).toBe('cancelled');
+    expect(reduce(cancelled, { type: 'end-requested', by: 'wallMs' }).ending).toBe('cancelled');
+    const closed = reduce(open(), { type: 'end-requested', by: 'closed' });
+    expect(reduce(closed, { type: 'end-requested', by: 'wallMs' }).ending).toBe('wallMs');
   });
 });
 
@@ -122,7 +122,7 @@ describe('deadlines', () => {
     expect(nextDeadline(busy)).toEqual({ at: 1_120, of: 'turn' });
     const late = reduce(withMessages(idle, 'a'), { type: 'turn-begun', at: 1_200 });
     expect(nextDeadline(late)).toEqual({ at: 1_250, of: 'run' });
-    const over = reduce(busy, { type: 'interrupted', by: 'wallMs', at: 1_120 });
+    const over = reduce(busy, { type: 'turn-interrupted', by: 'wallMs', at: 1_120 });
     expect(nextDeadline(over)).toEqual({ at: 1_250, of: 'run' });
   });
 

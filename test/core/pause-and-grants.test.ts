@@ -51,7 +51,7 @@ test('resume of a run that is not paused retries blocked work', () => {
   expect(state.paused).toBe(false);
   expect(state.decisions).toEqual([{ what: 'resume', id: 'u', at: 3, by: 'ann' }]);
   const types = interpret(start, update('resume')).map(({ type }) => type);
-  expect(types).toEqual(['decided']);
+  expect(types).toEqual(['decision-recorded']);
 });
 
 describe('a grant', () => {

@@ -145,10 +145,10 @@ describe('an interruption in the middle of a plan', () => {
 
   test('preserves what has happened, so that nothing happens twice', () => {
     const begun = finished(at([execute()], plan, { onLimit: 'ask' }), 'a1', { paid: 1 });
-    const stopped = reduce(begun, { type: 'interrupted', by: 'wallMs', at: 2 });
+    const stopped = reduce(begun, { type: 'turn-interrupted', by: 'wallMs', at: 2 });
     expect(stopped.graph?.values['results']).toEqual({ a1: { ok: true, value: { paid: 1 } } });
     const again = [
-      { type: 'limit-lifted' } as const,
+      { type: 'limit-raised' } as const,
       { type: 'node-begun', at: 3 } as const,
     ].reduce(reduce, stopped);
     expect(batchOf(again)?.calls.map(actionOf)).toEqual(['a2']);
@@ -157,7 +157,7 @@ describe('an interruption in the middle of a plan', () => {
 
   test('is reported to the next turn, with what was done', () => {
     const begun = finished(at([execute()], plan), 'a1', { paid: 1 });
-    const stopped = reduce(begun, { type: 'interrupted', by: 'cancelTurn', at: 2 });
+    const stopped = reduce(begun, { type: 'turn-interrupted', by: 'cancelTurn', at: 2 });
     expect(outcomeOf(stopped)).toMatchObject({ status: 'cancelled' });
     const texts = stopped.transcript.messages.map(({ text }) => text);
     expect(texts.at(-1)).toContain('a1 pay done: {"paid":1}');
@@ -180,9 +180,9 @@ describe('an interruption in the middle of a plan', () => {
     const first = batchOf(begun)?.calls[0]?.id ?? '';
     const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
     const one = reduce(begun, { type: 'call-finished', result, at: 1 });
-    const stopped = reduce(one, { type: 'interrupted', by: 'wallMs', at: 2 });
+    const stopped = reduce(one, { type: 'turn-interrupted', by: 'wallMs', at: 2 });
     const again = [
-      { type: 'limit-lifted' } as const,
+      { type: 'limit-raised' } as const,
       { type: 'node-begun', at: 3 } as const,
     ].reduce(reduce, stopped);
     expect(batchOf(again)?.results).toEqual([result, null]);
@@ -346,7 +346,7 @@ test('nothing of an interrupted visit remains after its turn', () => {
   const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
   const over = [
     { type: 'call-finished', result, at: 1 } as const,
-    { type: 'interrupted', by: 'cancelTurn', at: 2 } as const,
+    { type: 'turn-interrupted', by: 'cancelTurn', at: 2 } as const,
     { type: 'turn-recorded', at: 3 } as const,
   ].reduce(reduce, begun);
   expect(over.graph).not.toHaveProperty('interrupted');

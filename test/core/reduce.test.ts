@@ -151,7 +151,9 @@ describe('a failed model call', () => {
 
 describe('the end of a turn at a limit', () => {
   const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
-    outcomeOf(reduce(begun(config({ onLimit })), { type: 'limit-ended', reason: 'tokens' }));
+    outcomeOf(
+      reduce(begun(config({ onLimit })), { type: 'turn-ended-at-limit', reason: 'tokens' }),
+    );
 
   test('is composed, or fails and names the limit', () => {
     expect(end('answer')).toMatchObject({ status: 'stopped', reason: 'tokens' });
@@ -170,7 +172,9 @@ describe('the end of a turn at a limit', () => {
       ...start,
       turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
     };
-    expect(isRepairing(reduce(repairing, { type: 'limit-ended', reason: 'steps' }))).toBe(false);
+    expect(isRepairing(reduce(repairing, { type: 'turn-ended-at-limit', reason: 'steps' }))).toBe(
+      false,
+    );
     const closing = reduce(repairing, { type: 'closing-begun', reason: 'steps', at: 4 });
     expect(closing.turn).toMatchObject({ phase: { type: 'closing', reason: 'steps' } });
     expect(closing.transcript.messages.at(-1)).toMatchObject({
@@ -189,11 +193,11 @@ describe('a run in memory', () => {
       applied: ({ type }, before) => seen.push([type, before.paused]),
     };
     record(run, update('pause'));
-    apply(run, { type: 'paused', paused: false });
+    apply(run, { type: 'pause-changed', paused: false });
     expect(seen).toEqual([
-      ['paused', false],
-      ['decided', true],
-      ['paused', true],
+      ['pause-changed', false],
+      ['decision-recorded', true],
+      ['pause-changed', true],
     ]);
     expect(run.state.paused).toBe(false);
   });
@@ -205,11 +209,15 @@ describe('a run in memory', () => {
       { type: 'closing-begun', reason: 'steps', at: 3 },
     ]);
     expect(eventsOf({ type: 'end-at-limit', reason: 'steps' }, 3)).toEqual([
-      { type: 'limit-ended', reason: 'steps' },
+      { type: 'turn-ended-at-limit', reason: 'steps' },
     ]);
-    expect(eventsOf({ type: 'interrupt', by }, 3)).toEqual([{ type: 'interrupted', by, at: 3 }]);
+    expect(eventsOf({ type: 'interrupt', by }, 3)).toEqual([
+      { type: 'turn-interrupted', by, at: 3 },
+    ]);
     expect(eventsOf({ type: 'pass-time' }, 3)).toEqual([{ type: 'time-passed', at: 3 }]);
     expect(eventsOf({ type: 'begin-turn' }, 3)).toEqual([{ type: 'turn-begun', at: 3 }]);
-    expect(eventsOf({ type: 'close-unused' }, 3)).toEqual([{ type: 'ending', by: 'closed' }]);
+    expect(eventsOf({ type: 'close-unused' }, 3)).toEqual([
+      { type: 'end-requested', by: 'closed' },
+    ]);
   });
 });

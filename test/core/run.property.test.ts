@@ -121,7 +121,7 @@ async function play(given: Scenario): Promise<Played> {
       if (what.type === 'ask') say(what.steer ? 'steer' : 'queue', what);
       else if (what.type === 'raise') apply(run, { type: 'limits-set', limits: { steps: 9 } });
       else if (what.type !== 'cancelTurn') {
-        apply(run, { type: 'paused', paused: what.type === 'pause' });
+        apply(run, { type: 'pause-changed', paused: what.type === 'pause' });
       } else if (inTurn(run.state)) broken = 'cancelTurn';
     }
   };
@@ -180,8 +180,8 @@ async function play(given: Scenario): Promise<Played> {
       disturb();
       if (interruption() !== null && inTurn(run.state)) return 'cancelTurn';
       if (nextAction(run.state, SHORT).type === type && deeds.length === 0) {
-        apply(run, { type: 'paused', paused: false });
-        apply(run, { type: 'ending', by: 'closed' });
+        apply(run, { type: 'pause-changed', paused: false });
+        apply(run, { type: 'end-requested', by: 'closed' });
       }
       return null;
     },

@@ -60,7 +60,7 @@ describe('a message by signal', () => {
     const ask = { message: 'x', id: 'm' };
     const task = signaled(initialState(unloadedConfig('a')), ask);
     expect(task.inbox.refused?.[0]?.reason).toContain('this run ends with its turn');
-    const closing = reduce(signaled(open(), ask), { type: 'ending', by: 'closed' });
+    const closing = reduce(signaled(open(), ask), { type: 'end-requested', by: 'closed' });
     expect(signaled(closing, ask).inbox.refused).toBeUndefined();
     const late = signaled(closing, { ...ask, id: 'late' });
     expect(late.inbox.refused).toEqual([
@@ -86,7 +86,7 @@ describe('decisions', () => {
     const state = Array.from({ length: 30 }, (_, n) => n).reduce<RunState>(
       (next, n) =>
         reduce(next, {
-          type: 'decided',
+          type: 'decision-recorded',
           decision: { what: 'pause', id: `u${n}`, at: n, by: 'ann' },
         }),
       open(),

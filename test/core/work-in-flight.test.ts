@@ -46,7 +46,7 @@ describe('a run that is about to end', () => {
   test('waits until its messages are archived before it records its turn', () => {
     const task = { activity: 'archiveMessages', input: { archive: { from: 0, to: 1 } } };
     const archiving = after({ ...start, archives: true }, scheduled(task));
-    const over = reduce(archiving, { type: 'interrupted', by: 'cancelTurn', at: 1 });
+    const over = reduce(archiving, { type: 'turn-interrupted', by: 'cancelTurn', at: 1 });
     const still = { ...over, work: archiving.work };
     expect([typeOf(still), typeOf(over)]).toEqual(['await-work', 'record-turn']);
   });

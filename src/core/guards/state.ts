@@ -32,7 +32,7 @@ import type {
   EffectiveLimits,
   EndedTurn,
   ForkPoint,
-  LimitsAsked,
+  RequestedLimits,
   RunConfig,
   RunState,
   SegmentSize,
@@ -100,7 +100,7 @@ const turn = fields<Turn>({
   by: optional(list(text)),
   denied: optional(list(text)),
   denials: optional(count),
-  limitStands: optional(yes),
+  limitKept: optional(yes),
   reports: list(reportShape),
 });
 
@@ -194,7 +194,7 @@ export const stateShape = fields<RunState>({
   accepted: optional(table(text)),
   decisions: optional(list(decision)),
   work: list(workShape),
-  limitsAsked: optional(list(fields<LimitsAsked>({ limits: limitsShape, decision }))),
+  requestedLimits: optional(list(fields<RequestedLimits>({ limits: limitsShape, decision }))),
   stayUntil: optional(fields<NonNullable<RunState['stayUntil']>>({ step: count, at: amount })),
   archives: optional(yes),
   forks: optional(yes),

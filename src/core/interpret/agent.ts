@@ -22,15 +22,15 @@ export function agentLoaded(
 ): readonly RunEvent[] {
   if (!isRunConfig(config)) return [];
   if (isLoaded(state)) return [OVER, { type: 'agent-refreshed', config }];
-  const asked = (state.limitsAsked ?? []).filter(
+  const requested = (state.requestedLimits ?? []).filter(
     ({ limits }) => config.price !== null || !limitsCost(limits),
   );
   return [
     OVER,
     { type: 'agent-loaded', config },
-    ...asked.flatMap(({ limits, decision }): readonly RunEvent[] => [
+    ...requested.flatMap(({ limits, decision }): readonly RunEvent[] => [
       { type: 'limits-set', limits },
-      { type: 'decided', decision },
+      { type: 'decision-recorded', decision },
     ]),
   ];
 }

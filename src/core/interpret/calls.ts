@@ -181,7 +181,7 @@ export function succeeded(
   const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
   return [
     ...finishCall(underGrant({ work }, result), at),
-    ...(kept === null ? [] : [{ type: 'call-kept', kept } as const]),
+    ...(kept === null ? [] : [{ type: 'undo-enabled', kept } as const]),
   ];
 }
 

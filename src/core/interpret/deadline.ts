@@ -21,7 +21,7 @@ function passedLimit(state: RunState, now: number): readonly RunEvent[] {
   // The interruption of a turn's deadline is requested once, and applied when its work has stopped.
   if (!isOfRun && interruptionOf(state) !== null) return [];
   return [
-    ...(isOfRun ? [{ type: 'ending', by: 'wallMs' } as const] : []),
+    ...(isOfRun ? [{ type: 'end-requested', by: 'wallMs' } as const] : []),
     ...(inTurn(state) ? [{ type: 'interruption-requested', by: 'wallMs' } as const] : []),
   ];
 }
@@ -47,13 +47,13 @@ export function expireIfDue(state: RunState, work: AskingWork, at: number): read
     ...(request.kind !== 'limit' && { call: name }),
     as: 'expired',
   };
-  return [...afterExpiry(state, work, at), { type: 'decided', decision }];
+  return [...afterExpiry(state, work, at), { type: 'decision-recorded', decision }];
 }
 
 function afterExpiry(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
   const { name, request } = work;
   const over: RunEvent = { type: 'work-ended', name };
-  if (request.kind === 'limit') return [over, { type: 'limit-stands' }];
+  if (request.kind === 'limit') return [over, { type: 'limit-kept' }];
   const seconds = Math.round(((request.expiresAt ?? at) - request.raisedAt) / 1_000);
   const why = `nobody decided about it within ${seconds} s`;
   if (isUndo(work)) {

@@ -58,7 +58,7 @@ export function decided(
 ): readonly RunEvent[] {
   const { at, madeAt = at } = made;
   const decision = recordOf(work, { ...made, at: madeAt });
-  return [...effects(state, work, made), { type: 'decided', decision }];
+  return [...effects(state, work, made), { type: 'decision-recorded', decision }];
 }
 
 function effects(
@@ -80,7 +80,7 @@ function effects(
       if (request.kind === 'plan')
         return finishCall(succeededCall(call, tool, { text: 'yes' }), at);
       const grant = grantOf(decision, { call, at });
-      return [...(grant === null ? [] : [{ type: 'granted', grant } as const]), approved(work)];
+      return [...(grant === null ? [] : [{ type: 'grant-added', grant } as const]), approved(work)];
     }
     case 'deny':
       return finishCall(deniedCall(call, deniedText(note)), at);
@@ -167,9 +167,9 @@ function limitDecided(
   at: number,
 ): readonly RunEvent[] {
   const over: RunEvent = { type: 'work-ended', name };
-  if (as !== 'raise' || request.limit === undefined) return [over, { type: 'limit-stands' }];
+  if (as !== 'raise' || request.limit === undefined) return [over, { type: 'limit-kept' }];
   const limits = raisedLimits(state, given ?? {}, at);
-  return [over, { type: 'limits-set', limits }, { type: 'limit-lifted' }];
+  return [over, { type: 'limits-set', limits }, { type: 'limit-raised' }];
 }
 
 function undoDecided(
@@ -236,7 +236,7 @@ export function decisionChecked(
   const record = recordOf(asking, { decision, id, at: madeAt });
   return [
     { type: 'work-changed', work: asking },
-    { type: 'decided', decision: { ...record, refused: message.slice(0, 500) } },
+    { type: 'decision-recorded', decision: { ...record, refused: message.slice(0, 500) } },
     // The request may have expired in the meantime.
     ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
   ];

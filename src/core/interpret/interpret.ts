@@ -49,7 +49,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
     case 'clock':
       return passedDeadline(state, fact.at);
     case 'cancel-requested':
-      return [{ type: 'ending', by: 'cancelled' }];
+      return [{ type: 'end-requested', by: 'cancelled' }];
     case 'update':
       return decided(state, fact);
     case 'signal': {

@@ -21,7 +21,7 @@ export function modelReplied(
 ): readonly RunEvent[] {
   if (!isReply(reply)) return [];
   const cut = cutIn(task.input);
-  if (cut !== null) return [OVER, { type: 'compacted', cut, reply, at }];
+  if (cut !== null) return [OVER, { type: 'transcript-compacted', cut, reply, at }];
   return [OVER, { type: 'model-replied', reply, at }];
 }
 
@@ -37,7 +37,7 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   const blocking = isClosing ? null : blockingProblem(fact, MODEL_BLOCKS);
   if (blocking !== null) return [...used, ...blockWork(state, fact, blocking)];
   const cut = cutIn(task.input);
-  if (cut !== null) return [OVER, { type: 'compacted', cut, reply: null, at }];
+  if (cut !== null) return [OVER, { type: 'transcript-compacted', cut, reply: null, at }];
   const problem = parseProblem(failure.details);
   const failed = problem?.type === 'failed' ? problem : undefined;
   if (failed?.limit !== undefined && !isClosing) {

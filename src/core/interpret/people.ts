@@ -43,11 +43,11 @@ export function decided(state: RunState, update: Update): readonly RunEvent[] {
   // Each decision is recorded separately when it takes effect.
   if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update.input), update);
   const decision = decisionOf(state, update, update.name);
-  const record: RunEvent = { type: 'decided', decision };
+  const record: RunEvent = { type: 'decision-recorded', decision };
   if (update.name !== 'setLimits') return [...effects(state, update), record];
   const limits = limitsIn(update.input);
   // Before the agent is loaded, its price and its limits are not known.
-  if (!isLoaded(state)) return [{ type: 'limits-asked', asked: { limits, decision } }];
+  if (!isLoaded(state)) return [{ type: 'limits-requested', requested: { limits, decision } }];
   return [{ type: 'limits-set', limits }, record];
 }
 
@@ -66,14 +66,14 @@ function effects(state: RunState, update: Update): readonly RunEvent[] {
     case 'cancelTurn':
       return [{ type: 'interruption-requested', by: 'cancelTurn' }];
     case 'pause':
-      return [{ type: 'paused', paused: true }];
+      return [{ type: 'pause-changed', paused: true }];
     case 'resume':
       return [
-        ...(state.paused ? [{ type: 'paused', paused: false } as const] : []),
+        ...(state.paused ? [{ type: 'pause-changed', paused: false } as const] : []),
         ...allResumed(state),
       ];
     case 'close':
-      return [{ type: 'ending', by: 'closed' }];
+      return [{ type: 'end-requested', by: 'closed' }];
     default:
       return [];
   }
@@ -169,7 +169,7 @@ export function paused(
   const decision = { what: 'pause', id: '', at, ...(by !== '' && { by }) } as const;
   if (state.paused) return [];
   return [
-    { type: 'paused', paused: true },
-    { type: 'decided', decision },
+    { type: 'pause-changed', paused: true },
+    { type: 'decision-recorded', decision },
   ];
 }

@@ -48,7 +48,10 @@ function archiveGivenUp(
   const cut = isObject(task.input) ? task.input['cut'] : undefined;
   if (typeof cut !== 'number') return [ARCHIVED, { type: 'segment-kept', at }];
   const isWanted = inTurn(state) && interruptionOf(state) === null;
-  return [ARCHIVED, ...(isWanted ? [{ type: 'compacted', cut, reply: null, at } as const] : [])];
+  return [
+    ARCHIVED,
+    ...(isWanted ? [{ type: 'transcript-compacted', cut, reply: null, at } as const] : []),
+  ];
 }
 
 /** Returns the events of messages copied from another run before the first turn. */
@@ -60,7 +63,7 @@ export function copied(
   const { next, pinned = [], from: read, ...taken } = result;
   const run = isObject(task.input) ? textField(task.input, 'run') : '';
   const from = { run, runId: read.runId, at: next };
-  return [FORKED, { type: 'forked', ...taken, from, pinned }];
+  return [FORKED, { type: 'run-forked', ...taken, from, pinned }];
 }
 
 export function copyFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {

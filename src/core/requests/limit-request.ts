@@ -16,7 +16,7 @@ import type { LimitReached, NewRequest } from './request.js';
  */
 export function limitRequest(state: RunState, reason: StopReason, at: number): NewRequest | null {
   if (state.config.definition.onLimit !== 'ask' || state.unattended === 'deny') return null;
-  if (state.turn.limitStands || reason === 'no_progress' || reason === 'denied') return null;
+  if (state.turn.limitKept || reason === 'no_progress' || reason === 'denied') return null;
   const limit = reached(state, reason, at);
   return { kind: 'limit', why: `the limit "${reason}" was reached`, raisedAt: at, limit };
 }

@@ -118,7 +118,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   if (state.transcript.next === next) return;
   const fresh = state.transcript.messages.filter(({ n }) => n >= next);
   run.messages.push(...fresh);
-  if (event.type !== 'model-replied' && event.type !== 'compacted') return;
+  if (event.type !== 'model-replied' && event.type !== 'transcript-compacted') return;
   const made = fresh.find(isFromModel);
   if (made === undefined || event.reply === null) return;
   run.usageByMessage.set(made.n, toUsage(event.reply.usage, before.config.price));
