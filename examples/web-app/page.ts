@@ -45,7 +45,7 @@ export const page = `<!doctype html>
         draft = null;
         if (message.text !== '') show(message.text, 'assistant');
       });
-      source.addEventListener('message-said', ({ data }) => {
+      source.addEventListener('message-added', ({ data }) => {
         const { message } = JSON.parse(data);
         if (message.origin === undefined) show(message.text, message.role);
       });

@@ -51,10 +51,10 @@ function toSteps(
       // The message that explains a refused answer is part of the step of that answer.
       if (message.side) return [];
       return message.compacts === undefined
-        ? [{ type: 'message-said', message }]
+        ? [{ type: 'message-added', message }]
         : [{ type: 'transcript-compacted', message, ...usage }];
     case 'assistant':
-      if (message.given) return [{ type: 'message-said', message }];
+      if (message.given) return [{ type: 'message-added', message }];
       return message.side
         ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];

@@ -6,7 +6,7 @@ import { placeOf, toDeltaEvent, toDurableEvent, type StreamEntry } from './strea
 import type { StreamEvent } from './stream-events.js';
 
 /** Durable events that may occur during a model call. Any other shows that the call has ended. */
-const DURING_CALL: readonly DurableEvent['type'][] = ['message-said', 'run-paused', 'run-resumed'];
+const DURING_CALL: readonly DurableEvent['type'][] = ['message-added', 'run-paused', 'run-resumed'];
 /**
  * Durable events that hold the full reply of a model call, so its deltas need not be superseded.
  */

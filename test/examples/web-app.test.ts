@@ -118,7 +118,7 @@ test('a reader resumes a conversation although web server and worker restart in 
   const after = await readUntil(second, `${path}/events`, 'At nine.', before.at(-1)?.id);
   const textsOf = (events: readonly Sent[]) =>
     events
-      .filter(({ event }) => event === 'message-said' || event === 'model-replied')
+      .filter(({ event }) => event === 'message-added' || event === 'model-replied')
       .map(({ data }) => data);
   expect(textsOf(before).join('\n')).toMatch(/Hello.*\n.*Welcome/);
   expect(textsOf(after)).toHaveLength(2);

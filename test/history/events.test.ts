@@ -188,7 +188,7 @@ describe('the events of a run', () => {
     expect(types).toEqual([
       'run-started',
       'turn-begun',
-      'message-said',
+      'message-added',
       'model-replied',
       'wait-begun',
       'call-finished',
@@ -245,7 +245,7 @@ describe('the events of a run', () => {
     expect(types).toEqual([
       'run-started',
       'turn-begun',
-      'message-said',
+      'message-added',
       'work-blocked',
       'work-unblocked',
       'model-replied',

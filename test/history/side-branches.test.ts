@@ -72,7 +72,7 @@ describe('refused answers', () => {
     expect(events.map(({ type }) => type)).toEqual([
       'run-started',
       'turn-begun',
-      'message-said',
+      'message-added',
       'answer-refused',
       'answer-refused',
       'model-replied',

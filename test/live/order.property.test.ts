@@ -121,7 +121,7 @@ function createRun(ringEntries: number) {
           }
           return;
         case 'person':
-          addEvent({ type: 'update' }, [{ type: 'message-said', message: message('hi', 'user') }]);
+          addEvent({ type: 'update' }, [{ type: 'message-added', message: message('hi', 'user') }]);
           return;
         case 'reply': {
           const text = log

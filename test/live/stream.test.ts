@@ -51,7 +51,7 @@ describe('the stream of a run', () => {
     expect(types.filter((type, index) => type !== types[index - 1])).toEqual([
       'run-started',
       'turn-begun',
-      'message-said',
+      'message-added',
       'delta',
       'model-replied',
       'wait-begun',

@@ -131,7 +131,7 @@ describe('documents that an agent retrieves', () => {
     expectPromptsMatch(requests(), messages);
     const steps: string[] = [];
     for await (const event of client.events(id)) {
-      if (event.type !== 'message-said' || event.message.role !== 'user') continue;
+      if (event.type !== 'message-added' || event.message.role !== 'user') continue;
       steps.push(event.message.origin ?? 'person');
     }
     expect(steps).toEqual(['person', 'retrieved', 'retrieved', 'retrieved']);

@@ -20,7 +20,7 @@ const MARK = '│ ';
 /** The events that do not end a reply in progress. */
 const DURING_REPLY: readonly StreamEvent['type'][] = [
   'delta',
-  'message-said',
+  'message-added',
   'run-paused',
   'run-resumed',
 ];

@@ -116,10 +116,10 @@ function questionOf(
   { show, plan: field }: Extract<GraphNode, { kind: 'confirm' }>,
   values: JsonObject,
 ): JsonObject {
-  const said = evaluateText(show, { state: values });
-  if (field === undefined) return { question: said, options: ['yes', 'no'] };
+  const text = evaluateText(show, { state: values });
+  if (field === undefined) return { question: text, options: ['yes', 'no'] };
   const plan = planIn(values, field);
-  const question = [...(said === '' ? [] : [said, '']), showPlan(plan)].join('\n');
+  const question = [...(text === '' ? [] : [text, '']), showPlan(plan)].join('\n');
   return { question, options: ['yes', 'no', 'nothing'], actions: planValue(plan)['actions'] };
 }
 

@@ -87,10 +87,10 @@ function historyEntry(
 ): readonly (readonly [string, readonly JsonObject[]])[] {
   if (historyTo === undefined) return [];
   const { messages } = transcript;
-  const said = messages
+  const earlier = messages
     .slice(0, messages.length - taken)
     .flatMap(({ role, text }) => (role === 'tool' || text === '' ? [] : [{ role, text }]));
-  return [[historyTo.field, said.slice(-historyTo.last)]];
+  return [[historyTo.field, earlier.slice(-historyTo.last)]];
 }
 
 /**

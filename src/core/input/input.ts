@@ -197,10 +197,10 @@ function checkAttached(value: Record<string, unknown>): string | null {
   const { message, prompt, messages, input, attachments, artifacts } = value;
   const found = checkAttachments(attachments) ?? checkArtifacts(artifacts);
   if (found !== null) return found;
-  const said = [message, prompt, messages].some((one) => one !== undefined);
+  const hasMessage = [message, prompt, messages].some((one) => one !== undefined);
   const alone = [
-    attachments !== undefined && !said && 'attachments',
-    artifacts !== undefined && !said && input === undefined && 'artifacts',
+    attachments !== undefined && !hasMessage && 'attachments',
+    artifacts !== undefined && !hasMessage && input === undefined && 'artifacts',
   ].find((one) => one !== false);
   if (alone === undefined) return null;
   return `${alone}: expected a message that they belong to; give "message" too`;

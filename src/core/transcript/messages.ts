@@ -166,7 +166,7 @@ export interface UserMessage extends MessagePosition {
   readonly compacts?: { readonly from: number; readonly to: number };
 }
 
-/** What a model said: text, calls, or both. `blob` has the whole text if `text` is its head and tail. */
+/** A model's reply: text, calls, or both. `blob` has the whole text if `text` is its head and tail. */
 export interface AssistantMessage extends MessagePosition {
   readonly role: 'assistant';
   /** The message is part of a side branch: a refused answer. */

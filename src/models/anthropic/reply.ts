@@ -30,8 +30,8 @@ export function parseMessage(value: unknown, source: ReplySource): ModelReply {
   };
   const text = content.map((block) => readText(block)).join('');
   if (reason === 'refusal') {
-    const said = text === '' && isObject(details) ? toText(details['explanation']) : text;
-    return { text: said, calls: [], finish: 'refused', ...optional };
+    const shown = text === '' && isObject(details) ? toText(details['explanation']) : text;
+    return { text: shown, calls: [], finish: 'refused', ...optional };
   }
   const calls = parseCalls(content, source);
   const finish = toFinish(reason, calls.length > 0);
