@@ -288,7 +288,7 @@ export type {
   Decision,
   DecisionReceipt,
   Grant,
-  GrantAsked,
+  RequestedGrant,
   RefusalReason,
 } from './core/requests/decision.js';
 export type { Deciders } from './core/requests/deciders.js';
@@ -298,7 +298,7 @@ export type { Undoable, UndoState } from './core/requests/undo.js';
 export type {
   RunArtifact,
   CreatedArtifact,
-  AskedCall,
+  RequestedCall,
   AssistantMessage,
   Attachment,
   BlobRef,

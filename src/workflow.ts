@@ -42,7 +42,7 @@ export type {
   Decision,
   DecisionReceipt,
   Grant,
-  GrantAsked,
+  RequestedGrant,
   RefusalReason,
 } from './core/requests/decision.js';
 export type { Request, RequestKind } from './core/requests/request.js';

@@ -3,7 +3,7 @@ import type { AgentCatalog } from '../agents/catalog.js';
 import type { Agent } from '../agents/agent.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { PlanNode } from '../core/graph/definition.js';
-import { definitionFor, type Asking } from '../core/named-prompts/turn-definition.js';
+import { definitionFor, type DefinitionVariant } from '../core/named-prompts/turn-definition.js';
 import { findNode } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 
@@ -20,7 +20,7 @@ export interface PinnedAgent {
 }
 
 /** Returns the agent with the output contract of a graph's node or of a message's prompt. */
-export function pinnedAt(pinned: PinnedAgent, { node, prompt }: Asking): PinnedAgent {
+export function pinnedAt(pinned: PinnedAgent, { node, prompt }: DefinitionVariant): PinnedAgent {
   if (node === undefined && prompt === undefined) return pinned;
   const { agent } = pinned;
   const answer = node === undefined ? promptAnswer(agent, prompt) : agent?.graph?.outputs.get(node);

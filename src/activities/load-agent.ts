@@ -42,9 +42,9 @@ export async function loadAgent(
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL`);
   }
-  const asked = effectiveLimits(definition.limits, input.limits);
-  if (typeof asked === 'string') throw refused(asked);
-  const limits = withinBudget(asked, input.budget ?? {});
+  const effective = effectiveLimits(definition.limits, input.limits);
+  if (typeof effective === 'string') throw refused(effective);
+  const limits = withinBudget(effective, input.budget ?? {});
   const { price, window } = models.resolve(definition.model);
   if (price === null && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
     throw refused(

@@ -45,7 +45,7 @@ export function queryWorkflow(
   if (execution === undefined) throw new Error('this activity was not scheduled by a workflow');
   const handle = client.workflow.getHandle(execution.workflowId, execution.runId);
   const query = <T>(name: string, ...input: unknown[]): Promise<T> =>
-    askTwice(() => handle.query<T, unknown[]>(name, ...input), {
+    sendTwice(() => handle.query<T, unknown[]>(name, ...input), {
       onSilence: () => resetSticky(client, info.namespace, execution),
       stopping,
     });
@@ -86,16 +86,16 @@ async function readChunks(
 /**
  * Sends a query, and sends it again on a fresh queue if no reply arrives. Returns the first reply.
  */
-async function askTwice<T>(
-  ask: () => Promise<T>,
+async function sendTwice<T>(
+  send: () => Promise<T>,
   on: { onSilence: () => Promise<void>; stopping: AbortSignal },
 ): Promise<T> {
   if (on.stopping.aborted) throw shutdownFailure();
   const over = new AbortController();
-  const again = pause(SILENCE_MS, undefined, { signal: over.signal }).then(on.onSilence).then(ask);
+  const again = pause(SILENCE_MS, undefined, { signal: over.signal }).then(on.onSilence).then(send);
   try {
     return await Promise.race([
-      Promise.any([ask(), again]),
+      Promise.any([send(), again]),
       rejectWhenStopping(on.stopping, over.signal),
     ]);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { InputError } from '../core/errors.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
-import { asksModel } from '../core/graph/node-tool.js';
+import { callsModel } from '../core/graph/node-tool.js';
 import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import { toAgentDefinition } from './agent-definition.js';
@@ -64,7 +64,7 @@ export function createAgentCatalog(
 /** Whether an agent ever calls a model. */
 export function needsModel({ decide, graph }: Agent): boolean {
   if (typeof decide === 'function') return false;
-  return graph === undefined || graph.definition.nodes.some(asksModel);
+  return graph === undefined || graph.definition.nodes.some(callsModel);
 }
 
 /** Returns the agents and all agents that they call, without duplicates. */

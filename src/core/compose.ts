@@ -1,4 +1,4 @@
-import { asksCatalog } from './catalog/catalog.js';
+import { isCatalogCall } from './catalog/catalog.js';
 import type { StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 import { fillText } from './text/author-texts.js';
@@ -32,7 +32,7 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
   const lists = new Set(
     own
       .flatMap((message) => (message.role === 'assistant' ? (message.calls ?? []) : []))
-      .flatMap((call) => (asksCatalog(definition, call) ? [call.id] : [])),
+      .flatMap((call) => (isCatalogCall(definition, call) ? [call.id] : [])),
   );
   const lastText = own.findLast(
     (message) => message.role === 'assistant' && message.given !== true && message.text !== '',

@@ -111,8 +111,8 @@ function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
   // Any message of the turn may have requested the refresh, not only the first.
   const [first] = state.inbox.waiting;
   const waiting = state.inbox.waiting.map((message) => {
-    const { refresh: _, ...asked } = message;
-    return message.turn === first?.turn ? asked : message;
+    const { refresh: _, ...rest } = message;
+    return message.turn === first?.turn ? rest : message;
   });
   const next = { ...state, inbox: { ...state.inbox, waiting } };
   if (config === null) return next;

@@ -53,14 +53,19 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
   const merged: Partial<Record<LimitName, number | null>> = {};
   for (const name of LIMIT_NAMES) {
     const own = sets.agent[name];
-    const asked = sets.input[name];
-    if (own !== undefined && own !== null && asked !== undefined && (asked ?? Infinity) > own) {
+    const requested = sets.input[name];
+    if (
+      own !== undefined &&
+      own !== null &&
+      requested !== undefined &&
+      (requested ?? Infinity) > own
+    ) {
       return (
-        `${sets.path}.${name}: expected at most the agent's ${own}, got ${asked ?? 'null (none)'}; ` +
+        `${sets.path}.${name}: expected at most the agent's ${own}, got ${requested ?? 'null (none)'}; ` +
         `a run may only lower it`
       );
     }
-    const value = asked === undefined ? own : asked;
+    const value = requested === undefined ? own : requested;
     if (value !== undefined) merged[name] = value;
   }
   return merged;

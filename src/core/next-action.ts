@@ -147,8 +147,8 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   }
   // The run's steps were used up before this turn had any results for a closing call.
   if (turn.spent.steps === 0 && reason === 'steps') return { type: 'end-at-limit', reason };
-  const asked = limitRequest(state, reason, now);
-  if (asked !== null) return { type: 'ask-limit', request: asked };
+  const request = limitRequest(state, reason, now);
+  if (request !== null) return { type: 'ask-limit', request };
   const affordable = reserve(state, estimateTokens(closingText(state, reason))).refusedBy === null;
   const { onLimit } = state.config.definition;
   if (hasModel(state) && (onLimit === 'answer' || onLimit === 'ask') && affordable)

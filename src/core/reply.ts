@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import type { AskedCall, BlobRef, ProviderItems } from './transcript/messages.js';
+import type { RequestedCall, BlobRef, ProviderItems } from './transcript/messages.js';
 import type { AttemptReport } from './report.js';
 
 /** The recorded tokens of one model call. */
@@ -28,7 +28,7 @@ export type ParsedAnswer =
 export interface RecordedReply {
   readonly text: string;
   readonly blob?: BlobRef;
-  readonly calls?: readonly AskedCall[];
+  readonly calls?: readonly RequestedCall[];
   readonly provider?: ProviderItems;
   /**
    * The text read under the agent's `output`; absent if the agent has none, or if this is not an

@@ -24,8 +24,8 @@ export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'do
 export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
   const outcome = ended ?? outcomeOf(state);
   const pending = openRequests(state, run);
-  const [asked] = pending;
-  const [blocked] = asked === undefined ? blocks(state) : [asMessage(asked)];
+  const [first] = pending;
+  const [blocked] = first === undefined ? blocks(state) : [asMessage(first)];
   const { forkedFrom, config } = state;
   const left = config.definition.mcp?.left;
   return {

@@ -16,9 +16,9 @@ export interface Spent {
 /** The calls of one model message, and the results so far, in call order. */
 export interface Batch {
   readonly step: number;
-  /** When the model asked for the calls, Unix time in ms; a wait for a duration starts here. */
+  /** When the model requested the calls, Unix time in ms; a wait for a duration starts here. */
   readonly at: number;
-  /** The span of the reply that asked for the calls; absent if nothing is traced. */
+  /** The span of the reply that requested the calls; absent if nothing is traced. */
   readonly span?: string;
   readonly calls: readonly ToolCall[];
   readonly results: readonly (CallResult | null)[];

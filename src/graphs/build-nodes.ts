@@ -8,7 +8,7 @@ import type { BuiltNode } from './node-parts.js';
 import type { GraphOptions } from './graph-options.js';
 import { specOf } from './kinds.js';
 import type { Fields } from './state-schema.js';
-import { asksModel } from '../core/graph/node-tool.js';
+import { callsModel } from '../core/graph/node-tool.js';
 import { checkName } from './wire-nodes.js';
 
 const MAX_NODES = 200;
@@ -71,7 +71,7 @@ function checkExitNames(where: string, { exits, optional }: BuiltNode): void {
 /** Checks a node that calls the model, and adds the exits named after the graph's tools. */
 function withModel(where: string, given: Given, node: BuiltNode): BuiltNode {
   const { kind } = node;
-  if (!asksModel(kind)) return node;
+  if (!callsModel(kind)) return node;
   const choosesTools = node.exits === null;
   if (choosesTools || kind.kind === 'plan') checkHasTools(where, given);
   checkInstructions(where, given);

@@ -25,7 +25,7 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
     activityTaskFailedEventAttributes: failed,
     activityTaskTimedOutEventAttributes: timedOut,
     activityTaskCanceledEventAttributes: cancelled,
-    activityTaskCancelRequestedEventAttributes: asked,
+    activityTaskCancelRequestedEventAttributes: cancelRequested,
   } = raw;
   if (scheduled) {
     return {
@@ -53,7 +53,9 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
     const details = decodeAll(cancelled.details?.payloads);
     return { type: 'cancelled', scheduled: Number(cancelled.scheduledEventId), details };
   }
-  return asked ? { type: 'cancel-asked', scheduled: Number(asked.scheduledEventId) } : null;
+  return cancelRequested
+    ? { type: 'activity-cancel-requested', scheduled: Number(cancelRequested.scheduledEventId) }
+    : null;
 }
 
 function decodeSummary(raw: RawEvent): string {

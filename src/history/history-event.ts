@@ -47,7 +47,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly details: readonly unknown[];
     }
   /** The workflow requested the cancellation of an activity. It may not wait for the activity. */
-  | { readonly type: 'cancel-asked'; readonly scheduled: number }
+  | { readonly type: 'activity-cancel-requested'; readonly scheduled: number }
   | {
       readonly type: 'update';
       readonly name: string;

@@ -102,8 +102,8 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       signal.throwIfAborted();
       const step = script[requests.length];
       // A function cannot be copied.
-      const { files: _files, ...asked } = request;
-      requests.push(structuredClone(asked));
+      const { files: _files, ...recorded } = request;
+      requests.push(structuredClone(recorded));
       if (step === undefined) throw exhausted(requests.length, script.length);
       if (step instanceof Error) throw step;
       const reply = typeof step === 'function' ? await step(request) : step;

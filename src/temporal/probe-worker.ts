@@ -38,7 +38,7 @@ export interface AgentsAnswer {
  * Asks the worker that processes the probe which of the agents it does not have. Returns null if
  * none answers.
  */
-export async function askForAgents(
+export async function probeAgents(
   client: Client,
   { taskQueue, agents }: { readonly taskQueue: string; readonly agents: readonly string[] },
 ): Promise<AgentsAnswer | null> {

@@ -57,13 +57,13 @@ export function createMessage(
 function createCalls(calls: unknown, number: number): readonly JsonObject[] {
   const list: readonly unknown[] = Array.isArray(calls) ? calls : [];
   return list.filter(isObject).map((call, index) => {
-    const asked = isObject(call['function']) ? call['function'] : {};
-    const text = toText(asked['arguments']);
+    const requested = isObject(call['function']) ? call['function'] : {};
+    const text = toText(requested['arguments']);
     const input = parseJson(text);
     return {
       type: 'tool_use',
       id: `toolu_${number}_${index}`,
-      name: toText(asked['name']),
+      name: toText(requested['name']),
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
       input: isObject(input) ? (input as JsonObject) : text,
     };

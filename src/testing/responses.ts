@@ -103,14 +103,14 @@ function createCalls(message: AnyObject, number: number): readonly JsonObject[] 
     ? message['tool_calls']
     : [];
   return calls.filter(isObject).map((call, index) => {
-    const asked = isObject(call['function']) ? call['function'] : {};
+    const requested = isObject(call['function']) ? call['function'] : {};
     return {
       id: `fc_${number}_${index}`,
       type: 'function_call',
       status: 'completed',
-      arguments: toText(asked['arguments']),
+      arguments: toText(requested['arguments']),
       call_id: toText(call['id']),
-      name: toText(asked['name']),
+      name: toText(requested['name']),
     };
   });
 }

@@ -72,17 +72,17 @@ function toText(value: unknown): string {
 }
 
 function createCallDeltas(call: unknown, index: number, size: number): readonly Delta[] {
-  const asked = isObject(call) && isObject(call['function']) ? call['function'] : {};
+  const requested = isObject(call) && isObject(call['function']) ? call['function'] : {};
   const id = isObject(call) ? call['id'] : undefined;
   const extra = isObject(call) ? call['extra_content'] : undefined;
   const begin = {
     index,
     id,
     type: 'function',
-    function: { ...asked, arguments: '' },
+    function: { ...requested, arguments: '' },
     extra_content: extra,
   };
-  const rest = splitText(toText(asked['arguments']), size).map((part) => ({
+  const rest = splitText(toText(requested['arguments']), size).map((part) => ({
     index,
     function: { arguments: part },
   }));

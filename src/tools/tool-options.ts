@@ -30,7 +30,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   readonly output?: Output;
   /**
    * Whether a person has to approve a call before it is executed: `never` (default), `always`, or a
-   * function of the arguments. The worker evaluates it when the model has asked for the call.
+   * function of the arguments. The worker evaluates it when the model has requested the call.
    *
    * @example
    * ```ts

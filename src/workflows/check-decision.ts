@@ -27,11 +27,13 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
 
 function checkInput(
   run: RunContext,
-  { name, request: asked }: Work,
+  { name, request: raised }: Work,
   { decision }: Proposal,
 ): CheckDecisionInput {
   const { state, input } = run;
-  const request = openRequests(state, workflowInfo().workflowId).find(({ id }) => id === asked?.id);
+  const request = openRequests(state, workflowInfo().workflowId).find(
+    ({ id }) => id === raised?.id,
+  );
   if (request === undefined) throw new Error(`no request about "${name}"`);
   const { definition } = state.config;
   const { rules } = input;

@@ -6,7 +6,7 @@ import { ownPlaces } from '../core/documents.js';
 import { budgetLeft } from '../core/limits.js';
 import { outcomeOf } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
-import { currentAsking, definitionFor } from '../core/named-prompts/turn-definition.js';
+import { currentVariant, definitionFor } from '../core/named-prompts/turn-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
 import { functionActivities, modelActivity } from './activities.js';
@@ -40,7 +40,7 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
 function modelInput(run: RunContext, action: ModelAction): CallModelInput {
   const { state, input } = run;
   const { window } = state.config;
-  const { node, prompt } = currentAsking(state);
+  const { node, prompt } = currentVariant(state);
   const definition = definitionFor(state.config.definition, {
     ...(prompt !== undefined && { prompt }),
   });

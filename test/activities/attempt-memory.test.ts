@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
-  noteAsked,
+  noteDecideCall,
   paymentOf,
   readMemory,
   toDetails,
@@ -32,31 +32,38 @@ describe('the usage of a decision’s calls', () => {
 
   test('is passed to the next attempt, and is reported once', () => {
     const first = readMemory({ heartbeatDetails: undefined });
-    noteAsked(first, call('a'))({ checks: 0, reply });
+    noteDecideCall(first, call('a'))({ checks: 0, reply });
     const second = readMemory({ heartbeatDetails: toDetails(first) });
-    expect(second.asked).toEqual([{ ...call('a'), checks: 0, reply }]);
+    expect(second.decideReplies).toEqual([{ ...call('a'), checks: 0, reply }]);
     expect(usedBy(second)).toEqual(usage);
 
     // The end of this call is recorded, so the run counts it.
     const { paid, used } = paymentOf(second);
     expect(used).toEqual(usage);
     const later = readMemory({ heartbeatDetails: undefined }, { paid });
-    expect(later.asked).toMatchObject([{ digest: 'a', reply }]);
-    noteAsked(later, call('b'));
+    expect(later.decideReplies).toMatchObject([{ digest: 'a', reply }]);
+    noteDecideCall(later, call('b'));
     expect(usedBy(later)).toEqual(usage);
     expect(usedBy(readMemory({ heartbeatDetails: toDetails(later) }, { paid }))).toEqual(usage);
   });
 
   test('survives although the memory for calls is bounded', () => {
     const memory = readMemory({ heartbeatDetails: undefined });
-    for (let number = 1; number <= 200; number += 1) noteAsked(memory, call(`${number}`));
-    expect(memory.asked).toHaveLength(64);
-    expect(memory.asked.at(-1)?.digest).toBe('200');
+    for (let number = 1; number <= 200; number += 1) noteDecideCall(memory, call(`${number}`));
+    expect(memory.decideReplies).toHaveLength(64);
+    expect(memory.decideReplies.at(-1)?.digest).toBe('200');
     expect(usedBy(memory).inputTokens).toBe(2_000);
   });
 
   test('is empty if the heartbeat details are malformed', () => {
-    for (const paid of [null, 7, 'x', [], { asked: 'x' }, { asked: [null, { digest: 1 }] }]) {
+    for (const paid of [
+      null,
+      7,
+      'x',
+      [],
+      { decideReplies: 'x' },
+      { decideReplies: [null, { digest: 1 }] },
+    ]) {
       expect(usedBy(readMemory({ heartbeatDetails: { paid } })).inputTokens).toBe(0);
       expect(usedBy(readMemory({ heartbeatDetails: paid }, { paid })).inputTokens).toBe(0);
     }

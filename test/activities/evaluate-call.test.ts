@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { readCall } from '../../src/activities/model/read-call.js';
 import { recordReply } from '../../src/activities/model/record-reply.js';
 import { createRuleContext } from '../../src/activities/requests/evaluate-call.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import type { Rule, Verdict } from '../../src/core/requests/rules.js';
 import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -36,7 +36,7 @@ interface Asked {
 }
 
 /** Decodes a call as the worker does when it records the reply. */
-async function read(asked: Asked): Promise<Omit<AskedCall, 'arguments' | 'blob'>> {
+async function read(asked: Asked): Promise<Omit<RequestedCall, 'arguments' | 'blob'>> {
   const { tools, worker = [], agent = [], args = '{"euros": 60}', name = 'pay' } = asked;
   const catalog = { summary: '', category: 'other', actions: [] };
   const pinned = pinnedAgent(tools, {

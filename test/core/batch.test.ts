@@ -3,7 +3,7 @@ import { openCalls } from '../../src/core/calls/batch.js';
 import type { ModelSettings } from '../../src/core/definition/definition.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
 import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
@@ -163,7 +163,7 @@ describe('repeats of a call', () => {
   test('of a call that has a problem are not guarded', () => {
     const [call] = callReply(['put', 1]).calls ?? [];
     const problem = { type: 'invalid_arguments', message: 'x' } as const;
-    const two: readonly AskedCall[] = call ? [{ ...call, problem }, call] : [];
+    const two: readonly RequestedCall[] = call ? [{ ...call, problem }, call] : [];
     const state = replied(begun(configOf()), { ...callReply(), calls: two });
     expect(open(state)).toEqual(['put']);
     expect(refused(state)).toEqual(['{"error":{"type":"invalid_arguments","message":"x"}}']);

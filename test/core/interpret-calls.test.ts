@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { nextAction } from '../../src/core/next-action.js';
 import type { RunState } from '../../src/core/state.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import {
   after,
   blocked,
@@ -23,7 +23,7 @@ const start = begun(config());
 const ID = 'call_1_1_0';
 
 /** A run that executes one call of this tool. */
-function executing(name: string, rest: Partial<AskedCall> = {}): RunState {
+function executing(name: string, rest: Partial<RequestedCall> = {}): RunState {
   const [call] = callReply([name]).calls ?? [];
   const asked = replied(start, { ...callReply(), calls: call ? [{ ...call, ...rest }] : [] });
   return after(asked, scheduled(toolTask(asked, 0)));

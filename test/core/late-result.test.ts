@@ -16,7 +16,12 @@ function copiedTwice(): readonly HistoryEvent[] {
     const { id, at } = event;
     if (event.type === 'scheduled' && event.activity === 'forkMessages') {
       copy = id;
-      const asked: HistoryEvent = { type: 'cancel-asked', id: id + 0.1, at, scheduled: id };
+      const asked: HistoryEvent = {
+        type: 'activity-cancel-requested',
+        id: id + 0.1,
+        at,
+        scheduled: id,
+      };
       return [event, asked, { ...event, id: id + 0.2 }];
     }
     if (event.type !== 'completed' || event.scheduled !== copy) return [event];

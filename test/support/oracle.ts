@@ -56,7 +56,7 @@ const MADE_BY_TASK: readonly HistoryEvent['type'][] = [
   'memo',
   'child-started',
   'command',
-  'cancel-asked',
+  'activity-cancel-requested',
   // Includes the completion of an update, and others that change nothing.
   'other',
 ];

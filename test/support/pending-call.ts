@@ -5,7 +5,7 @@ import { reduce } from '../../src/core/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import type { Request } from '../../src/core/requests/request.js';
 import type { RunState } from '../../src/core/state.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { findWork } from '../../src/core/work/work.js';
 import { replied, update } from './facts.js';
 import { callReply, begun, config } from './scripts.js';
@@ -16,7 +16,7 @@ export const ID = 'call_1_1_0';
 /** Returns a run whose model calls this tool once. */
 export function runWithCall(
   name: string,
-  rest: Partial<AskedCall> = {},
+  rest: Partial<RequestedCall> = {},
   start: RunState = begun(config()),
 ): RunState {
   const [call] = callReply([name]).calls ?? [];

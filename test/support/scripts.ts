@@ -2,7 +2,7 @@ import type { Limits } from '../../src/core/definition/definition.js';
 import type { Effect, ToolDefinition } from '../../src/core/definition/tool-definition.js';
 import type { CallResult } from '../../src/core/calls/call-result.js';
 import type { SegmentFacts } from '../../src/core/segments/carry.js';
-import type { AskedCall } from '../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { effectiveLimits } from '../../src/core/limits.js';
 import { sha256Hex } from '../../src/core/digest.js';
@@ -74,7 +74,7 @@ export function begun(runConfig: RunConfig, text = 'go'): RunState {
 export function callReply(...calls: readonly (readonly [string, unknown?])[]): RecordedReply {
   return {
     text: '',
-    calls: calls.map(([name, value = {}]): AskedCall => {
+    calls: calls.map(([name, value = {}]): RequestedCall => {
       const json = JSON.stringify(value);
       return { name, arguments: json, digest: sha256Hex(json) };
     }),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { askForAgents, hasLiveWorker } from '../../src/temporal/probe-worker.js';
+import { probeAgents, hasLiveWorker } from '../../src/temporal/probe-worker.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { waitUntilPolling } from '../support/wait-until-polling.js';
 
@@ -18,7 +18,7 @@ test('a worker reports which agents it lacks', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
   const agents = ['desk', 'called', 'dsek'];
-  expect(await askForAgents(client, { taskQueue, agents })).toEqual({
+  expect(await probeAgents(client, { taskQueue, agents })).toEqual({
     worker: expect.stringContaining(`${process.pid}@`),
     missing: ['dsek'],
   });

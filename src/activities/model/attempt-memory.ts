@@ -42,14 +42,14 @@ export interface AttemptMemory {
   readonly reports: AttemptReport[];
   paid: PaidReply | null;
   /** The replies to a decision function's requests, in the order of arrival. */
-  readonly asked: AskedReply[];
+  readonly decideReplies: DecideReply[];
 }
 
 /**
  * A reply to a decision function's request. It has neither `reply` nor `blob` if it could not be
  * kept.
  */
-export interface AskedReply extends PaidReply {
+export interface DecideReply extends PaidReply {
   /** SHA-256 of the request. */
   readonly digest: string;
   readonly usage: ReplyUsage;
@@ -67,18 +67,19 @@ export function readMemory(
 ): AttemptMemory {
   const details: unknown = heartbeatDetails;
   const { reports, paid = earlier } = isObject(details) ? details : {};
-  const given: unknown = isObject(paid) ? paid['asked'] : undefined;
-  const asked = Array.isArray(given) ? given.filter(isAsked) : [];
+  const given: unknown = isObject(paid) ? paid['decideReplies'] : undefined;
+  const decideReplies = Array.isArray(given) ? given.filter(isDecideReply) : [];
   return {
     reports: Array.isArray(reports) ? reports : [],
     paid: isPaid(paid) ? paid : null,
-    asked: paid === earlier ? asked.map((one) => ({ ...one, counted: true })) : asked,
+    decideReplies:
+      paid === earlier ? decideReplies.map((one) => ({ ...one, counted: true })) : decideReplies,
   };
 }
 
 /** Returns the memory as heartbeat details, or undefined if it is empty. */
-export function toDetails({ reports, paid, asked }: AttemptMemory): JsonObject | undefined {
-  const kept = { ...paid, ...(asked.length > 0 && { asked }) };
+export function toDetails({ reports, paid, decideReplies }: AttemptMemory): JsonObject | undefined {
+  const kept = { ...paid, ...(decideReplies.length > 0 && { decideReplies }) };
   const isPaidFor = Object.keys(kept).length > 0;
   if (reports.length === 0 && !isPaidFor) return undefined;
   return {
@@ -136,7 +137,7 @@ function isPaid(value: unknown): value is PaidReply {
   return isReply(reply) || (isObject(blob) && typeof blob['sha256'] === 'string');
 }
 
-function isAsked(value: unknown): value is AskedReply {
+function isDecideReply(value: unknown): value is DecideReply {
   return isObject(value) && typeof value['digest'] === 'string' && isUsage(value['usage']);
 }
 
@@ -149,43 +150,43 @@ function isReply(value: unknown): value is ModelReply {
 const NO_USAGE: ReplyUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 
 /** Returns the usage of a decision's model calls that the run has not counted yet. */
-export function usedBy({ asked }: AttemptMemory): ReplyUsage {
-  return asked.reduce((sum, one) => addTokens(sum, uncounted(one)), NO_USAGE);
+export function usedBy({ decideReplies }: AttemptMemory): ReplyUsage {
+  return decideReplies.reduce((sum, one) => addTokens(sum, uncounted(one)), NO_USAGE);
 }
 
 /** Returns the payment for an attempt that ends without a decision. */
 export function paymentOf(memory: AttemptMemory): Payment {
   const paid = toDetails(memory)?.['paid'];
-  const hasAsked = memory.asked.length > 0;
-  return { ...(paid !== undefined && { paid }), ...(hasAsked && { used: usedBy(memory) }) };
+  const hasReplies = memory.decideReplies.length > 0;
+  return { ...(paid !== undefined && { paid }), ...(hasReplies && { used: usedBy(memory) }) };
 }
 
 /**
  * Maximum remembered replies, because a function with different requests in each attempt would let
  * the memory grow.
  */
-const MAX_ASKED = 64;
+const MAX_DECIDE_REPLIES = 64;
 
 /**
  * Records a call of a decision function as soon as it is paid for. Returns a function that adds its
  * reply.
  */
-export function noteAsked(
-  { asked }: AttemptMemory,
-  call: Pick<AskedReply, 'digest' | 'usage'>,
+export function noteDecideCall(
+  { decideReplies }: AttemptMemory,
+  call: Pick<DecideReply, 'digest' | 'usage'>,
 ): (paid: PaidReply | null) => void {
-  const noted: AskedReply = { ...call, checks: 0 };
-  asked.push(noted);
-  if (asked.length > MAX_ASKED) {
-    const usage = asked.splice(0, 2).map(uncounted).reduce(addTokens);
-    asked.unshift({ digest: '', usage, checks: 0 });
+  const noted: DecideReply = { ...call, checks: 0 };
+  decideReplies.push(noted);
+  if (decideReplies.length > MAX_DECIDE_REPLIES) {
+    const usage = decideReplies.splice(0, 2).map(uncounted).reduce(addTokens);
+    decideReplies.unshift({ digest: '', usage, checks: 0 });
   }
   return (paid) => {
-    const at = asked.indexOf(noted);
-    if (at >= 0 && paid !== null) asked[at] = { ...noted, ...paid };
+    const at = decideReplies.indexOf(noted);
+    if (at >= 0 && paid !== null) decideReplies[at] = { ...noted, ...paid };
   };
 }
 
-function uncounted({ usage, counted }: AskedReply): ReplyUsage {
+function uncounted({ usage, counted }: DecideReply): ReplyUsage {
   return counted === true ? NO_USAGE : usage;
 }

@@ -13,7 +13,7 @@ import { interruptionCause, retryFailure } from '../failures.js';
 import { startHeartbeat } from '../heartbeat.js';
 import { createRuleContext } from '../requests/evaluate-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
-import { askModel } from './ask-model.js';
+import { callProvider } from './call-provider.js';
 import {
   paymentOf,
   readMemory,
@@ -40,8 +40,8 @@ interface Attempt {
   readonly memory: AttemptMemory;
 }
 
-/** What the model is asked. */
-interface Question {
+/** A model call that is ready to be made. */
+interface PreparedCall {
   readonly prompt: Prompt;
   readonly request: ModelRequest;
 }
@@ -60,16 +60,16 @@ export async function callModel(
   const attempt = { deps, context, input, memory };
   const stopHeartbeat = startHeartbeat(context, () => toDetails(memory));
   try {
-    const question = await createQuestion(attempt);
-    const reply = await getReply(attempt, question);
+    const prepared = await prepareCall(attempt);
+    const reply = await getReply(attempt, prepared);
     // The reply has been paid for: no step from here on may cause another call.
-    return await recordCall(attempt, question, reply);
+    return await recordCall(attempt, prepared, reply);
   } finally {
     stopHeartbeat();
   }
 }
 
-async function createQuestion(attempt: Attempt): Promise<Question> {
+async function prepareCall(attempt: Attempt): Promise<PreparedCall> {
   const { deps, context, input } = attempt;
   try {
     const prompt = await rebuildPrompt(deps, context, input);
@@ -80,14 +80,14 @@ async function createQuestion(attempt: Attempt): Promise<Question> {
 }
 
 /** Calls the model, or reads the reply that an earlier attempt has paid for. */
-async function getReply(attempt: Attempt, question: Question): Promise<TracedReply> {
+async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<TracedReply> {
   const { deps, memory } = attempt;
   try {
     const reply =
       memory.paid === null
-        ? await askIfCurrent(attempt, question)
+        ? await callIfCurrent(attempt, prepared)
         : await readPaidReply(memory.paid, deps.blobs);
-    return withUsage(reply, attempt, question.prompt);
+    return withUsage(reply, attempt, prepared.prompt);
   } catch (error) {
     throw reportFailure(attempt, error);
   }
@@ -109,17 +109,17 @@ function withUsage(
  * Calls the model, unless the server has abandoned this attempt; another attempt then calls it, or
  * has recorded its reply.
  */
-async function askIfCurrent(
+async function callIfCurrent(
   { deps, context, input, memory }: Attempt,
-  question: Question,
+  prepared: PreparedCall,
 ): Promise<TracedReply> {
-  const hasAsked = await assertCurrentAttempt(context).catch((error: unknown) => {
+  const hasChecked = await assertCurrentAttempt(context).catch((error: unknown) => {
     throw retryFailure(normalizeError(error).message);
   });
   const details = toDetails(memory);
   // The heartbeat of the check has replaced the details of earlier attempts.
-  if (hasAsked && details !== undefined) context.heartbeat(details);
-  return await askModel(deps, context, { ...question, input, memory });
+  if (hasChecked && details !== undefined) context.heartbeat(details);
+  return await callProvider(deps, context, { ...prepared, input, memory });
 }
 
 /**
@@ -162,14 +162,14 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
  */
 function cancellation(context: Context, memory: AttemptMemory): unknown {
   const isCanceled = interruptionCause(context) === 'CANCELLED';
-  if (!isCanceled || memory.asked.length === 0) return context.cancellationSignal.reason;
+  if (!isCanceled || memory.decideReplies.length === 0) return context.cancellationSignal.reason;
   return new CancelledFailure('CANCELLED', [paymentOf(memory)]);
 }
 
 /** Records a reply and adds it to this worker's transcript cache. */
 async function recordCall(
   { deps, context, input, memory }: Attempt,
-  { prompt, request }: Question,
+  { prompt, request }: PreparedCall,
   reply: TracedReply,
 ): Promise<RecordedReply> {
   const { pinned, userContext } = prompt;
@@ -193,10 +193,10 @@ async function recordCall(
 }
 
 /** Returns the recorded data of a decision function's model calls. */
-function decidedBy({ asked }: AttemptMemory): Pick<RecordedReply, 'decided'> {
-  if (asked.length === 0) return {};
-  const promptTokens = Math.max(...asked.map(({ usage }) => usage.inputTokens));
-  return { decided: { modelCalls: asked.length, promptTokens } };
+function decidedBy({ decideReplies }: AttemptMemory): Pick<RecordedReply, 'decided'> {
+  if (decideReplies.length === 0) return {};
+  const promptTokens = Math.max(...decideReplies.map(({ usage }) => usage.inputTokens));
+  return { decided: { modelCalls: decideReplies.length, promptTokens } };
 }
 
 /** Returns the message that the workflow creates from a reply. Both must be exactly equal. */

@@ -17,8 +17,8 @@ type Classes = Extract<OutputDefinition, { type: 'classes' }>;
 /** Returns a request for a class, after the messages to classify. */
 export function classRequest(request: ModelRequest, { classes, samples }: Classes): ModelRequest {
   const question = { role: 'user', text: classifyInstruction(classes) } as const;
-  const asked = { ...request, messages: [...request.messages, question] };
-  if (samples !== undefined) return asked;
+  const withQuestion = { ...request, messages: [...request.messages, question] };
+  if (samples !== undefined) return withQuestion;
   const settings = {
     ...request.settings,
     temperature: 0,
@@ -27,15 +27,15 @@ export function classRequest(request: ModelRequest, { classes, samples }: Classe
       request.settings.maxOutputTokens ?? CLASSIFY_OUTPUT_TOKENS,
     ),
   };
-  return { ...asked, settings, logprobs: { top: countAlternatives(classes) } };
+  return { ...withQuestion, settings, logprobs: { top: countAlternatives(classes) } };
 }
 
 /**
- * Asks for a class: once by the probabilities of tokens, or as often as the agent's `samples`.
+ * Requests a class: once by the probabilities of tokens, or as often as the agent's `samples`.
  * Throws a `ModelError` if the model returns no probabilities, or if half of the samples or more
  * failed.
  */
-export async function askForClass(
+export async function callForClass(
   model: Model,
   request: ModelRequest,
   { signal, output }: { signal: AbortSignal; output: Classes },

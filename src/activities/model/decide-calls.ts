@@ -9,11 +9,11 @@ import type { ModelReply, ModelRequest } from '../../models/model.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import {
-  noteAsked,
+  noteDecideCall,
   readPaidReply,
   toPaidReply,
   usedBy,
-  type AskedReply,
+  type DecideReply,
   type AttemptMemory,
 } from './attempt-memory.js';
 import { capped, decideRequest } from './decide-request.js';
@@ -41,7 +41,7 @@ export class BudgetError extends ModelError {
   }
 }
 
-type Asked = Pick<AskedReply, 'digest' | 'usage'>;
+type OpenCall = Pick<DecideReply, 'digest' | 'usage'>;
 
 /** Options for the model calls of a decision. */
 export interface DecideCallOptions {
@@ -58,7 +58,7 @@ export interface DecideCallOptions {
 /** The calls of one attempt. Several decisions share them if classes are sampled concurrently. */
 interface Shared extends DecideCallOptions {
   /** Replies of earlier attempts. Two equal requests of a decision are two calls. */
-  readonly unused: AskedReply[];
+  readonly unused: DecideReply[];
   /** The minimum usage of the calls under way. */
   readonly underWay: Map<symbol, ReplyUsage>;
   count: number;
@@ -83,35 +83,37 @@ export interface DecideCalls {
 export function openDecideCalls(
   options: DecideCallOptions,
 ): (own: ModelRequest, signal: AbortSignal) => DecideCalls {
-  const unused = options.memory.asked.filter(({ reply, blob }) => (reply ?? blob) !== undefined);
+  const unused = options.memory.decideReplies.filter(
+    ({ reply, blob }) => (reply ?? blob) !== undefined,
+  );
   const shared: Shared = { ...options, unused, underWay: new Map(), count: 0 };
   return (own, signal) => openDecision(shared, own, signal);
 }
 
 function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): DecideCalls {
   const pending = new Set<Promise<unknown>>();
-  const asking = new Map<symbol, Asked>();
+  const open = new Map<symbol, OpenCall>();
   const cut = new AbortController();
   const over = (id: symbol): void => {
-    asking.delete(id);
+    open.delete(id);
     shared.underWay.delete(id);
   };
   const cutOff = (): void => {
     signal.removeEventListener('abort', cutOff);
     if (cut.signal.aborted) return;
     cut.abort(signal.aborted ? signal.reason : new Error('the decision has been made'));
-    for (const [id, asked] of asking) {
-      noteAsked(shared.memory, asked);
+    for (const [id, call] of open) {
+      noteDecideCall(shared.memory, call);
       over(id);
     }
   };
   if (signal.aborted) cutOff();
   else signal.addEventListener('abort', cutOff, { once: true });
 
-  const ask = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
+  const requestReply = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
     const id = Symbol(digest);
     const usage = { ...estimateUsage(request, NO_REPLY), estimated: true } as const;
-    asking.set(id, { digest, usage });
+    open.set(id, { digest, usage });
     shared.underWay.set(id, usage);
     try {
       const reply = await shared.call(request, cut.signal);
@@ -134,7 +136,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
     const [found] = known < 0 ? [] : shared.unused.splice(known, 1);
     const { text, calls, finish, usage } =
       found === undefined
-        ? await ask(withinBudget(shared, request), digest)
+        ? await requestReply(withinBudget(shared, request), digest)
         : await readPaidReply(found, shared.blobs);
     return { text, calls, finish, ...(usage && { usage }) };
   };
@@ -167,7 +169,7 @@ function withinBudget(
   request: ModelRequest,
 ): ModelRequest {
   // The run has already reserved the budget for the first call.
-  if (left === undefined || (count === 1 && memory.asked.length === 0)) return request;
+  if (left === undefined || (count === 1 && memory.decideReplies.length === 0)) return request;
   const used = [...underWay.values()].reduce(addTokens, usedBy(memory));
   const { refusedBy, maxOutputTokens } = reserveWithin(left, {
     usage: toUsage(used, price),
@@ -181,11 +183,11 @@ function withinBudget(
 
 async function keep(
   { memory, blobs, context }: Shared,
-  asked: Asked,
+  call: OpenCall,
   reply: ModelReply,
 ): Promise<void> {
-  const takenBytes = Buffer.byteLength(JSON.stringify(memory.asked));
-  const add = noteAsked(memory, asked);
+  const takenBytes = Buffer.byteLength(JSON.stringify(memory.decideReplies));
+  const add = noteDecideCall(memory, call);
   add(await toPaidReply(reply, { checks: 0, blobs, inlineBytes: INLINE_BYTES, takenBytes }));
   await handOver(context, memory);
 }

@@ -88,14 +88,14 @@ function toReply(decision: unknown): ModelReply {
   if (isObject(decision) && typeof decision['answer'] === 'string') {
     return { text: decision['answer'], calls: [], finish: 'stop' };
   }
-  const asked = isObject(decision) ? decision['calls'] : undefined;
-  if (!Array.isArray(asked) || asked.length === 0 || !asked.every(isCall)) {
+  const requested = isObject(decision) ? decision['calls'] : undefined;
+  if (!Array.isArray(requested) || requested.length === 0 || !requested.every(isCall)) {
     throw new ModelError(
       'the agent\'s decide function must give { answer: "text" } or { calls: [{ name, arguments }] }',
       { kind: 'request', type: 'decide' },
     );
   }
-  const calls = asked.map(({ name, arguments: given }) => ({
+  const calls = requested.map(({ name, arguments: given }) => ({
     name,
     arguments: typeof given === 'string' ? given : JSON.stringify(given ?? {}),
   }));

@@ -18,35 +18,35 @@ import type { Attachment } from '../../core/transcript/messages.js';
 import type { ModelRequest, ModelTool, ResponseSchema } from '../../models/model.js';
 
 /** The required fields of a request's message. */
-type AskedMessage =
+type DecideMessage =
   | { readonly role: 'user'; readonly text: string; readonly attachments?: readonly Attachment[] }
-  | { readonly role: 'assistant'; readonly text: string; readonly calls?: readonly AskedCall[] }
+  | { readonly role: 'assistant'; readonly text: string; readonly calls?: readonly DecideCall[] }
   | { readonly role: 'tool'; readonly text: string; readonly callId: string };
 
-interface AskedCall {
+interface DecideCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
-type AskedSettings = Pick<ModelSettings, 'temperature' | 'maxOutputTokens'>;
+type DecideSettings = Pick<ModelSettings, 'temperature' | 'maxOutputTokens'>;
 
 const positive = shape<number>(
   'a whole number from 1',
   (value) => Number.isSafeInteger(value) && Number(value) >= 1,
 );
-const messageShape = tagged<AskedMessage, 'role'>('role', {
-  user: fields<Extract<AskedMessage, { role: 'user' }>>({
+const messageShape = tagged<DecideMessage, 'role'>('role', {
+  user: fields<Extract<DecideMessage, { role: 'user' }>>({
     role: oneOf('user'),
     text,
     attachments: optional(list(attachmentShape)),
   }),
-  assistant: fields<Extract<AskedMessage, { role: 'assistant' }>>({
+  assistant: fields<Extract<DecideMessage, { role: 'assistant' }>>({
     role: oneOf('assistant'),
     text,
-    calls: optional(list(fields<AskedCall>({ id: text, name: text, arguments: text }))),
+    calls: optional(list(fields<DecideCall>({ id: text, name: text, arguments: text }))),
   }),
-  tool: fields<Extract<AskedMessage, { role: 'tool' }>>({
+  tool: fields<Extract<DecideMessage, { role: 'tool' }>>({
     role: oneOf('tool'),
     text,
     callId: text,
@@ -62,7 +62,7 @@ const FIELDS: Readonly<Record<string, (value: unknown, at: string) => string | n
   messages: list(messageShape),
   tools: list(fields<ModelTool>({ name: text, description: text, parameters: jsonObject })),
   toolChoice: oneOf<ToolChoice>('auto', 'required', 'none'),
-  settings: fields<AskedSettings>({
+  settings: fields<DecideSettings>({
     temperature: optional(amount),
     maxOutputTokens: optional(positive),
   }),
@@ -91,12 +91,12 @@ export function decideRequest(own: ModelRequest, given: unknown): DecideRequeste
   const set = Object.entries(isObject(given) ? structuredClone(given) : {}).filter(
     ([, value]) => value !== undefined,
   );
-  const asked: ModelRequest = { ...own, ...Object.fromEntries(set) };
+  const request: ModelRequest = { ...own, ...Object.fromEntries(set) };
   const { maxOutputTokens: most, ...settings } = own.settings;
-  const isOwn = asked.settings === own.settings;
+  const isOwn = request.settings === own.settings;
   return {
-    request: isOwn ? asked : capped(asked, most),
-    digest: requestDigest(isOwn ? { ...asked, settings } : asked),
+    request: isOwn ? request : capped(request, most),
+    digest: requestDigest(isOwn ? { ...request, settings } : request),
   };
 }
 
@@ -125,7 +125,7 @@ function requestProblem(given: unknown): string | null {
 
 function requestDigest(request: ModelRequest): string {
   const { instructions, messages, tools, toolChoice, settings, responseFormat } = request;
-  const asked = { instructions, messages, tools, toolChoice, settings, responseFormat };
+  const sent = { instructions, messages, tools, toolChoice, settings, responseFormat };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- requests are sent as JSON
-  return sha256Hex(canonicalJson(JSON.parse(JSON.stringify(asked)) as JsonObject));
+  return sha256Hex(canonicalJson(JSON.parse(JSON.stringify(sent)) as JsonObject));
 }

@@ -1,5 +1,5 @@
 import {
-  asksCatalog,
+  isCatalogCall,
   CATALOG_NAMES,
   DISCOVER,
   hasCatalog,
@@ -9,7 +9,7 @@ import {
 import { answerQuestion, requestedTool } from '../../core/catalog/catalog-answers.js';
 import { sha256Hex } from '../../core/digest.js';
 import { canonicalJson, type JsonObject } from '../../core/json.js';
-import type { AskedCall, CallProblem } from '../../core/transcript/messages.js';
+import type { RequestedCall, CallProblem } from '../../core/transcript/messages.js';
 import type { ModelReply } from '../../models/model.js';
 import { parseArguments, unknownTool } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
@@ -23,7 +23,7 @@ import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
 /** A call with its full arguments as canonical JSON, before large ones are offloaded. */
-export type ReadCall = Omit<AskedCall, 'arguments' | 'blob'> & { readonly canonical: string };
+export type ReadCall = Omit<RequestedCall, 'arguments' | 'blob'> & { readonly canonical: string };
 
 interface ReadOptions {
   /**
@@ -40,24 +40,26 @@ interface ReadOptions {
  * real tool, with that tool's effect, schema, key, and summary.
  */
 export async function readCall(
-  asked: ModelReply['calls'][number],
+  requested: ModelReply['calls'][number],
   options: ReadOptions,
 ): Promise<ReadCall> {
   const { pinned } = options.ruleContext;
   // A name that providers refuse would fail every later request.
-  const name = asked.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
-  const parsed = parseArguments(asked.arguments);
+  const name = requested.name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
+  const parsed = parseArguments(requested.arguments);
   if (!parsed.ok) {
     // Servers refuse invalid JSON in later requests, so it becomes a string within JSON.
-    const canonical = JSON.stringify({ unreadable: wellFormed(asked.arguments.slice(0, 2_000)) });
-    const digest = sha256Hex(wellFormed(asked.arguments));
+    const canonical = JSON.stringify({
+      unreadable: wellFormed(requested.arguments.slice(0, 2_000)),
+    });
+    const digest = sha256Hex(wellFormed(requested.arguments));
     return { name, canonical, digest, problem: parsed.problem };
   }
   const { value } = parsed;
   if (name === INVOKE && hasCatalog(pinned.definition)) {
     return await readInvoked(value, options);
   }
-  return { ...digestCall(name, value), ...(await checkCall(asked.name, value, options)) };
+  return { ...digestCall(name, value), ...(await checkCall(requested.name, value, options)) };
 }
 
 /**
@@ -96,10 +98,10 @@ export async function checkCall(
   name: string,
   value: JsonObject,
   { isGivenUp, ruleContext }: ReadOptions,
-): Promise<Pick<AskedCall, 'problem' | 'summary' | 'verdict'>> {
+): Promise<Pick<RequestedCall, 'problem' | 'summary' | 'verdict'>> {
   const { pinned } = ruleContext;
   const { definition, tools } = pinned;
-  if (asksCatalog(definition, { name })) return checkQuestion(name, value, pinned);
+  if (isCatalogCall(definition, { name })) return checkQuestion(name, value, pinned);
   const known = definition.tools.find((tool) => tool.name === name);
   if (known === undefined) return { problem: unknownToolProblem(name, pinned) };
   if (isGivenUp && isSlowTool(known, pinned)) {
@@ -130,11 +132,12 @@ function checkQuestion(
   name: string,
   value: JsonObject,
   pinned: PinnedAgent,
-): Pick<AskedCall, 'problem'> {
+): Pick<RequestedCall, 'problem'> {
   const { definition } = pinned;
-  const asked = name === SCHEMA ? requestedTool(value) : undefined;
-  const isUnknown = asked !== undefined && !definition.tools.some((tool) => tool.name === asked);
-  if (isUnknown) return { problem: unknownToolProblem(asked, pinned) };
+  const requested = name === SCHEMA ? requestedTool(value) : undefined;
+  const isUnknown =
+    requested !== undefined && !definition.tools.some((tool) => tool.name === requested);
+  if (isUnknown) return { problem: unknownToolProblem(requested, pinned) };
   const answer = answerQuestion(definition, name, value);
   return answer.ok ? {} : { problem: { type: 'invalid_arguments', message: answer.message } };
 }

@@ -1,4 +1,4 @@
-import type { AskedCall, SafetyCheck } from '../../core/transcript/messages.js';
+import type { RequestedCall, SafetyCheck } from '../../core/transcript/messages.js';
 import type { ReplyCall } from '../../models/model.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
@@ -23,8 +23,8 @@ const LEAST_PROBLEM_CHARACTERS = 120;
 export async function recordCalls(
   read: readonly ReadCall[],
   blobs: BlobStore,
-): Promise<readonly AskedCall[]> {
-  const calls: AskedCall[] = [];
+): Promise<readonly RequestedCall[]> {
+  const calls: RequestedCall[] = [];
   let argumentRoom = INLINE_MESSAGE_BYTES;
   let problemRoom = PROBLEM_CHARACTERS;
   for (const { canonical, ...call } of read) {
@@ -48,7 +48,7 @@ export async function recordCalls(
 async function recordArguments(
   canonical: string,
   { room, blobs }: { room: number; blobs: BlobStore },
-): Promise<Pick<AskedCall, 'arguments' | 'blob' | 'problem'>> {
+): Promise<Pick<RequestedCall, 'arguments' | 'blob' | 'problem'>> {
   const bytes = Buffer.byteLength(canonical);
   if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
   try {

@@ -126,18 +126,20 @@ async function readWrittenCalls(
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
   const isTurn = input.compact === undefined && input.closing === undefined;
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
-  const asked = parseCallsInContent(text, callableTools(definition));
-  if (asked.length === 0 || asked.length > MAX_CALLS) return null;
-  const read = await Promise.all(asked.map((call) => readCall(call, { isGivenUp, ruleContext })));
+  const requested = parseCallsInContent(text, callableTools(definition));
+  if (requested.length === 0 || requested.length > MAX_CALLS) return null;
+  const read = await Promise.all(
+    requested.map((call) => readCall(call, { isGivenUp, ruleContext })),
+  );
   return read.every(({ problem }) => problem === undefined) ? read : null;
 }
 
 async function readCalls(
-  asked: ModelReply['calls'],
+  requested: ModelReply['calls'],
   { isGivenUp, ruleContext }: ReplySource,
 ): Promise<readonly ReadCall[]> {
   return await Promise.all(
-    asked.slice(0, MAX_CALLS).map(async (call) => ({
+    requested.slice(0, MAX_CALLS).map(async (call) => ({
       ...(await readCall(call, { isGivenUp, ruleContext })),
       ...recordSafety(call),
     })),

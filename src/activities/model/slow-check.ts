@@ -66,8 +66,8 @@ function needsSlowCheck(
   const { tools, decide } = pinned.definition;
   if (calls.length > 0 && decide !== 'schema') {
     const isAny = hasCatalog(pinned.definition) && calls.some(({ name }) => name === INVOKE);
-    const asked = new Set(calls.map(({ name }) => name));
-    return tools.some((tool) => (isAny || asked.has(tool.name)) && mayBlock(tool, pinned));
+    const names = new Set(calls.map(({ name }) => name));
+    return tools.some((tool) => (isAny || names.has(tool.name)) && mayBlock(tool, pinned));
   }
   if (finish !== 'stop' && finish !== 'calls') return false;
   if (isSlowAnswer(pinned)) return true;

@@ -90,8 +90,8 @@ async function deciderProblem(
     mayDecide(request, { by, decision, run, context }),
   );
   if (allowed.ok && allowed.value === true) return null;
-  const asked = `by: expected somebody whom the worker's \`mayDecide\` allows, got ${show(by)}`;
-  if (!allowed.ok) return `${asked}; it failed: ${allowed.message}`;
-  if (allowed.value === false) return `${asked}; let somebody else decide`;
-  return `${asked}; it returned ${show(allowed.value)}, and neither true nor false`;
+  const expected = `by: expected somebody whom the worker's \`mayDecide\` allows, got ${show(by)}`;
+  if (!allowed.ok) return `${expected}; it failed: ${allowed.message}`;
+  if (allowed.value === false) return `${expected}; let somebody else decide`;
+  return `${expected}; it returned ${show(allowed.value)}, and neither true nor false`;
 }

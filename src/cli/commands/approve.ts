@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import type { GrantAsked } from '../../core/requests/decision.js';
+import type { RequestedGrant } from '../../core/requests/decision.js';
 import type { Json } from '../../core/json.js';
 import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
 import type { Command } from '../command.js';
@@ -38,8 +38,8 @@ export const approve: Command<ApproveOptions> = {
         parseJsonOption,
       )
       .option(...BY),
-  async run(context, { id, request, digest, by, ...asked }) {
-    const grant = grantOf(asked);
+  async run(context, { id, request, digest, by, ...options }) {
+    const grant = grantOf(options);
     const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
     return await decideRequest(context, { id, request, digest, by, ...what });
   },
@@ -52,7 +52,7 @@ export const approve: Command<ApproveOptions> = {
 export function grantOf({
   grant,
   where,
-}: Pick<ApproveOptions, 'grant' | 'where'>): GrantAsked | null {
+}: Pick<ApproveOptions, 'grant' | 'where'>): RequestedGrant | null {
   if (where !== undefined && grant !== 'tool') {
     throw new UsageError('--where: expected --grant tool; add it, or leave --where out');
   }

@@ -7,7 +7,7 @@ import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
 import type { Finding } from '../doctor/finding.js';
 import { homeFinding, permissionsFinding } from '../doctor/home.js';
-import { askModels } from '../doctor/ask-models.js';
+import { callModels } from '../doctor/call-models.js';
 import { mcpFindings } from '../doctor/mcp.js';
 import { modelFindings } from '../doctor/models.js';
 import { serverFindings } from '../doctor/namespace.js';
@@ -27,12 +27,11 @@ export interface DoctorOptions {
 
 /**
  * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, asks
- * workers for their agents, and asks each model for one token. It changes nothing, except that it
+ * workers for their agents, and requests one token from each model. It changes nothing, except that it
  * writes a short text to a store on S3.
  */
 export const doctor: Command<DoctorOptions> = {
-  declare: (entry) =>
-    entry.option('--no-model', 'do not ask models for a token; report them as not checked'),
+  declare: (entry) => entry.option('--no-model', 'do not call models; report them as not checked'),
   async run(context, options) {
     const findings = (await examine(context, options)).map(redacted);
     const problems = findings.filter(({ level }) => level === 'problem').length;
@@ -80,7 +79,7 @@ function redacted(finding: Finding): Finding {
 
 async function examine(
   context: CliContext,
-  { model: ask }: DoctorOptions,
+  { model: callsModels }: DoctorOptions,
 ): Promise<readonly Finding[]> {
   const { env, home, options } = context;
   const { finding: configuration, config } = await readConfiguration(context);
@@ -98,7 +97,7 @@ async function examine(
     ...(embedded ? [await cliFinding(home, env)] : []),
     ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),
     ...models,
-    ...(await askModels(config, env, { ask })),
+    ...(await callModels(config, env, { call: callsModels })),
     ...(await mcpFindings(config, env)),
   ];
 }

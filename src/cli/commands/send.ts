@@ -68,10 +68,10 @@ export const send: Command<SendOptions> = {
       .option(...ARTIFACT)
       .option('--no-wait', 'deliver or record the message, and exit'),
   async run(context, options) {
-    const asked = askOf(options, await attachedFiles(context, options.attach));
+    const message = askOf(options, await attachedFiles(context, options.attach));
     const files = await artifactFiles(options.artifact);
     const opened = await openLivingRun(context, options.id);
-    const ask = { ...asked, ...(await ownArtifacts(context, opened.run.id, files)) };
+    const ask = { ...message, ...(await ownArtifacts(context, opened.run.id, files)) };
     if (!options.wait) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {

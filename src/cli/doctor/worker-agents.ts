@@ -1,7 +1,7 @@
 import { Client, type Connection } from '@temporalio/client';
 import { visible } from '../../core/text/summaries.js';
 import { livePollers, listPollers } from '../../temporal/pollers.js';
-import { askForAgents, type AgentsAnswer } from '../../temporal/probe-worker.js';
+import { probeAgents, type AgentsAnswer } from '../../temporal/probe-worker.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 import type { Place } from './place.js';
@@ -32,7 +32,7 @@ export async function workerAgentsFinding(
     });
   }
   const client = new Client({ connection, namespace });
-  const answers = await askAll(client, { taskQueue, agents, workers });
+  const answers = await probeWorkers(client, { taskQueue, agents, workers });
   const silent = workers.filter((worker) => !answers.some((answer) => answer.worker === worker));
   const lacking = answers.flatMap(({ worker, missing }) =>
     missing === null || missing.length === 0 ? [] : [{ worker, missing }],
@@ -63,7 +63,7 @@ function unchecked(text: string, data: Finding['data']): Finding {
 /**
  * Sends up to three rounds of probes, until each worker has answered one or a round gets no answer.
  */
-async function askAll(
+async function probeWorkers(
   client: Client,
   given: {
     readonly taskQueue: string;
@@ -77,7 +77,7 @@ async function askAll(
     if (left === 0) break;
     const probes = Math.min(MOST_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
     const answered = await Promise.all(
-      Array.from({ length: probes }, () => askForAgents(client, given)),
+      Array.from({ length: probes }, () => probeAgents(client, given)),
     );
     for (const answer of answered) if (answer !== null) answers.set(answer.worker, answer);
     if (answered.every((answer) => answer === null)) break;

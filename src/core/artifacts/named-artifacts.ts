@@ -32,9 +32,9 @@ export function callArtifacts(
   tool: Pick<ToolDefinition, 'parameters'>,
 ): CallArtifacts | null {
   if (artifacts.length === 0) return null;
-  const asked = new Set([...namesIn(parseJson(call.arguments)), ...defaultsIn(tool.parameters)]);
-  const named = artifacts.filter(({ name }) => asked.has(name)).slice(-MAX_NAMED);
-  if (named.length === asked.size) return named.length === 0 ? {} : { named: named.map(toRef) };
+  const names = new Set([...namesIn(parseJson(call.arguments)), ...defaultsIn(tool.parameters)]);
+  const named = artifacts.filter(({ name }) => names.has(name)).slice(-MAX_NAMED);
+  if (named.length === names.size) return named.length === 0 ? {} : { named: named.map(toRef) };
   const known = artifacts.filter((one) => !named.includes(one)).slice(-MAX_KNOWN);
   return {
     ...(named.length > 0 && { named: named.map(toRef) }),

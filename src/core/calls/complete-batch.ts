@@ -1,6 +1,6 @@
 import { nameArtifacts } from '../artifacts/artifacts.js';
 import { guardsRepeats, notExecuted, openCalls, findTool } from './batch.js';
-import { asksCatalog } from '../catalog/catalog.js';
+import { isCatalogCall } from '../catalog/catalog.js';
 import { shortSignature, signature } from './idempotency.js';
 import type { CallResult } from './call-result.js';
 import { appendMessage, endTurn, withTurn } from '../change.js';
@@ -130,7 +130,8 @@ function repeatedResult(call: ToolCall, first: CallResult): CallResult {
 
 function guardedRepeats(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {
   // A turn that repeats the same catalog question makes no progress either.
-  if (result.ok && asksCatalog(state.config.definition, call)) return sameRead(state, call, result);
+  if (result.ok && isCatalogCall(state.config.definition, call))
+    return sameRead(state, call, result);
   const tool = findTool(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };
   if (tool.effect !== 'read') {

@@ -20,7 +20,7 @@ export interface CallOrigin {
    * An earlier run for this call ended without an outcome; its `once` tools may have been executed.
    */
   readonly again?: true;
-  /** The span of the reply that asked for the call; absent if nothing is traced. */
+  /** The span of the reply that requested the call; absent if nothing is traced. */
   readonly span?: string;
 }
 

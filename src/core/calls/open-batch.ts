@@ -1,5 +1,5 @@
 import { artifactList } from '../artifacts/artifact-text.js';
-import { asksCatalog } from '../catalog/catalog.js';
+import { isCatalogCall } from '../catalog/catalog.js';
 import { catalogAnswer } from '../catalog/catalog-answers.js';
 import type { ToolCalls } from '../definition/definition.js';
 import { computerHandler } from '../definition/native-tools.js';
@@ -152,7 +152,7 @@ function earlierCall({ turn }: RunState, call: ToolCall): string | null {
  */
 function listAnswer(state: RunState, call: ToolCall): (() => CallResult) | null {
   const { artifacts = [], config } = state;
-  if (asksCatalog(config.definition, call))
+  if (isCatalogCall(config.definition, call))
     return () => catalogAnswer(currentDefinition(state), call);
   if (findTool(state, call.name)?.kind !== 'artifacts') return null;
   return () => ({ id: call.id, ok: true, text: artifactList(artifacts), executed: false });

@@ -1,9 +1,9 @@
 import { isObject, parseJson } from '../json.js';
 
 type Wait =
-  | { readonly type: 'seconds'; readonly seconds: number; readonly asked: string }
+  | { readonly type: 'seconds'; readonly seconds: number; readonly text: string }
   /** Unix time in milliseconds, and the model's original text. */
-  | { readonly type: 'until'; readonly atMs: number; readonly asked: string };
+  | { readonly type: 'until'; readonly atMs: number; readonly text: string };
 
 interface Problem {
   /** For the model: what is wrong, and how to fix it. */
@@ -26,7 +26,7 @@ export function waitUntil(argumentsJson: string, fromMs: number): number | Probl
   if (wait.type === 'seconds') return fromMs + Math.ceil(wait.seconds * 1_000);
   if (wait.atMs - fromMs > MAX_SECONDS * 1_000) {
     return {
-      problem: `until ${wait.asked} is more than ${MAX_DAYS} days ahead; give an earlier moment`,
+      problem: `until ${wait.text} is more than ${MAX_DAYS} days ahead; give an earlier moment`,
     };
   }
   return Math.max(fromMs, wait.atMs);
@@ -41,9 +41,9 @@ export function waitedText(argumentsJson: string, woken: boolean): string {
   const early = 'woken early by a message';
   if ('problem' in wait) return woken ? early : 'waited';
   if (wait.type === 'seconds') {
-    return woken ? `${early}; the wait was to take ${wait.asked} s` : `waited ${wait.asked} s`;
+    return woken ? `${early}; the wait was to take ${wait.text} s` : `waited ${wait.text} s`;
   }
-  return woken ? `${early}; the wait was until ${wait.asked}` : `waited until ${wait.asked}`;
+  return woken ? `${early}; the wait was until ${wait.text}` : `waited until ${wait.text}`;
 }
 
 /** Returns what is wrong with the arguments of a wait, whenever it begins, or null. */
@@ -67,7 +67,7 @@ function readSeconds(seconds: unknown): Wait | Problem {
       problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shortText(seconds)}`,
     };
   }
-  return { type: 'seconds', seconds, asked: String(seconds) };
+  return { type: 'seconds', seconds, text: String(seconds) };
 }
 
 const MOMENT =
@@ -78,8 +78,8 @@ const MOMENT =
  * The offset is required: without it, the text would denote a different time in each time zone.
  */
 function readMoment(until: unknown): Wait | Problem {
-  const asked = typeof until === 'string' ? until.trim().toUpperCase() : '';
-  const found = MOMENT.exec(asked);
+  const text = typeof until === 'string' ? until.trim().toUpperCase() : '';
+  const found = MOMENT.exec(text);
   if (found === null) {
     return {
       problem:
@@ -93,17 +93,17 @@ function readMoment(until: unknown): Wait | Problem {
   const offset = offsetMinutes(found[8]);
   const days = daysSince1970({ year, month, day });
   if (days === null || hour > 23 || minute > 59 || second > 59 || offset === 'impossible') {
-    return { problem: `until ${asked} is not a valid time: a part of it is out of range` };
+    return { problem: `until ${text} is not a valid time: a part of it is out of range` };
   }
   if (offset === 'missing') {
-    const time = asked.length === 10 ? `${asked}T00:00:00` : asked;
+    const time = text.length === 10 ? `${text}T00:00:00` : text;
     return {
-      problem: `until ${asked} has no offset from UTC, so it may mean many moments; write ${time}Z, or the offset that is meant, such as ${time}+02:00`,
+      problem: `until ${text} has no offset from UTC, so it may mean many moments; write ${time}Z, or the offset that is meant, such as ${time}+02:00`,
     };
   }
   const wholeSeconds = days * DAY_SECONDS + hour * 3_600 + (minute - offset) * 60 + second;
   const milliseconds = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
-  return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, asked };
+  return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, text };
 }
 
 /** Minutes east of UTC. */

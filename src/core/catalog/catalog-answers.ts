@@ -36,9 +36,9 @@ export function catalogAnswer(definition: Tools, call: ToolCall): CallResult {
 }
 
 /** Returns the answer of a catalog tool. `name` is the tool's name. */
-export function answerQuestion(definition: Tools, name: string, asked: Arguments): Answer {
-  if (name === DISCOVER) return discover(definition, asked);
-  if (name === SCHEMA) return toolSchema(definition, asked);
+export function answerQuestion(definition: Tools, name: string, args: Arguments): Answer {
+  if (name === DISCOVER) return discover(definition, args);
+  if (name === SCHEMA) return toolSchema(definition, args);
   return wrong(`${name} takes {"tool": "<name>", "arguments": {…}}.`);
 }
 
@@ -47,14 +47,14 @@ export function answerQuestion(definition: Tools, name: string, asked: Arguments
  * must match. A value that no tool has matches nothing, and the hint names the existing values.
  * Each word of `query` must occur in the name or the summary, regardless of case.
  */
-function discover(definition: Tools, asked: Arguments): Answer {
-  const stray = Object.keys(asked).find((key) => !FILTERS.includes(key));
+function discover(definition: Tools, args: Arguments): Answer {
+  const stray = Object.keys(args).find((key) => !FILTERS.includes(key));
   if (stray !== undefined) {
     return wrong(`There is no filter ${shown(stray)}; there are ${FILTERS.join(', ')}.`);
   }
-  const categories = readFilter(asked['categories']);
-  const actions = readFilter(asked['actions']);
-  const query = asked['query'] ?? '';
+  const categories = readFilter(args['categories']);
+  const actions = readFilter(args['actions']);
+  const query = args['query'] ?? '';
   if (categories === undefined || actions === undefined || typeof query !== 'string') {
     return wrong('categories and actions are lists of texts, query is a text.');
   }
@@ -102,8 +102,8 @@ function next(found: readonly Listed[], all: readonly Listed[]): readonly string
  * Returns one tool's description and schema. The worker has already refused unknown names and
  * suggested the nearest ones.
  */
-function toolSchema({ tools }: Tools, asked: Arguments): Answer {
-  const name = requestedTool(asked);
+function toolSchema({ tools }: Tools, args: Arguments): Answer {
+  const name = requestedTool(args);
   if (name === undefined) return wrong(`${SCHEMA} names no tool. Send {"name": "<name>"}.`);
   const tool = tools.find((each) => each.name === name);
   if (tool === undefined) return wrong(`There is no tool ${shown(name)}; see ${DISCOVER}.`);
@@ -112,8 +112,8 @@ function toolSchema({ tools }: Tools, asked: Arguments): Answer {
 }
 
 /** Returns the tool that a call of `tool_schema` names; undefined if it names none. */
-export function requestedTool(asked: Arguments): string | undefined {
-  const name = asked['name'] ?? asked['tool'];
+export function requestedTool(args: Arguments): string | undefined {
+  const name = args['name'] ?? args['tool'];
   return typeof name === 'string' ? name : undefined;
 }
 

@@ -83,7 +83,7 @@ export function callableTools(definition: Exposed): readonly ShownTool[] {
 /**
  * Whether the call is to the catalog. The workflow answers such calls from the pinned definition.
  */
-export function asksCatalog(definition: Exposed, { name }: Pick<ToolCall, 'name'>): boolean {
+export function isCatalogCall(definition: Exposed, { name }: Pick<ToolCall, 'name'>): boolean {
   return hasCatalog(definition) && CATALOG_NAMES.includes(name);
 }
 

@@ -5,7 +5,7 @@ import type { GraphNode } from './definition.js';
 import { currentNode, findNode } from './node-tool.js';
 
 /** Whether a model call at this node differs from one by the graph's own definition. */
-function asksAnew(node: GraphNode): boolean {
+function hasOwnDefinition(node: GraphNode): boolean {
   return node.kind === 'plan' || node.kind === 'answer' || isTyped(node);
 }
 
@@ -14,9 +14,9 @@ function isTyped(node: GraphNode): boolean {
 }
 
 /** Returns the name of the current node if its model calls differ from the graph's definition. */
-export function askingNode(state: RunState): string | undefined {
+export function variantNode(state: RunState): string | undefined {
   const node = currentNode(state);
-  return node && asksAnew(node) ? node.name : undefined;
+  return node && hasOwnDefinition(node) ? node.name : undefined;
 }
 
 /**

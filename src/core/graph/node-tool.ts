@@ -122,7 +122,7 @@ export function currentNode(state: RunState): GraphNode | undefined {
 }
 
 /** Whether the work of a node is a call of the graph's model. */
-export function asksModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
+export function callsModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
   return kind === 'decide' || kind === 'plan' || kind === 'answer';
 }
 
@@ -130,13 +130,13 @@ export function asksModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
 export function nodeDue(state: RunState): boolean {
   const node = currentNode(state);
   const { phase, limit } = state.turn;
-  return node !== undefined && !asksModel(node) && phase.type === 'deciding' && limit === null;
+  return node !== undefined && !callsModel(node) && phase.type === 'deciding' && limit === null;
 }
 
 /** Whether the calls of the open batch were made by the current node, not by a model. */
 export function isNodeBatch(state: RunState): boolean {
   const node = currentNode(state);
-  if (node === undefined || asksModel(node)) return false;
+  if (node === undefined || callsModel(node)) return false;
   return batchOf(state)?.calls.every((call) => call.node !== undefined) ?? false;
 }
 
@@ -148,7 +148,7 @@ export function isOfDecide(node: GraphNode): boolean {
 /** Whether the run has its own model; a graph without `decide` has none. */
 export function hasModel(state: RunState): boolean {
   const graph = graphOf(state);
-  return graph === undefined || graph.nodes.some(asksModel);
+  return graph === undefined || graph.nodes.some(callsModel);
 }
 
 /** Returns the number of all visits of a run's nodes; 0 for a run of an agent. */

@@ -2,7 +2,7 @@ import { isObject } from '../json.js';
 import type {
   RunArtifact,
   CreatedArtifact,
-  AskedCall,
+  RequestedCall,
   AssistantMessage,
   Attachment,
   BlobRef,
@@ -48,7 +48,7 @@ export const safetyShape = fields<SafetyCheck>({
   message: optional(text),
 });
 
-const asked = {
+const requestedFields = {
   name: text,
   arguments: text,
   digest: text,
@@ -64,9 +64,9 @@ const asked = {
   verdict: optional(verdictShape),
   via: optional(oneOf('catalog')),
 };
-export const askedCallShape = fields<AskedCall>(asked);
+export const requestedCallShape = fields<RequestedCall>(requestedFields);
 export const callShape = fields<ToolCall>({
-  ...asked,
+  ...requestedFields,
   id: text,
   edited: optional(yes),
   node: optional(text),

@@ -4,13 +4,13 @@ import type { AskReceipt } from '../inbox.js';
 import {
   createdArtifactShape,
   artifactShape,
-  askedCallShape,
+  requestedCallShape,
   attachmentShape,
   blobShape,
   messageShape,
   providerShape,
 } from './message.js';
-import type { RunArtifact, AskedCall, BlobRef, Message } from '../transcript/messages.js';
+import type { RunArtifact, RequestedCall, BlobRef, Message } from '../transcript/messages.js';
 import type { Verdict } from '../requests/rules.js';
 import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
@@ -55,7 +55,7 @@ export type RunToolResult =
  * the rules' verdict on it. `result`: for `answer`, the call's result.
  */
 export type CheckDecisionResult =
-  | { readonly ok: true; readonly call?: AskedCall; readonly result?: ToolSuccess }
+  | { readonly ok: true; readonly call?: RequestedCall; readonly result?: ToolSuccess }
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -119,7 +119,7 @@ const parsed = either(
 const reply = fields<RecordedReply>({
   text,
   blob: optional(blobShape),
-  calls: optional(list(askedCallShape)),
+  calls: optional(list(requestedCallShape)),
   provider: optional(providerShape),
   parsed: optional(parsed),
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
@@ -170,7 +170,7 @@ const functionResult = either(
 const checkResult = either(
   fields<Extract<CheckDecisionResult, { ok: true }>>({
     ok: yes,
-    call: optional(askedCallShape),
+    call: optional(requestedCallShape),
     result: optional(successShape),
   }),
   fields<Extract<CheckDecisionResult, { ok: false }>>({ ok: oneOf(false), message: text }),

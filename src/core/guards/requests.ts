@@ -1,6 +1,6 @@
 import type { Predicate } from '../requests/predicate.js';
 import { predicateProblem } from '../requests/predicate.js';
-import type { Decision, Grant, GrantAsked } from '../requests/decision.js';
+import type { Decision, Grant, RequestedGrant } from '../requests/decision.js';
 import { decidersProblem, type Deciders } from '../requests/deciders.js';
 import type { LimitReached, RaisedRequest } from '../requests/request.js';
 import { rulesProblem, type Rule, type Verdict } from '../requests/rules.js';
@@ -71,7 +71,7 @@ export const decisionWordShape = oneOf(
   'stop',
 );
 
-const grantAsked = fields<GrantAsked>({
+const requestedGrant = fields<RequestedGrant>({
   scope: oneOf('same_call', 'tool'),
   where: optional(predicateShape),
 });
@@ -83,7 +83,7 @@ export const decisionShape = fields<Decision>({
   arguments: optional(jsonObject),
   result: optional(json),
   note: optional(text),
-  grant: optional(grantAsked),
+  grant: optional(requestedGrant),
   by: optional(text),
 });
 

@@ -55,10 +55,10 @@ export function blockWork(
     return [{ type: 'work-changed', work: changed }];
   // A person may accept the tool's current form. The run asks about each form once.
   if (request?.definition === definition) {
-    const asked = { ...changed, request, ...(proposal && { proposal }) };
-    return [{ type: 'work-changed', work: asked }];
+    const waiting = { ...changed, request, ...(proposal && { proposal }) };
+    return [{ type: 'work-changed', work: waiting }];
   }
-  const asked = {
+  const toAccept = {
     kind: 'tool_changed',
     why: problem.message,
     raisedAt: fact.at,
@@ -66,7 +66,7 @@ export function blockWork(
   } as const;
   return [
     { type: 'work-changed', work: changed },
-    { type: 'request-raised', work: name, request: asked },
+    { type: 'request-raised', work: name, request: toAccept },
   ];
 }
 

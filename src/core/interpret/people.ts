@@ -37,7 +37,7 @@ const DECISIONS: readonly string[] = [
  * has no second effect.
  */
 export function decided(state: RunState, update: Update): readonly RunEvent[] {
-  if (update.name === 'ask') return asked(state, update);
+  if (update.name === 'ask') return messageEvents(state, update);
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
   // Each decision is recorded separately when it takes effect.
@@ -129,7 +129,7 @@ function undoBegun(state: RunState, { input, at }: Update): readonly RunEvent[] 
   ];
 }
 
-function asked(state: RunState, { input, id, at }: Update): readonly RunEvent[] {
+function messageEvents(state: RunState, { input, id, at }: Update): readonly RunEvent[] {
   if (!isObject(input)) return [];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;

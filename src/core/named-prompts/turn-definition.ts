@@ -1,10 +1,10 @@
 import type { AgentDefinition } from '../definition/definition.js';
-import { askingNode, definitionAt } from '../graph/node-definition.js';
+import { variantNode, definitionAt } from '../graph/node-definition.js';
 import type { RunState } from '../state.js';
 import { findPrompt } from './named-prompt.js';
 
-/** The reasons for which a model call differs from the agent's own definition. */
-export interface Asking {
+/** What makes the definition for a model call differ from the agent's own. */
+export interface DefinitionVariant {
   /** The graph's node whose model calls differ from the graph's definition. */
   readonly node?: string;
   /** The prompt of the agent that the turn's message names. */
@@ -17,7 +17,7 @@ export interface Asking {
  */
 export function definitionFor(
   definition: AgentDefinition,
-  { node, prompt }: Asking,
+  { node, prompt }: DefinitionVariant,
 ): AgentDefinition {
   const at = definitionAt(definition, node);
   const found = findPrompt(definition, prompt);
@@ -37,14 +37,14 @@ export function definitionFor(
   };
 }
 
-/** Returns the reasons for which the run's next model call differs. */
-export function currentAsking(state: RunState): Asking {
-  const node = askingNode(state);
+/** Returns the variant for the run's next model call; empty for the agent's own definition. */
+export function currentVariant(state: RunState): DefinitionVariant {
+  const node = variantNode(state);
   const { prompt } = state.turn;
   return { ...(node !== undefined && { node }), ...(prompt !== undefined && { prompt }) };
 }
 
 /** Returns the definition for the run's next model call. */
 export function currentDefinition(state: RunState): AgentDefinition {
-  return definitionFor(state.config.definition, currentAsking(state));
+  return definitionFor(state.config.definition, currentVariant(state));
 }

@@ -1,7 +1,7 @@
 import type { Verdict } from './rules.js';
 import { withTurn } from '../change.js';
 import { callSummary } from '../text/summaries.js';
-import type { AskedCall, ToolCall } from '../transcript/messages.js';
+import type { RequestedCall, ToolCall } from '../transcript/messages.js';
 import { batchOf } from '../turn.js';
 import type { RunEvent } from '../events.js';
 import type { RunState } from '../state.js';
@@ -56,7 +56,10 @@ export function recordVerdict(
 }
 
 /** Replaces the arguments of an open call with those from a person. */
-export function editCall(state: RunState, { id, call }: { id: string; call: AskedCall }): RunState {
+export function editCall(
+  state: RunState,
+  { id, call }: { id: string; call: RequestedCall },
+): RunState {
   const batch = batchOf(state);
   if (batch === null) return state;
   const calls = batch.calls.map((one): ToolCall =>

@@ -3,7 +3,7 @@ import type { Predicate } from './predicate.js';
 import type { DecisionKind } from './request.js';
 
 /** The scope of an approval beyond its own call. */
-export interface GrantAsked {
+export interface RequestedGrant {
   /**
    * `same_call`: the same tool with the same arguments. `tool`: the tool with arguments that fit
    * `where`.
@@ -30,7 +30,7 @@ export interface Decision {
   /** For the model: the reason, at most 2,000 characters. */
   readonly note?: string;
   /** For `approve`: the approval also holds for later calls of this run. */
-  readonly grant?: GrantAsked;
+  readonly grant?: RequestedGrant;
   /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
 }
@@ -69,7 +69,7 @@ export interface Grant {
   /** Names the grant in its run: `g1`, `g2`, … */
   readonly id: string;
   readonly tool: string;
-  readonly scope: GrantAsked['scope'];
+  readonly scope: RequestedGrant['scope'];
   /** For `same_call`: SHA-256 (hex) of the arguments. */
   readonly digest?: string;
   /** For `tool`. */

@@ -75,7 +75,7 @@ export interface SafetyCheck {
 }
 
 /** One tool call as the model requests it, before it has an id. */
-export interface AskedCall {
+export interface RequestedCall {
   readonly name: string;
   /**
    * The arguments, always valid JSON. If the real arguments are in `blob`, this is a short
@@ -109,7 +109,7 @@ export interface ProviderItems {
 }
 
 /** A call with its id. */
-export interface ToolCall extends AskedCall {
+export interface ToolCall extends RequestedCall {
   /** A person has changed the arguments before the call was executed. */
   readonly edited?: true;
   /**

@@ -122,7 +122,7 @@ function command(reader: HistoryReader, event: HistoryEvent): void {
     case 'child-started':
       interpretEvent(reader, event);
       return begun(run, event);
-    case 'cancel-asked':
+    case 'activity-cancel-requested':
       interpretEvent(reader, event);
       removeEnded(run, event);
       return advance(reader);
@@ -215,7 +215,7 @@ function removeEnded(run: ReadRun, event: HistoryEvent): void {
     case 'cancelled':
       run.inFlight.delete(event.scheduled);
       return;
-    case 'cancel-asked':
+    case 'activity-cancel-requested':
       if (isOverOnCancel(run.inFlight.get(event.scheduled)?.activity ?? '')) {
         run.inFlight.delete(event.scheduled);
       }

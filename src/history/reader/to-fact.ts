@@ -54,7 +54,7 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
       const task = run.inFlight.get(event.scheduled);
       return task ? { type: 'canceled', task, details: event.details, at } : null;
     }
-    case 'cancel-asked': {
+    case 'activity-cancel-requested': {
       const task = run.inFlight.get(event.scheduled);
       return task && isOverOnCancel(task.activity) ? { type: 'canceled', task, at } : null;
     }

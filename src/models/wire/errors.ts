@@ -127,8 +127,8 @@ export const LONGEST_WAIT_MS = 600_000;
  * read.
  */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
-  const asked = readRetryAfter(headers, now);
-  return asked === undefined ? undefined : Math.min(Math.ceil(asked), LONGEST_WAIT_MS);
+  const ms = readRetryAfter(headers, now);
+  return ms === undefined ? undefined : Math.min(Math.ceil(ms), LONGEST_WAIT_MS);
 }
 
 const NUMBER = /^\d+(\.\d+)?$/;

@@ -39,11 +39,11 @@ export function noteUpdates(): WorkflowInterceptors {
  */
 export function updatesHandled(): Promise<void> | undefined {
   if (hasUpdates === false) return undefined;
-  let isAskedAgain = false;
+  let isSecondCheck = false;
   // The SDK evaluates the condition immediately, and again after the activation's promises.
   return condition(() => {
-    const isDone = isAskedAgain;
-    isAskedAgain = true;
+    const isDone = isSecondCheck;
+    isSecondCheck = true;
     return isDone;
   });
 }

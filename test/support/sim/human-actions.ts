@@ -2,7 +2,7 @@ import { askProblem, askRefusal } from '../../../src/core/ask.js';
 import { sha256Hex } from '../../../src/core/digest.js';
 import type { FactOf } from '../../../src/core/facts.js';
 import type { Ask } from '../../../src/core/inbox.js';
-import type { Decision, GrantAsked } from '../../../src/core/requests/decision.js';
+import type { Decision, RequestedGrant } from '../../../src/core/requests/decision.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../../src/core/requests/refusal.js';
 import { OFFERED, type DecisionKind, type Request } from '../../../src/core/requests/request.js';
@@ -138,7 +138,7 @@ function decisionAbout(request: Request, dice: Dice, by: string | undefined): De
   const as = dice.pick(words);
   const raise = { [limit?.name ?? 'steps']: dice.pick([2, 100_000]) };
   const where = { op: 'under', path: 'x', value: 2 } as const;
-  const grant = dice.pick<GrantAsked>([
+  const grant = dice.pick<RequestedGrant>([
     { scope: 'same_call' },
     { scope: 'tool' },
     { scope: 'tool', where },

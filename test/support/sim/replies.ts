@@ -1,7 +1,7 @@
 import type { RecordedReply } from '../../../src/core/reply.js';
 import type { Deciders } from '../../../src/core/requests/deciders.js';
 import type { Verdict } from '../../../src/core/requests/rules.js';
-import type { AskedCall } from '../../../src/core/transcript/messages.js';
+import type { RequestedCall } from '../../../src/core/transcript/messages.js';
 import { callReply, textReply } from '../scripts.js';
 import type { Dice } from './dice.js';
 
@@ -28,7 +28,7 @@ function argumentsFor(name: string, dice: Dice): unknown {
   return { x: dice.roll(3) };
 }
 
-function chooseCall(dice: Dice): AskedCall | undefined {
+function chooseCall(dice: Dice): RequestedCall | undefined {
   const name = dice.pick(NAMES);
   const [call] = callReply([name, argumentsFor(name, dice)]).calls ?? [];
   const problem = { type: 'invalid_arguments', message: 'x: expected a number' } as const;

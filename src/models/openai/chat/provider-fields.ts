@@ -11,8 +11,8 @@ export function extractProviderFields(
   message: Readonly<Record<string, unknown>>,
   from: string,
 ): ModelReply['provider'] {
-  const { reasoning_content: reasoning, tool_calls: asked } = message;
-  const calls: readonly unknown[] = Array.isArray(asked) ? asked : [];
+  const { reasoning_content: reasoning, tool_calls: requested } = message;
+  const calls: readonly unknown[] = Array.isArray(requested) ? requested : [];
   if (calls.length === 0) return undefined;
   const ofMessage: readonly JsonObject[] =
     typeof reasoning === 'string' && reasoning !== '' ? [{ reasoning_content: reasoning }] : [];

@@ -72,15 +72,15 @@ function parseCalls(message: Record<string, unknown>, source: ReplySource): Mode
   const calls = message['tool_calls'];
   if (!Array.isArray(calls)) return [];
   return calls.map((call: unknown) => {
-    const asked = isObject(call) ? call['function'] : undefined;
-    if (!isObject(asked) || typeof asked['name'] !== 'string' || asked['name'] === '') {
+    const requested = isObject(call) ? call['function'] : undefined;
+    if (!isObject(requested) || typeof requested['name'] !== 'string' || requested['name'] === '') {
       throw unusableAnswer(source, {
         type: 'bad_call',
         what: 'asked for a call without a name',
         text: JSON.stringify(call),
       });
     }
-    return { name: asked['name'], arguments: toArgumentsText(asked['arguments']) };
+    return { name: requested['name'], arguments: toArgumentsText(requested['arguments']) };
   });
 }
 

@@ -78,12 +78,12 @@ export function assembleCalls(
 }
 
 function readPart(value: Record<string, unknown>): Part {
-  const asked = isObject(value['function']) ? value['function'] : {};
-  const { arguments: given } = asked;
+  const requested = isObject(value['function']) ? value['function'] : {};
+  const { arguments: given } = requested;
   return {
     index: value['index'],
     id: value['id'],
-    name: toText(asked['name']),
+    name: toText(requested['name']),
     arguments: isObject(given) ? JSON.stringify(given) : toText(given),
   };
 }

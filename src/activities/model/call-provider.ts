@@ -10,7 +10,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { FUNCTION, observeModelCall, type TracedReply } from '../observe.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import type { AttemptMemory } from './attempt-memory.js';
-import { askForClass } from './classification.js';
+import { callForClass } from './classification.js';
 import { toDecidingModel } from './decide-model.js';
 import type { Prompt } from './rebuild-prompt.js';
 import { createDeltaRedactor } from './redact-deltas.js';
@@ -21,7 +21,7 @@ import { createDeltaRedactor } from './redact-deltas.js';
  */
 const LONGEST_CALL_MS = 60 * 60_000;
 
-interface Question {
+interface ProviderCall {
   readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;
   readonly input: CallModelInput;
   readonly request: ModelRequest;
@@ -33,14 +33,14 @@ interface Question {
  * `ModelError`, or any other error that the model threw. The call ends with the activity's
  * cancellation, even if the model ignores its signal.
  */
-export async function askModel(
+export async function callProvider(
   deps: ActivityDependencies,
   context: Context,
-  question: Question,
+  providerCall: ProviderCall,
 ): Promise<TracedReply> {
-  const { prompt, input, request } = question;
+  const { prompt, input, request } = providerCall;
   const { definition } = prompt.pinned;
-  const chosen = chooseModel(deps, context, question);
+  const chosen = chooseModel(deps, context, providerCall);
   const { model, name } = chosen;
   const { output, decide } = definition;
   const named = { ...request, model: name };
@@ -49,7 +49,7 @@ export async function askModel(
   const live = isStep && decide !== 'schema' ? deps.live : undefined;
   const call = (signal: AbortSignal): Promise<ModelReply> =>
     isStep && output?.type === 'classes'
-      ? askForClass(model, named, { signal, output })
+      ? callForClass(model, named, { signal, output })
       : withStream(live, { info: context.info, input }, (stream) =>
           model.call(named, { signal, ...stream }),
         );
@@ -77,7 +77,7 @@ export async function askModel(
 function chooseModel(
   deps: ActivityDependencies,
   context: Context,
-  { prompt: { pinned, userContext }, input, memory }: Question,
+  { prompt: { pinned, userContext }, input, memory }: ProviderCall,
 ): Pick<ResolvedModel, 'model' | 'name' | 'provider' | 'price'> {
   const { definition, agent } = pinned;
   if (definition.decide !== 'function' || input.compact !== undefined) {

@@ -12,22 +12,22 @@ const WITHIN_MS = 30_000;
 const FEWEST_OF_RESPONSES = 16;
 
 /**
- * Asks each model of the configuration for one token, as a worker would. Without `ask`, reports the
+ * Requests one token from each model of the configuration, as a worker would. Without `call`, reports the
  * models as not checked.
  */
-export async function askModels(
+export async function callModels(
   config: Config,
   env: Environment,
-  { ask }: { readonly ask: boolean },
+  { call }: { readonly call: boolean },
 ): Promise<readonly Finding[]> {
   const names = withCalled(config.agents).map((agent) => modelNameOf(agent, env));
   const models = [...new Set(names)].filter((name) => name !== null && !isDemo(name, config));
-  if (!ask) return models.map((model) => unasked(model ?? '', '--no-model'));
+  if (!call) return models.map((model) => notCalled(model ?? '', '--no-model'));
   let catalog: ModelCatalog;
   try {
     catalog = createModelCatalog(config.models ?? {}, env);
   } catch (error) {
-    return [{ name: 'models', level: 'problem', text: textOf(error), data: { asked: false } }];
+    return [{ name: 'models', level: 'problem', text: textOf(error), data: { called: false } }];
   }
   const found = await Promise.all(
     models.map((model) => answerOf(model ?? '', { catalog, config })),
@@ -39,9 +39,9 @@ function isDemo(name: string, { models = {} }: Config): boolean {
   return name === 'demo' && models[name] === undefined;
 }
 
-function unasked(model: string, why: string): Finding {
-  const text = `not checked: it was not asked (${why})`;
-  return { name: `model ${model}`, level: 'skipped', text, data: { model, asked: false } };
+function notCalled(model: string, why: string): Finding {
+  const text = `not checked: it was not called (${why})`;
+  return { name: `model ${model}`, level: 'skipped', text, data: { model, called: false } };
 }
 
 /** Returns null for a model without a key and an address, which the check of its agent reports. */
@@ -49,7 +49,7 @@ async function answerOf(
   name: string,
   { catalog, config }: { readonly catalog: ModelCatalog; readonly config: Config },
 ): Promise<Finding | null> {
-  const finding = { name: `model ${name}`, data: { model: name, asked: true } };
+  const finding = { name: `model ${name}`, data: { model: name, called: true } };
   const entry = config.models?.[name];
   const isResponses = entry !== undefined && 'api' in entry && entry.api === 'responses';
   const began = performance.now();
