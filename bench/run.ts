@@ -57,7 +57,7 @@ const { quick, only } = values;
 const names = only === undefined ? Object.keys(GROUPS) : [only];
 const unknown = names.find((name) => !(name in GROUPS));
 if (unknown !== undefined) {
-  throw new Error(`--only ${unknown}: no such group; there are ${Object.keys(GROUPS).join(', ')}`);
+  throw new Error(`--only ${unknown}: expected one of ${Object.keys(GROUPS).join(', ')}`);
 }
 
 const bench = await createBench({ quick, profileFolder: values.profile });

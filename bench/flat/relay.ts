@@ -97,7 +97,7 @@ async function prepare(bench: Bench, agent: string): Promise<Runner> {
   const reaches = async (steps: number): Promise<Reading> => {
     const { readings, result } = begun();
     const reading = readings[steps / MARK_STEPS];
-    if (reading === undefined) throw new Error(`nothing is told of step ${steps}`);
+    if (reading === undefined) throw new Error(`no reading for step ${steps}`);
     return await Promise.race([reading, result.then(() => reading)]);
   };
   return {

@@ -55,7 +55,7 @@ export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Ro
   const { perdure, bare } = medians(compared);
   const share = ((perdure - bare) / median(walls)) * 100;
   return {
-    name: 'live/nobody',
+    name: 'live/no-readers',
     what: 'processor time of a core that live streams take at full speed without a reader',
     value: share,
     unit: '%',

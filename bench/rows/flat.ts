@@ -36,7 +36,7 @@ const COSTS: Readonly<Record<keyof StepCost, { name: string; what: string; unit:
 function rows(
   legs: readonly Leg[],
   costs: readonly (keyof StepCost)[],
-  told: { readonly places: string; readonly name: string; readonly prompt: string },
+  labels: { readonly places: string; readonly name: string; readonly prompt: string },
 ): readonly Row[] {
   return costs.map((cost) => {
     const { name, what, unit } = COSTS[cost];
@@ -44,8 +44,8 @@ function rows(
     const late = show(median(legs.map((leg) => leg.late[cost])));
     const early = show(median(legs.map((leg) => leg.early[cost])));
     return {
-      name: `flat/${name}${told.name}`,
-      what: `${what} of ${told.places}, ${told.prompt}`,
+      name: `flat/${name}${labels.name}`,
+      what: `${what} of ${labels.places}, ${labels.prompt}`,
       value: median(samples),
       unit: 'x',
       bar: FLAT,

@@ -56,7 +56,7 @@ function growth(single: readonly Measured[]): readonly Row[] {
   const lengths = single.map(({ steps }) => steps).join(', ');
   const bytes = single.map((run) => ({ x: run.steps, y: run.bytes }));
   const events = single.map((run) => ({ x: run.steps, y: run.events }));
-  const beside = slope(bytes) - MESSAGE_BYTES_PER_STEP;
+  const ownBytes = slope(bytes) - MESSAGE_BYTES_PER_STEP;
   return [
     {
       name: 'history/exponent',
@@ -69,7 +69,7 @@ function growth(single: readonly Measured[]): readonly Row[] {
     },
     {
       name: 'history/events',
-      what: 'events of a further step of one call',
+      what: 'events of an additional step of one call',
       value: slope(events),
       unit: 'events',
       bar: { atMost: 12 },
@@ -78,8 +78,8 @@ function growth(single: readonly Measured[]): readonly Row[] {
     },
     {
       name: 'history/bytes',
-      what: 'bytes of a further step beside its messages',
-      value: beside,
+      what: 'bytes of a step in addition to its messages',
+      value: ownBytes,
       unit: 'bytes',
       bar: { atMost: 2_600 },
       samples: [],
@@ -89,11 +89,11 @@ function growth(single: readonly Measured[]): readonly Row[] {
 }
 
 function perFurtherCall(one: Measured, many: Measured): Row {
-  const further = one.steps * (MANY_CALLS - 1);
+  const additional = one.steps * (MANY_CALLS - 1);
   return {
     name: 'history/further-call',
-    what: 'events of a further call in a step',
-    value: (many.events - one.events) / further,
+    what: 'events of an additional call in a step',
+    value: (many.events - one.events) / additional,
     unit: 'events',
     bar: { atMost: 6 },
     samples: [],

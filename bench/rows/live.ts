@@ -11,8 +11,8 @@ import { PACED } from '../subject/models.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
-const READERS = new URL('../live/readers-child.ts', import.meta.url);
-const CROWD = 200;
+const READERS_CHILD = new URL('../live/readers-child.ts', import.meta.url);
+const READERS = 200;
 /** Each step of the streaming model takes half a second. */
 const SPOKEN: Script = { name: 'spoken', steps: 7, tools: ['work'], bytes: 100 };
 /** The same from the stub, which continues to stream whatever the worker is busy with. */
@@ -21,7 +21,7 @@ const PACED_SCRIPT: Script = { name: PACED, steps: 7, tools: ['work'], bytes: 16
 /** Measures the cost of live readers. */
 export async function measureLive(bench: Bench): Promise<readonly Row[]> {
   const first = await bench.worker('perdure', { LIVE: '1' });
-  const rows = [await firstToken(bench, first), await crowd(bench, first)];
+  const rows = [await firstToken(bench, first), await manyReaders(bench, first)];
   await first.end();
   return [...rows, await measureUnread(bench)];
 }
@@ -50,14 +50,16 @@ async function firstToken(bench: Bench, worker: BenchWorker): Promise<Row> {
 }
 
 /** Compares a turn of a run that has many readers with a turn of one that has none. */
-async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
+async function manyReaders(bench: Bench, worker: BenchWorker): Promise<Row> {
   const client = await clientOf(bench, worker);
   const [known] = (await createWorkerFinder(bench.home)()).filter(({ pid }) => pid === worker.pid);
   const turn = async (readers: number): Promise<number> => {
-    const run = await client.start('streamed', { open: true, id: `crowd-${randomUUID()}` });
+    const run = await client.start('streamed', { open: true, id: `readers-${randomUUID()}` });
     const URL = `${known?.url}/runs/${run.id}/events`;
     const child =
-      readers === 0 ? null : await startChild(READERS, { env: { URL, READERS: String(readers) } });
+      readers === 0
+        ? null
+        : await startChild(READERS_CHILD, { env: { URL, READERS: String(readers) } });
     const begun = performance.now();
     await client.ask(run, openingMessage(PACED_SCRIPT));
     await client.result(run, { turn: 1 });
@@ -66,14 +68,14 @@ async function crowd(bench: Bench, worker: BenchWorker): Promise<Row> {
     await child?.end();
     return ms;
   };
-  const both = { perdure: () => turn(CROWD), bare: () => turn(0) };
+  const both = { perdure: () => turn(READERS), bare: () => turn(0) };
   await interleave(1, both);
   const compared = await interleave(bench.quick ? 1 : 6, both);
   await client.disconnect();
   const { perdure, bare } = medians(compared);
   return {
-    name: 'live/crowd',
-    what: `a run that ${CROWD} read, against one that nobody reads`,
+    name: 'live/readers',
+    what: `a run with ${READERS} readers, against one without readers`,
     value: median(ratios(compared)),
     unit: 'x',
     bar: { atMost: 1.1 },
