@@ -32,10 +32,7 @@ export type RememberFunction = (ended: EndedTurn, context: RememberContext) => u
 /** A `remember` function with options. */
 export interface RememberOptions {
   readonly save: RememberFunction;
-  /**
-   * How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the
-   * default.
-   */
+  /** The time limit of one attempt, as a `Duration`; default '30 seconds'. */
   readonly timeout?: Duration;
 }
 

@@ -43,10 +43,7 @@ export type RetrieveFunction = (
 /** A retriever with options. */
 export interface RetrieveOptions {
   readonly find: RetrieveFunction;
-  /**
-   * How long one attempt may take. A duration: ms, or words such as '30 seconds', which is the
-   * default.
-   */
+  /** The time limit of one attempt, as a `Duration`; default '30 seconds'. */
   readonly timeout?: Duration;
 }
 

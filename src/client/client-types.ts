@@ -37,9 +37,9 @@ export interface ClientOptions extends ConnectionSettings {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** An existing client of Temporal's SDK. `disconnect` does not close it. */
   readonly client?: Client;
-  /** The workers' PERDURE_HOME, for archive and attachments; default: `env`, else `.perdure`. */
+  /** The workers' PERDURE_HOME, for stored data; default: that of `env`, else `.perdure`. */
   readonly home?: string;
-  /** Default: files below `home`. */
+  /** The archive that the workers use; default: files below `home`. */
   readonly archive?: Archive;
   /** The store for attachments, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;

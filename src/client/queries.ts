@@ -16,7 +16,10 @@ export function queryTerm(
   return `${attribute} ${operator} '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
-/** Returns whether the server refused a query because the namespace lacks its search attributes. */
+/**
+ * Returns whether the server refused a query, as it does if the namespace lacks its search
+ * attributes.
+ */
 export function isInvalidQuery(error: unknown): boolean {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const code: number | null = isGrpcServiceError(cause) ? cause.code : null;

@@ -43,8 +43,8 @@ export interface PlanAndExecuteOptions extends Pick<
   readonly planning?: PlanNodeOptions<PlanStateShape>['planning'];
   /**
    * When the user is asked to approve the whole plan: if the rules ask about one of its actions
-   * (`when_asked`, default), or for every plan (`always`). `expires`: how long the user has, a
-   * duration: ms, or words such as '7 days', which is the default.
+   * (`when_asked`, default), or for every plan (`always`). `expires`: the user's time to
+   * answer, as a `Duration`; default '7 days'.
    */
   readonly confirm?: { readonly when?: 'when_asked' | 'always'; readonly expires?: Duration };
   /** The maximum number of actions at the same time, 1 to 50; default 5. */

@@ -18,12 +18,9 @@ export interface McpCommonOptions {
    * can make an effect stricter, never looser.
    */
   readonly effects?: Readonly<Record<string, Effect>>;
-  /** How long one call may take. A duration: ms, or words such as '2 minutes', which is the default. */
+  /** The time limit of one call, as a `Duration`; default '2 minutes'. */
   readonly timeout?: Duration;
-  /**
-   * How long the server may take to start and to answer first. A duration: ms, or words such as '30 seconds',
-   * which is the default.
-   */
+  /** The time limit for the server to start and answer first, as a `Duration`; default '30 seconds'. */
   readonly connectTimeout?: Duration;
   /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
   readonly startup?: 'strict' | 'best_effort';

@@ -11,7 +11,7 @@ import { writeWhole } from './write-file.js';
 
 /**
  * Returns the stores that workers, clients, and the command share: those that PERDURE_STORE names,
- * else folders in `home`. Throws an `Error` for an unusable PERDURE_STORE.
+ * else folders in `home`. Throws an `InputError` for an unusable PERDURE_STORE.
  */
 export function openStores(
   home: string,

@@ -48,14 +48,11 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    * ```
    */
   readonly approval?: 'never' | 'always' | ApprovalPredicate<z.output<Input>>;
-  /**
-   * How long one execution may take. A duration: ms, or words such as '2 minutes', which is the
-   * default.
-   */
+  /** The time limit of one execution, as a `Duration`; default '2 minutes'. */
   readonly timeout?: Duration;
   /**
-   * The time without a heartbeat after which a worker counts as dead. A duration: ms, or words such
-   * as '10 seconds', which is the default.
+   * The time without a heartbeat after which a worker counts as dead, as a `Duration`; default '10
+   * seconds'.
    */
   readonly heartbeat?: Duration;
   /**
@@ -164,13 +161,13 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
     context: UndoContext,
   ): void | Promise<void>;
   /**
-   * Only with `undo`: the time after a success within which it can be undone. A duration: ms, or
-   * words such as '24 hours', which is the default.
+   * Only with `undo`: the time after a success within which it can be undone, as a `Duration`;
+   * default '24 hours'.
    */
   readonly undoWithin?: Duration;
   /**
-   * Only without `execute`: the time after which a call expires and is denied. A duration: ms, or
-   * words such as '2 days'; default: never.
+   * Only without `execute`: the time after which a call expires and is denied, as a `Duration`;
+   * default: never.
    */
   readonly expires?: Duration;
   /**

@@ -36,10 +36,7 @@ export interface Rule {
   readonly then: 'allow' | 'ask' | 'deny';
   /** For `ask`: who may decide; default: anyone who may send updates to the run. */
   readonly deciders?: Deciders;
-  /**
-   * For `ask`: the time after which the request is denied. A duration: ms, or words such as '2 days';
-   * default: it never expires.
-   */
+  /** For `ask`: the time after which the request is denied, as a `Duration`; default: never. */
   readonly expires?: Duration;
 }
 

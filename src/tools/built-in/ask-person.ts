@@ -12,8 +12,8 @@ const MAX_OPTION_CHARACTERS = 200;
 /** Options of `askPerson`. */
 export interface AskPersonOptions {
   /**
-   * The time after which a question expires; the model then reads that there was no answer. A
-   * duration: ms, or words such as '2 days'; default: never.
+   * The time after which a question expires, as a `Duration`; the model then reads that there was no
+   * answer. Default: never.
    */
   readonly expires?: Duration;
 }
