@@ -150,7 +150,7 @@ describe('the last step', () => {
     await expect(start).rejects.toThrow(/limits\.steps.*null for none/);
   });
 
-  test('T-50 null is no limit: the run goes on beyond the default of 50 steps, in a new segment', async () => {
+  test('T-50 null is no limit: the run continues beyond the default of 50 steps, in a new segment', async () => {
     const steps = Array.from({ length: 51 }, (_, n) => counting(n));
     const unlimited: LimitSet = { steps: null, toolCalls: null };
     const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });

@@ -18,7 +18,7 @@ const PLACES = [
   { kind: 'each', number: 4, when: 'after' },
   { kind: 'nested graph', number: 6, when: 'after' },
   { kind: 'tool', number: 7, when: 'before' },
-].map((place) => ({ ...place, id: `walker-${randomUUID()}`, door: gate() }));
+].map((place) => ({ ...place, id: `walker-${randomUUID()}`, gate: gate() }));
 
 /** Nodes with a model call in which the worker is killed. */
 const CALLS = ['decide', 'agent'].map((kind) => ({ kind, id: `decider-${randomUUID()}` }));
@@ -35,7 +35,7 @@ beforeAll(async () => {
   ledger.onAttempt = async (_, when, entry) => {
     const place = PLACES.find(({ id }) => entry.run?.startsWith(id));
     const number = ledger.attemptsOf(place?.id ?? '').indexOf(entry) + 1;
-    if (place?.when === when && place.number === number) await place.door.wait();
+    if (place?.when === when && place.number === number) await place.gate.wait();
   };
   const decision = [{ name: 'pay', arguments: {} }];
   for (const { kind, id } of CALLS) {
@@ -55,10 +55,10 @@ beforeAll(async () => {
       OPENAI_API_KEY: 'x',
     },
     runs: [
-      ...PLACES.map(({ id, door }) => ({
-        id,
+      ...PLACES.map((place) => ({
+        id: place.id,
         input: { agent: 'walker', input: {} },
-        held: () => door.reached,
+        held: () => place.gate.reached,
       })),
       ...CALLS.map(({ kind, id }) => ({
         id,
@@ -67,7 +67,7 @@ beforeAll(async () => {
       })),
     ],
   });
-  for (const { door } of PLACES) door.release();
+  for (const place of PLACES) place.gate.release();
   for (const { kind } of CALLS) stub.barrier(kind).release();
   const all = await Promise.all(handles.map((handle) => rig.end(handle)));
   for (const ended of all) ends.set(ended.handle.workflowId, ended);

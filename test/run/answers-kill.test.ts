@@ -121,7 +121,7 @@ const said = ({ projection, handle }: Ended): readonly string[] =>
   });
 
 describe('a worker killed by SIGKILL in a repair', () => {
-  test('is missed by nobody when it is not killed', () => {
+  test('completes the run when it is not killed', () => {
     const undisturbed = endedOf(UNDISTURBED);
     expect(undisturbed.outcome).toMatchObject({
       status: 'completed',

@@ -126,7 +126,7 @@ describe('the worker that holds the workflow', () => {
 });
 
 describe('the server', () => {
-  test('killed and restarted on the same file in mid-run: the run goes on and ends, and a message to a run without a worker is one turn', async () => {
+  test('killed and restarted on the same file in mid-run: the run continues and ends, and a message to a run without a worker is one turn', async () => {
     const serverHome = await freshHome();
     const server = await ensureServer({ home: serverHome, adoptDefault: false });
     const { address } = server;

@@ -160,7 +160,7 @@ describe('a decide function', () => {
         return { calls: [{ name: 'look_up', arguments: '{"what": "gold"}' }] };
       }
       const missing: unknown = await artifacts.get('fat').catch((error: unknown) => error);
-      expect(String(missing)).toMatch(/there is no artifact "fat".*fact/);
+      expect(String(missing)).toMatch(/unknown artifact "fat".*fact/);
       return { answer: (await artifacts.get('fact', fact)).found };
     }, scriptedModel([]));
     expect(outcome).toMatchObject({ status: 'completed', answer: 'gold' });
@@ -168,7 +168,7 @@ describe('a decide function', () => {
     expect(seen).toEqual([[], [expect.objectContaining(info)]]);
   });
 
-  test('that calls the model with what is no request is told so, each time', async () => {
+  test('rejects an invalid request, each time', async () => {
     const wrong: readonly (readonly [unknown, string])[] = [
       [{ prompt: 'x' }, 'prompt: expected one of instructions, messages, tools'],
       ['x', 'expected an object of a request\'s fields, got "x"'],
@@ -199,7 +199,7 @@ describe('a decide function', () => {
     expect(outcome.error).toContain('model.call: prompt: expected one of');
   });
 
-  test('that calls the model too often is told so', async () => {
+  test('rejects too many model calls', async () => {
     const model = scriptedModel(Array.from({ length: 33 }, () => replyText('yes')));
     const { outcome } = await run(async ({ model: given }) => {
       for (;;) await given.call();

@@ -188,7 +188,7 @@ test('a worker that freezes in workflow code continues when it thaws', async () 
     workflowTaskTimeout: '1 minute',
     args: [LONGER_THAN_SCRIPTS_MS],
   });
-  expect(frozen).toBe('went on');
+  expect(frozen).toBe('continued');
   // The worker still answers.
   const { outcome } = await rig.run({ agent: 'hello', message: 'hi' });
   expect(outcome).toMatchObject({ status: 'completed', answer: 'hello' });

@@ -174,7 +174,7 @@ describe('a worker killed by SIGKILL', () => {
       `${role} ${text}`.replaceAll(handle.workflowId, 'go'),
     );
 
-  test('is missed by nobody when it is not killed', () => {
+  test('completes the run when it is not killed', () => {
     const undisturbed = toldOf(UNDISTURBED);
     expect(undisturbed.outcome).toMatchObject({
       status: 'completed',

@@ -42,7 +42,7 @@ const note = defineTool({
 });
 const clerk = defineAgent({ name: 'clerk', instructions: 'do as told', model: 'm', tools: [note] });
 
-describe('a message sent while the run goes on in a new segment', () => {
+describe('a message sent while the run continues in a new segment', () => {
   const jitters = fc.sample(fc.array(fc.nat(40), { minLength: 10, maxLength: 10 }), {
     numRuns: 2,
     seed: SEED,

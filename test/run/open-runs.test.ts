@@ -88,7 +88,7 @@ describe('an open run', () => {
     expect(again.receipt).toEqual({ turn: 2 });
   });
 
-  test('goes on through many segments without losing, doubling or renumbering a message', async () => {
+  test('continues through many segments without losing, duplicating, or renumbering a message', async () => {
     const turns = 7;
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 2 (1)' });
     for (let turn = 2; turn <= turns; turn += 1) {
@@ -112,7 +112,7 @@ describe('an open run', () => {
     );
   });
 
-  test('goes on in a new segment in the middle of a turn', async () => {
+  test('continues in a new segment in the middle of a turn', async () => {
     const name = `steps 11 ${randomUUID()}`;
     const { outcome, handle } = await rig.run({ agent: 'clerk', message: name });
     expect(outcome).toMatchObject({ status: 'completed', answer: `done: ${name}`, steps: 12 });

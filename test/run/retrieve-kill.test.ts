@@ -57,7 +57,7 @@ test.each([
   { where: 'retrieval', id: RETRIEVAL, retrievals: 2, requests: 1 },
   { where: 'model call', id: CALL, retrievals: 1, requests: 2 },
 ])(
-  'a worker killed by SIGKILL in the $where is missed by nobody',
+  'a worker killed by SIGKILL in the $where has no effect on the run',
   ({ id, retrievals, requests }) => {
     const ended = ends.get(id);
     expect(ended?.outcome).toMatchObject({ status: 'completed', answer: 'answered', steps: 1 });

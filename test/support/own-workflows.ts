@@ -17,5 +17,5 @@ export async function forger(input: RunInput, carried: unknown): Promise<void> {
 /** Blocks for some milliseconds of real time, as workflow code of a frozen worker does. */
 export async function standStill(ms: number): Promise<string> {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-  return 'went on';
+  return 'continued';
 }

@@ -126,7 +126,7 @@ test.each<[string, Partial<ModelRequest>, object | undefined]>([
   }
 });
 
-test('names the tools of earlier calls if there are no tools any more', () => {
+test('names the tools of earlier calls if the request has no tools', () => {
   expect(write({ messages: turn })).toMatchObject({
     tools: [{ name: 'f', input_schema: { type: 'object' } }],
     tool_choice: { type: 'none' },
