@@ -3,7 +3,7 @@ import type { Message, ToolCall } from '../src/core/transcript/messages.js';
 import type { Ledger } from './ledger.js';
 
 /** Results of a payment or a posting whose outcome `verify` or a person determined. */
-const FOUND = ['It happened.', 'found on the statement'];
+const FOUND = ['The call took effect.', 'found on the statement'];
 /** Errors that state that a call did not take effect. */
 const DENIALS = ['tool_error', 'not_executed'];
 /** Errors that do not tell whether a call took effect. */

@@ -71,7 +71,7 @@ function toReply(result: LanguageModelV3GenerateResult): ModelReply {
   const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
   const asked = content.filter((part) => part.type === 'tool-call');
   const calls = asked.map(({ toolName: name, input }) => ({ name, arguments: input }));
-  if (unified === 'error') throw new Error('the model broke off');
+  if (unified === 'error') throw new Error('the model returned an incomplete answer');
   if (unified === 'content-filter') return { text, calls: [], finish: 'filtered', ...usage };
   const ended = calls.length > 0 ? 'calls' : 'stop';
   const finish = unified === 'length' ? 'length' : ended;

@@ -18,7 +18,7 @@ async function call(path: string, { method, body, key, signal }: Call): Promise<
     ...(key !== undefined && { headers: { 'idempotency-key': key } }),
     signal,
   });
-  if (response.status === 404) return { success: false, error: `there is no ${path}` };
+  if (response.status === 404) return { success: false, error: `${path} does not exist` };
   if (!response.ok) throw new Error(`the service answered ${response.status}`);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- our own service
   return (await response.json()) as object;

@@ -109,7 +109,7 @@ function fillTemplate(
   if (template === null) {
     if (Object.keys(args).length === 0) return definition;
     throw refused(
-      `args: agent "${agent.name}" takes none, because its instructions are not a template`,
+      `args: expected none for agent "${agent.name}", whose instructions are not a template; remove them`,
     );
   }
   try {

@@ -111,7 +111,7 @@ async function rejectWhenStopping(stopping: AbortSignal, signal: AbortSignal): P
 }
 
 function shutdownFailure(): ApplicationFailure {
-  return retryFailure('this worker is shutting down; another one takes the call over');
+  return retryFailure('this worker is shutting down; another worker takes over the call');
 }
 
 async function resetSticky(

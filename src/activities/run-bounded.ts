@@ -44,7 +44,7 @@ export async function runBounded<T>(
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
   const timedOut = after(bounds.timeoutMs).then(() =>
-    abort.abort(new Error(`the time limit of ${bounds.timeoutMs} ms is over`)),
+    abort.abort(new Error(`timed out after ${bounds.timeoutMs} ms`)),
   );
   const abandoned = aborted.then(() => after(GRACE_MS)).then(() => interrupted(bounds.cancelled));
   try {

@@ -45,6 +45,6 @@ export async function callTurnFunction<T>(
     name: `${name} of agent "${pinned.definition.name}"`,
     timeoutMs,
     cancelled: context.cancellationSignal,
-    timeoutError: () => new Error(`it did not end within ${timeoutMs} ms`),
+    timeoutError: () => new Error(`timed out after ${timeoutMs} ms`),
   });
 }

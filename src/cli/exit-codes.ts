@@ -3,9 +3,9 @@ export const EXIT = {
   completed: 0,
   failed: 1,
   usage: 2,
-  /** The run is still alive and waits for a person. */
+  /** The run is still open and waits for a person. */
   waiting: 3,
-  /** The run is still alive and is blocked. */
+  /** The run is still open and is blocked. */
   blocked: 4,
   noServer: 5,
   /** A limit stopped the run. */

@@ -60,7 +60,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/fork.js')).fork,
     },
   },
-  'Talk to a run:': {
+  'Message and control:': {
     send: {
       summary: 'send a message to a run and follow its answer',
       load: async () => (await import('./commands/send.js')).send,
@@ -96,7 +96,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/approve.js')).approve,
     },
     deny: {
-      summary: 'refuse a call, and tell the model why',
+      summary: 'refuse a call, and give the model the reason',
       load: async () => (await import('./commands/deny.js')).deny,
     },
     edit: {

@@ -52,7 +52,7 @@ export function agentProblem(
     return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (nearest: ${nearest}); correct the name`;
   }
   if (found.template !== null || Object.keys(args).length === 0) return null;
-  return `args: agent ${show(agent)} takes none, because its instructions are not a template; leave them out`;
+  return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;
 }
 
 function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {

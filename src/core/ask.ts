@@ -94,7 +94,7 @@ export function askRefusal(
   const overfull = contextRefusal(state, ask);
   if (overfull !== null) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
-    return `pin: ${pinnedBytes(state)} bytes are pinned already, and stay pinned; send it without`;
+    return `pin: expected at most ${MAX_PINNED_TOTAL_BYTES} pinned bytes, got ${pinnedBytes(state)}; send the message without pin`;
   }
   const unclear = steer ? null : unclearProblem(state, ask.message ?? '');
   if (unclear !== null) return unclear;
@@ -206,7 +206,7 @@ function textMisfit(state: RunState, ask: Ask): string | null {
   if (problem !== null || prompt === undefined || pin !== true) return problem;
   const bytes = jsonLength(promptText(definition, { prompt, ...(args && { args }) }));
   if (bytes <= MAX_PINNED_BYTES) return null;
-  return `pin: expected a prompt of at most ${MAX_PINNED_BYTES} bytes, got ${bytes}; send it without`;
+  return `pin: expected a prompt of at most ${MAX_PINNED_BYTES} bytes, got ${bytes}; send it without pin`;
 }
 
 /** Returns why the run cannot accept an input, or null. Only a graph accepts one. */
@@ -215,7 +215,7 @@ function inputMisfit(state: RunState, { input }: Pick<Ask, 'input'>): string | n
   // An input that arrives before the graph is loaded is checked when its turn begins.
   if (input === undefined || !isLoaded(state)) return null;
   if (graph === undefined) {
-    return `input: "${name}" is an agent, which takes none; send a message`;
+    return `input: expected none, got one; "${name}" is an agent, not a graph`;
   }
   return inputProblem({ name, graph }, input);
 }

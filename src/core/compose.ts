@@ -11,8 +11,8 @@ const RESULTS = 5;
  * The message before a closing call. It is fixed, so that it does not change the prompt's prefix.
  */
 export const CLOSING_INSTRUCTION =
-  'A limit of this run is reached: no further tool can be called. Answer now, from what is above. ' +
-  'Say plainly what is known, and what could not be finished.';
+  'This run has reached a limit, so you cannot call more tools. Answer now from the conversation ' +
+  'above. State what is known and what you could not finish.';
 
 /**
  * Returns the message before the closing call of a turn, in the author's words if they have any.
@@ -52,7 +52,7 @@ export function describeStop(reason: StopReason): string {
     case 'no_progress':
       return 'no progress was made';
     case 'denied':
-      return 'people denied what it asked for';
+      return 'people denied its calls';
     default:
       return `the limit "${reason}" was reached`;
   }

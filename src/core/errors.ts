@@ -11,14 +11,14 @@ import type { RefusalReason } from './requests/decision.js';
  * | `id_taken`      | `IdTakenError`      | a run with this id exists, or existed                               |
  * | `input`         | `InputError`        | an argument or a definition is invalid; nothing was sent            |
  * | `live_options`  | `LiveOptionsError`  | a worker cannot serve live streams with these options               |
- * | `model`         | `ModelError`        | a model call failed; `details.kind` says who can fix it             |
+ * | `model`         | `ModelError`        | a model call failed; `details.kind` identifies who can fix it       |
  * | `no_run`        | `NoRunError`        | no run has this id                                                  |
- * | `no_schedule`   | `NoScheduleError`   | there is no schedule with this id                                   |
+ * | `no_schedule`   | `NoScheduleError`   | no schedule has this id                                             |
  * | `no_server`     | `NoServerError`     | no Temporal server answers                                          |
  * | `not_delivered` | `NotDeliveredError` | no answer: a message or decision may be lost, or may still arrive   |
  * | `parse`         | `ParseError`        | an answer does not fit the agent's output; the model tries again    |
  * | `refused`       | `RefusedError`      | the run refused a message or decision; it has no effect             |
- * | `result_lost`   | `ResultLostError`   | a turn is over and its outcome cannot be read any more              |
+ * | `result_lost`   | `ResultLostError`   | a turn has ended, and its outcome can no longer be read             |
  * | `run_token`     | `RunTokenError`     | a token for live streams cannot be made with these options          |
  * | `sdk_copies`    | `SdkCopiesError`    | the process has two copies of Temporal's SDK                        |
  * | `tool`          | `ToolError`         | a tool call failed in a way that no retry can fix                   |

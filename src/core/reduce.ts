@@ -210,7 +210,7 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
     const result = brokenOffCall(before, call);
     return result === null ? before : takeResult(before, result);
   }, state);
-  const why = isCancel ? 'cancelled by a person' : 'broken off: the time limit was reached';
+  const why = isCancel ? 'canceled by a person' : 'interrupted by the time limit';
   const { interruption: _, ...turn } = begun.turn;
   const idle = { ...begun, turn, work: begun.work.filter(isUndo) };
   const closed = closeBatch(dropRepairBranch(idle), event.at, (call) =>

@@ -141,7 +141,8 @@ function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void 
     const where = `graph "${graph}": node "${name}"`;
     const reads = 'plan' in kind ? kind.plan : undefined;
     if (reads !== undefined && !planned.includes(reads)) {
-      const known = planned.length === 0 ? 'there is none' : `these are ${planned.join(', ')}`;
+      const known =
+        planned.length === 0 ? 'the graph has none' : `available: ${planned.join(', ')}`;
       throw new InputError(
         `${where}: plan: expected a field that a plan node saves, got ${show(reads)}; ${known}`,
       );

@@ -106,7 +106,7 @@ export function messageParts(
     return { message: computed(site, 'message', message, withItem) };
   }
   if (message !== undefined) {
-    throw new InputError(`${where}: message: expected none with \`prompt\`, which has the text`);
+    throw new InputError(`${where}: message: cannot be combined with \`prompt\`; remove one`);
   }
   const prompts = typeof agent === 'string' ? undefined : [...(agent.prompts?.keys() ?? [])];
   if (prompts !== undefined && !prompts.includes(prompt)) {

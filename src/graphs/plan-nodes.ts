@@ -35,7 +35,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   }
   if (tools !== undefined) {
     throw new InputError(
-      `${site.where}: tools: a node with an \`output\` calls none; remove one of the two`,
+      `${site.where}: tools: expected none with \`output\`, got some; remove one of the two`,
     );
   }
   const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));
@@ -60,7 +60,7 @@ export function confirmParts(options: OptionsOf<'confirm'>, site: Site): Parts {
   const { show, plan, expires } = options;
   if (show === undefined && plan === undefined) {
     throw new InputError(
-      `${site.where}: expected \`show\` or \`plan\`, got none; say what to confirm`,
+      `${site.where}: expected \`show\` or \`plan\`, got none; specify what to confirm`,
     );
   }
   return {
@@ -148,25 +148,24 @@ export function withPlanning(
 
 const REFERENCES =
   'Where an argument needs the result of an earlier action, write {"$ref":"a1","path":"data.id"} in its ' +
-  'place: `path` leads into the result, and without it the whole result is meant. Never guess an id that a ' +
+  'place. `path` selects a part of the result; omit `path` to use the whole result. Never guess an id that a ' +
   'result will have. Refer only to actions of this plan, and only to earlier ones.';
 
 const SCHEMA =
-  'You plan, and others execute. When you are asked for a plan, answer only with JSON such as ' +
-  '{"actions":[{"id":"a1","tool":"NAME","arguments":{…},"after":[]}]}. Each action is one call of a tool, ' +
-  'with arguments under its schema. List under `after` the actions that have to end first, beside those ' +
-  'that the arguments refer to; what does not depend on each other is done at the same time. If there is ' +
+  'You plan, and the system executes. When you are asked for a plan, answer only with JSON such as ' +
+  '{"actions":[{"id":"a1","tool":"NAME","arguments":{…},"after":[]}]}. Each action is one tool call ' +
+  "with arguments that match the tool's schema. List in `after` the actions that must finish first, in " +
+  'addition to those that the arguments refer to; independent actions run in parallel. If there is ' +
   'nothing to do, answer {"actions":[],"answer":"…"} with your answer to the user.';
 
 const CATALOG =
-  'You plan, and others execute. Find the tools that you need, then call each with invoke_tool, in the ' +
-  'order in which they should happen. What only reads is executed at once, and you get its result; the results are r1, r2, … in their ' +
-  'order. All ' +
-  'else is noted as an action of the plan and has no result yet. When the plan is complete, say in one ' +
-  'sentence what it does. If there is nothing to do, answer the user.';
+  'You plan, and the system executes. Find the tools that you need, then call each with invoke_tool, in ' +
+  'the order in which the actions should happen. Read-only calls are executed immediately, and you get ' +
+  'their results as r1, r2, …, in the order of the calls. All other calls are added to the plan and have ' +
+  'no result yet. When the plan is complete, say in one sentence what it does. If there is nothing to do, answer the user.';
 
 const CONSENT =
-  'Whether the user has to agree is decided by the system: plan what was asked, and do not ask for consent.';
+  'The system asks for approval where needed. Plan what was requested, and do not ask for consent yourself.';
 
 /** Returns the planning instructions for a graph's model; empty for a graph without a plan. */
 function planInstructions(planning: PlanNode['planning'] | undefined): string {

@@ -96,7 +96,7 @@ function checkExits(where: string, given: readonly string[], node: BuiltNode): v
   const stray = given.find((exit) => !known.includes(exit));
   if (stray !== undefined) {
     throw new InputError(
-      `${where}: there is no exit ${show(stray)}${hint(stray, known)}; its exits are ${known.join(', ')}`,
+      `${where}: unknown exit ${show(stray)}${hint(stray, known)}; expected one of ${known.join(', ')}`,
     );
   }
   const { maxVisits } = node.common;
@@ -122,7 +122,7 @@ function target(table: Table, where: string, to: unknown): string {
 
 /** Returns the error text for a node that does not exist. */
 export function unknownNode(name: unknown, { names }: Pick<Table, 'names'>): string {
-  return `there is no node ${show(name)}${hint(name, names)}; the nodes are ${names.join(', ')}`;
+  return `unknown node ${show(name)}${hint(name, names)}; expected one of ${names.join(', ')}`;
 }
 
 function hint(name: unknown, known: readonly string[]): string {

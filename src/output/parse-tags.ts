@@ -105,7 +105,7 @@ function xmlProblem({ name, required }: Tag, { found, unclosed }: Elements): str
 function fenceProblem({ name, required }: Tag, fences: readonly Fence[]): string[] {
   if (!required || findBlocks(name, fences).length > 0) return [];
   const others = [...new Set(fences.map(({ word }) => word || 'one without a word'))].slice(0, 5);
-  const present = others.length === 0 ? '' : ` (there is ${others.join(', ')})`;
+  const present = others.length === 0 ? '' : ` (found ${others.join(', ')})`;
   return [
     `a fenced block ${name} is missing${present}: open it with \`\`\`${name} on a line of its own`,
   ];

@@ -47,7 +47,7 @@ export async function parseWithZod(
     keys: {
       known: Object.keys(propertiesOf(known)),
       unrecognized: (keys, nearest) =>
-        `there is no key ${keys}${nearest === '' ? '' : `; the keys are ${nearest}`}`,
+        `unknown key ${keys}${nearest === '' ? '' : `; expected one of ${nearest}`}`,
     },
   });
   if (known?.wrapped === true && !isUnwrapped) {

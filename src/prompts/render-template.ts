@@ -36,10 +36,10 @@ function checkValues(template: Template, values: Readonly<Record<string, unknown
     if (isMissing(issue)) faults.push(`- ${String(issue.path[0])} is missing`);
   const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
   const lines = describeIssues(invalid, toPlain(values), {
-    keys: { known, unrecognized: (keys) => `there is no argument ${keys}` },
+    keys: { known, unrecognized: (keys) => `unknown argument ${keys}` },
   });
-  const all = `the arguments are ${known.join(', ') || 'none'}`;
-  throw new Error([`The template cannot be filled in; ${all}:`, ...faults, ...lines].join('\n'));
+  const all = `its arguments are ${known.join(', ') || 'none'}`;
+  throw new Error([`The template cannot be rendered; ${all}:`, ...faults, ...lines].join('\n'));
 }
 
 function parse(

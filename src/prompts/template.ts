@@ -123,7 +123,7 @@ function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> 
   }
 }
 
-/** Returns a sentence such as `there is no argument "nmae"; there are name, city`. */
+/** Returns a text such as `unknown argument "nmae"; expected one of name, city`. */
 export function describeUnknown(
   what: string,
   unknown: readonly string[],
@@ -131,6 +131,6 @@ export function describeUnknown(
 ): string {
   const names = unknown.map((name) => JSON.stringify(name)).join(', ');
   const nearest = nearestFirst(unknown[0] ?? '', known);
-  const possible = nearest.length === 0 ? 'there are none' : `there are ${nearest.join(', ')}`;
-  return `there is no ${what} ${names}; ${possible}`;
+  const expected = nearest.length === 0 ? 'none' : `one of ${nearest.join(', ')}`;
+  return `unknown ${what} ${names}; expected ${expected}`;
 }

@@ -12,7 +12,7 @@ const POLL_MS = 50;
 const WAIT_LIMIT_MS = 300_000;
 
 export interface LockOptions {
-  /** Called once with the pid of the holder if another living process holds the lock. */
+  /** Called once with the pid of the holder if another running process holds the lock. */
   readonly onWait?: (pid: string) => void;
   readonly waitLimitMs?: number;
 }

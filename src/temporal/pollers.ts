@@ -27,7 +27,7 @@ export interface QueueState {
   readonly current: Build | null;
 }
 
-/** A living worker polls at least this often, even when there is nothing to do. */
+/** A live worker polls at least this often, even when there is nothing to do. */
 export const POLL_EVERY_MS = 70_000;
 
 /**

@@ -9,13 +9,13 @@ import {
 import { isObject } from '../core/json.js';
 import { listPollers, livePollers } from './pollers.js';
 
-/** How long a living worker may take to process the probe. */
+/** How long a live worker may take to process the probe. */
 const ANSWER_MS = 2_000;
 /** How long it may take to look up its agents. */
 const AGENTS_MS = 5_000;
 
 /**
- * Returns whether a living worker serves the task queue. The server lists a worker for minutes
+ * Returns whether a live worker serves the task queue. The server lists a worker for minutes
  * after its end, so this function starts the workflow `probe` and waits for a worker to process it.
  */
 export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {

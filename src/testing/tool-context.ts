@@ -75,8 +75,8 @@ function artifactsOf(values: ReadonlyMap<string, unknown>): CallArtifacts {
     names,
     get: async (name: string, schema?: z.ZodType): Promise<unknown> => {
       if (!values.has(name)) {
-        const known = names.length === 0 ? 'the test gave none' : `there are ${names.join(', ')}`;
-        throw new ToolError(`there is no artifact ${JSON.stringify(name)}; ${known}`);
+        const known = names.length === 0 ? 'the test gave none' : `available: ${names.join(', ')}`;
+        throw new ToolError(`unknown artifact ${JSON.stringify(name)}; ${known}`);
       }
       const value: unknown = JSON.parse(JSON.stringify(values.get(name) ?? null));
       if (schema === undefined) return value;

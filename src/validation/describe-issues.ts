@@ -65,7 +65,7 @@ function describeKeys(
   }
   const path = issue.path.length === 0 ? '' : `${readablePath(issue.path)}: `;
   return issue.message.startsWith('Unrecognized key')
-    ? `${path}there is no ${keys} here`
+    ? `${path}unknown field ${keys}`
     : path + issue.message;
 }
 

@@ -62,7 +62,7 @@ export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>
  * the retries are for a lost worker or a failed query.
  */
 export const { archiveMessages } = proxyActivities<Pick<Activities, 'archiveMessages'>>({
-  summary: 'keep messages',
+  summary: 'archive messages',
   startToCloseTimeout: 30_000,
   scheduleToCloseTimeout: 60_000,
   retry: backoff(500, 10_000),
@@ -76,11 +76,11 @@ const WAITING_FOR_STORAGE = {
 
 export const { archiveMessages: archiveMessagesBlocked } = proxyActivities<
   Pick<Activities, 'archiveMessages'>
->({ summary: 'keep messages', ...WAITING_FOR_STORAGE });
+>({ summary: 'archive messages', ...WAITING_FOR_STORAGE });
 
 export const { forkMessages: forkMessagesBlocked } = proxyActivities<
   Pick<Activities, 'forkMessages'>
->({ summary: 'fork', ...WAITING_FOR_STORAGE });
+>({ summary: 'copy forked messages', ...WAITING_FOR_STORAGE });
 
 export const { checkBlob } = proxyActivities<Pick<Activities, 'checkBlob'>>({
   summary: 'wait for storage',
@@ -118,7 +118,7 @@ export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
 
 /** Copies a whole run's messages into one blob, before the forked run starts its turn. */
 export const { forkMessages } = proxyActivities<Pick<Activities, 'forkMessages'>>({
-  summary: 'fork',
+  summary: 'copy forked messages',
   startToCloseTimeout: 60_000,
   scheduleToCloseTimeout: 10 * 60_000,
   retry: backoff(500, 30_000),

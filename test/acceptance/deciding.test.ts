@@ -7,7 +7,7 @@ import { reply, type Step } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
-const BESIDE = 'it came beside a call that ends the turn';
+const BESIDE = 'another call in this message ends the turn';
 /** The arguments of each execution of `note`, by every agent. */
 const noted: string[] = [];
 /** Executions of `meet`, which waits for three of them. */

@@ -102,7 +102,7 @@ describe('mayDecide', () => {
   });
 
   test.each<[string, () => unknown, string]>([
-    ['refuses', () => false, 'allows, got "eve"; let somebody else decide'],
+    ['refuses', () => false, 'by `mayDecide`, got "eve"; another person must decide'],
     [
       'throws',
       () => {
@@ -110,7 +110,7 @@ describe('mayDecide', () => {
       },
       'it failed: no directory',
     ],
-    ['returns 1', () => 1, 'it returned 1, and neither true nor false'],
+    ['returns 1', () => 1, 'it returned 1 instead of true or false'],
     ['returns nothing', () => undefined, 'it returned undefined'],
     ['hangs', () => new Promise(() => undefined), 'it failed: it did not finish within 5 s'],
   ])('that %s denies everyone', async (_how, mayDecide, message) => {
@@ -127,7 +127,7 @@ describe('mayDecide', () => {
     const result = await decide({}, { input });
     expect(result).toMatchObject({
       ok: false,
-      message: expect.stringContaining('this worker has none'),
+      message: expect.stringContaining('this worker has no `mayDecide`'),
     });
     expect(await decide({})).toEqual({ ok: true });
   });
@@ -158,7 +158,7 @@ describe('an edit', () => {
     [[1], 'arguments: expected all new arguments as an object, got [1]'],
     [{ euros: -1 }, 'arguments: The arguments of refund are not valid'],
     [{}, 'euros: missing'],
-    [{ euros: 1, too: 'many' }, 'there is no argument "too"'],
+    [{ euros: 1, too: 'many' }, 'unknown argument "too"'],
     [JSON.parse('{"euros": 1, "__proto__": {"x": 1}}'), '__proto__'],
     [JSON.parse(`{"euros": ${'{"a":'.repeat(80)}1${'}'.repeat(80)}}`), 'arguments: '],
   ])('to %j is refused', async (value, message) => {

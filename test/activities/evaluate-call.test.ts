@@ -76,7 +76,7 @@ describe('an approval', () => {
     expect(await verdictOf({ tools: [pay('always')] })).toMatchObject({ then: 'ask' });
     expect(await verdictOf({ tools: [pay(async () => true)] })).toEqual({
       then: 'ask',
-      why: 'the tool wants an approval of this call',
+      why: 'the tool requires approval of this call',
     });
   });
 
@@ -110,10 +110,14 @@ describe('an approval', () => {
       },
       'failed: it threw undefined',
     ],
-    ['returns a text', () => 'no', 'returned "no", and neither true nor false'],
-    ['returns nothing', () => undefined, 'returned undefined, and neither'],
-    ['returns 0', () => 0, 'returned 0, and neither'],
-    ['returns a Boolean object', () => Object(false) as unknown, 'returned false, and neither'],
+    ['returns a text', () => 'no', 'returned "no" instead of true or false'],
+    ['returns nothing', () => undefined, 'returned undefined instead of true or false'],
+    ['returns 0', () => 0, 'returned 0 instead of true or false'],
+    [
+      'returns a Boolean object',
+      () => Object(false) as unknown,
+      'returned false instead of true or false',
+    ],
     [
       'returns what cannot be shown',
       () => ({
@@ -137,7 +141,7 @@ describe('an approval', () => {
     expect(verdict?.why).toContain('failed: it did not finish within 5 s');
   });
 
-  test('is requested without the check if the check was given up', async () => {
+  test('is requested without the check if the check was abandoned', async () => {
     const neverRun = (): never => {
       throw new Error('it ran');
     };
@@ -145,7 +149,7 @@ describe('an approval', () => {
     const tools = [pay(neverRun, fixed)];
     const call = await read({ tools, isGivenUp: true });
     expect(call.problem).toBeUndefined();
-    expect(call.verdict?.why).toContain('took too long and was given up');
+    expect(call.verdict?.why).toContain('took too long and was abandoned');
   });
 
   const changed = pay(() => false, { input: z.object({ euros: z.number() }) });

@@ -148,7 +148,7 @@ describe('a webhook', () => {
     expect(failure.nonRetryable).toBe(false);
   });
 
-  test('is given up after 10 s, and its connection is closed', { timeout: 20_000 }, async () => {
+  test('is abandoned after 10 s, and its connection is closed', { timeout: 20_000 }, async () => {
     let closed = 0;
     const server = await httpServer((request) => {
       request.on('close', () => (closed += 1));

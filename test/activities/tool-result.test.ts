@@ -122,19 +122,19 @@ describe('the artifacts of a call', () => {
   test.each([
     [
       { call },
-      'this run has none; only values that a tool has returned as an artifact have a name',
+      'this run has no artifacts, and only values that a tool has returned as an artifact have a name',
     ],
-    [{ call, artifacts: {} }, 'among the arguments of this call; name it there'],
-    [{ call, artifacts: { known: ['zzz', 'rows'] } }, 'there are rows, zzz'],
+    [{ call, artifacts: {} }, 'the arguments of this call do not name it; name it there'],
+    [{ call, artifacts: { known: ['zzz', 'rows'] } }, 'available: rows, zzz'],
     [
       { call: { ...call, blob: { sha256: '', bytes: 70_000 } }, artifacts: { known: ['rows'] } },
-      'among the 70000 bytes of arguments, which are too long to be searched; name it in a shorter',
+      'the 70000 bytes of arguments are too long to search, so name it in a shorter',
     ],
   ])('throw an error with the fix if the name is unknown: %#', async (input, message) => {
     const missing = openArtifacts(input, { blobs: memory(), run: 'r' }).then(({ get }) =>
       get('row'),
     );
     await expect(missing).rejects.toThrow(message);
-    await expect(missing).rejects.toThrow('there is no artifact "row"');
+    await expect(missing).rejects.toThrow('unknown artifact "row"');
   });
 });

@@ -157,7 +157,7 @@ describe('undo', () => {
     const tool = book({ timeout: 10, undo: () => new Promise(() => undefined) });
     expect(await undo({ tool })).toEqual({
       happened: 'unknown',
-      message: 'undo of book did not end within 10 ms',
+      message: 'undo of book timed out after 10 ms',
     });
   });
 

@@ -175,7 +175,7 @@ describe('--arg', () => {
 
   test('names a missing argument and an unknown one', async () => {
     const { code, stderr } = await perdure('run', 'speaker', 'x', '--arg', 'langage=French');
-    expect(stderr).toContain('no argument "langage"');
+    expect(stderr).toContain('unknown argument "langage"');
     expect(stderr).toContain('language is missing');
     expect(code).toBe(1);
   });
@@ -238,7 +238,7 @@ describe('--prompt', () => {
   });
 
   test.each([
-    [['--prompt', 'a', 'text'], 'message: expected none beside "prompt"'],
+    [['--prompt', 'a', 'text'], 'message: cannot be combined with "prompt"'],
     [['--prompt', 'a b'], '--prompt: expected the name of a prompt'],
   ])('refuses %j with exit code 2', async (given, why) => {
     const { code, stderr } = await perdure('run', 'speaker', ...given);

@@ -86,7 +86,7 @@ describe('the model', () => {
     expect(of['model far']).toMatchObject({
       level: 'problem',
       text: expect.stringMatching(
-        /^401 from .*: the key was refused; set FAR_KEY for the worker to one that is valid there/,
+        /^401 from .*: the key was refused; set FAR_KEY for the worker to a valid key/,
       ),
     });
     expect(JSON.stringify(of)).not.toContain(FAR_KEY);

@@ -74,7 +74,7 @@ describe('the command', () => {
 
   test('refuses --arg for an agent without a template', async () => {
     expect(await refused('run', 'desk', 'hi', '--arg', 'a=b', '--config', config)).toContain(
-      '--arg: agent "desk" takes none, because its instructions are not a template; leave them out',
+      '--arg: expected none for agent "desk", whose instructions are not a template; remove them',
     );
   });
 
@@ -125,7 +125,7 @@ describe('a client with the configuration', () => {
   test('refuses arguments for an agent without a template, an empty id, and a malformed address', async () => {
     const args = { language: 'French' };
     await expect(client.start('desk', { message: 'hi', args })).rejects.toThrow(
-      'args: agent "desk" takes none',
+      'args: expected none for agent "desk"',
     );
     await expect(client.start('desk', { message: 'hi', id: '' })).rejects.toThrow(
       'id: expected a string of 1 to 1000 characters, got ""',

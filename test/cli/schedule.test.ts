@@ -141,7 +141,7 @@ describe('schedule', () => {
       '--agent: expected an agent of',
     ],
     ['its nearest name', ['x', '--agent', 'fils', '--every', '1h'], 'got "fils" (nearest: files)'],
-    ['no agent', ['x', '--every', '1h'], '--agent: missing'],
+    ['no agent', ['x', '--every', '1h'], '--agent: expected the name of an agent, got none'],
     ['no time', ['x', '--agent', 'files'], 'schedule: expected either --cron or --every'],
     ['no message', ['--agent', 'files', '--every', '1h'], 'message: expected text'],
     [

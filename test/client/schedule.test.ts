@@ -171,7 +171,7 @@ describe('an update', () => {
     [{ cron: '@daily', everyMs: 1_000 }, 'expected either cron, e.g.'],
     [{ message: '' }, 'message: expected text'],
     [{ limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
-    [{ agent: null }, 'agent: missing'],
+    [{ agent: null }, 'agent: expected the name of an agent, got none'],
     [{ evryMs: 1 } as never, '"evryMs" is not an option; did you mean everyMs?'],
     [{ overlap: 'queue' as never }, 'overlap: expected one of "skip"|"buffer_one"'],
   ])('%j is refused, and changes nothing', async (changes, message) => {
@@ -266,7 +266,7 @@ describe('an invalid schedule', () => {
     ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
     ['no id', { id: '' }, 'id: expected a text of 1 to 150 characters, got ""'],
     ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: expected number to be >=10000, got 5'],
-    ['settings without an agent', { to: 'x', tags: ['y'] }, 'tags: is for a run that is started'],
+    ['settings without an agent', { to: 'x', tags: ['y'] }, 'tags: expected only with "agent"'],
   ])('%s', async (_, options, message) => {
     await expect(create(options)).rejects.toThrow(message);
   });
@@ -275,7 +275,7 @@ describe('an invalid schedule', () => {
     const { schedule } = client;
     const id = `schedule-${randomUUID()}`;
     await expect(schedule.create({ id, message: 'x', cron: '@daily' })).rejects.toThrow(
-      'agent: missing',
+      'agent: expected the name of an agent, got none',
     );
     await create({ id });
     await expect(create({ id })).rejects.toThrow(`schedule ${id} already exists`);

@@ -55,8 +55,8 @@ describe('the artifacts of a run', () => {
       { ...made('b'), tool: 'look', call: 'call_1_1_1' },
     ]);
     expect(texts(state)[0]).toBe(
-      `[artifact "a": array of 3, 5 bytes. It is kept whole: hand it to a tool by its name, or read ` +
-        `it with read_result({"ref":"${made('a').blob.sha256}","offset":0})]\nIt is:\n[1,2]`,
+      `[artifact "a": array of 3, 5 bytes. The whole value is stored: pass it to a tool by this name, or read ` +
+        `it with read_result({"ref":"${made('a').blob.sha256}","offset":0})]\nThe value:\n[1,2]`,
     );
     expect(state.transcript.messages.at(-1)).toMatchObject({ blob: made('b').blob });
   });
@@ -71,7 +71,7 @@ describe('the artifacts of a run', () => {
   test('keep their names: another value gets a number, the same value keeps its name', () => {
     const state = having([made('a', '1'), made('a', '2')], [made('a', '1')], [made('a', '3')]);
     expect(names(state)).toEqual(['a', 'a_2', 'a_3']);
-    expect(texts(state)[1]).toContain('"a_2" ("a" is another value, made before,');
+    expect(texts(state)[1]).toContain('"a_2" ("a" already names another value)');
     expect(texts(state)[2]).toContain('[artifact "a": ');
     expect(texts(state)[2]).not.toContain('another value');
   });
@@ -154,7 +154,7 @@ describe('the artifacts of a run', () => {
     const reply = callReply(...Array.from({ length: 128 }, () => ['list_artifacts'] as const));
     const listed = texts(reduce(state, { type: 'model-replied', reply, at: 0 })).slice(before);
     expect(listed[0]).toContain('100 artifacts, newest first');
-    expect(listed.at(-1)).toMatch(/not_executed.*ask in the next/);
+    expect(listed.at(-1)).toMatch(/not_executed.*ask again in the next/);
     expect(listed.join('').length).toBeLessThan(130_000);
   });
 

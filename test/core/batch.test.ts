@@ -33,7 +33,7 @@ const refused = (state: RunState): readonly string[] =>
 describe('a call of an agent', () => {
   const at = (depth: number, limits = {}): RunState =>
     asked([['expert']], begun({ ...configOf({ limits }), depth }));
-  const NO = /agents may not call each other any deeper than this/;
+  const NO = /the maximum agent depth has been reached/;
 
   test('is refused at the maximum depth, and the turn closes', () => {
     expect(open(at(1, { depth: 2 }))).toEqual(['expert']);
@@ -81,7 +81,7 @@ describe('an action on a screen', () => {
     expect(open(state)).toEqual(['look', 'screen']);
     expect(batchOf(state)?.results.map((result) => result !== null)).toEqual([false, false, true]);
     expect(refused(state)).toEqual([
-      expect.stringContaining('one action on the screen per message'),
+      expect.stringContaining('only one action on the screen per message'),
     ]);
     expect(open(screens({}))).toEqual(['look', 'screen', 'screen']);
   });
@@ -155,9 +155,9 @@ describe('repeats of a call', () => {
       return after(state, scheduled(task), completed(task, { ok: true, text: `stored ${n}` }));
     }, first);
     const again = asked([['put', 2]], done);
-    expect(results(again).at(-1)).toMatch(/already done in this turn as call_1_1_1.*\nstored 1$/s);
+    expect(results(again).at(-1)).toMatch(/identical to call_1_1_1 in this turn.*\nstored 1$/s);
     expect(again.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 2 } });
-    expect(results(asked([['nothing']]))[0]).toContain('no tool \\"nothing\\"');
+    expect(results(asked([['nothing']]))[0]).toContain('unknown tool \\"nothing\\"');
   });
 
   test('of a call that has a problem are not guarded', () => {
@@ -176,7 +176,7 @@ describe('repeats of a call', () => {
     const done = after(first, scheduled(task), completed(task, { ok: true, text: 'stored', blob }));
     const again = asked([['put', 1]], done);
     expect(again.transcript.messages.at(-1)).toMatchObject({
-      text: '[already done in this turn as call_1_1_0; not executed again, this is its result]\nstored',
+      text: '[identical to call_1_1_0 in this turn; not executed again. Its result:]\nstored',
       blob,
     });
     const { transcript } = done;
@@ -184,9 +184,7 @@ describe('repeats of a call', () => {
       ...done,
       transcript: { ...transcript, messages: transcript.messages.slice(0, 1) },
     };
-    expect(results(asked([['put', 1]], gone)).at(-1)).toContain(
-      '[further up, or in the summary of what was before]',
-    );
+    expect(results(asked([['put', 1]], gone)).at(-1)).toContain('[see above, or the summary]');
   });
 });
 
@@ -228,7 +226,7 @@ test('lists have up to 64 KiB in one message, and are not executed calls', () =>
   const lengths = results(state).map((text) => text.length > 1_000);
   expect(lengths).toEqual([true, true, false, false]);
   expect(results(state)[2]).toContain(
-    'not executed: the answers are too long for one message; ask in the next',
+    'not executed: the answers are too long for one message; ask again in the next',
   );
   expect(state.turn).toMatchObject({ failedSteps: 0, spent: { toolCalls: 0 } });
   const message = 'x'.repeat(70_000);

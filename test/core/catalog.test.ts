@@ -97,8 +97,8 @@ describe('discover_tools', () => {
   test('finds nothing if all values are unknown, and names them and the existing ones', () => {
     const { tools, count, hint } = discover({ categories: ['files'], actions: ['fly'] });
     expect([tools, count]).toEqual([[], 0]);
-    expect(hint).toContain('There is no category "files"; there are: mail, orders.');
-    expect(hint).toContain('There is no action "fly"; there are: create, list, read, search.');
+    expect(hint).toContain('Unknown category "files"; available: mail, orders.');
+    expect(hint).toContain('Unknown action "fly"; available: create, list, read, search.');
   });
 
   test('refuses an unknown filter, and names the existing ones', () => {
@@ -244,10 +244,10 @@ describe('a call through invoke_tool', () => {
   });
 
   test.each<[JsonObject, string]>([
-    [{ tool: 'look', at: 'x' }, 'takes no "at"'],
-    [{ tool: 'create_user', name: 'Ada', arguments: {} }, 'takes no "name"'],
-    [{ tool: 'look', arguments: {}, parameters: { at: 'x' } }, 'takes no "parameters"'],
-    [{ arguments: {} }, 'names no tool'],
+    [{ tool: 'look', at: 'x' }, 'has no argument "at"'],
+    [{ tool: 'create_user', name: 'Ada', arguments: {} }, 'has no argument "name"'],
+    [{ tool: 'look', arguments: {}, parameters: { at: 'x' } }, 'has no argument "parameters"'],
+    [{ arguments: {} }, 'expects the name of a tool'],
   ])('is refused if a part of it would be lost: %j', (given, message) => {
     expect(readInvokedCall(given)).toMatchObject({
       ok: false,
@@ -289,7 +289,7 @@ describe('calls of the catalog', () => {
     const question: [string, unknown] = ['tool_schema', { name: 'large' }];
     const texts = toolTexts(replied([large], ...Array.from({ length: 128 }, () => question)));
     expect(texts.slice(0, 2).every((text) => text.includes('xxx'))).toBe(true);
-    expect(texts[2]).toMatch(/not_executed.*ask in the next/);
+    expect(texts[2]).toMatch(/not_executed.*ask again in the next/);
     expect(texts.join('').length).toBeLessThan(120_000);
   });
 

@@ -68,7 +68,7 @@ function readBack(rendering: string): PromptMessage[] {
         ...last,
         calls: [...(last.calls ?? []), { ...read, digest: '' }],
       };
-    } else if (head === 'note of the system') {
+    } else if (head === 'system note') {
       messages.push({ role: 'user', text: body, origin: 'perdure' });
     } else if (head === 'user' || head === 'assistant') {
       messages.push({ role: head, text: body });
@@ -144,7 +144,7 @@ describe('renderForCompaction', () => {
       { role: 'user', text: 'Answer now.', origin: 'perdure' },
     ];
     expect(renderForCompaction(messages)).toBe(
-      'summary of messages 0 to 7:\n| It was so.\nnote of the system:\n| Answer now.',
+      'summary of messages 0 to 7:\n| It was so.\nsystem note:\n| Answer now.',
     );
   });
 

@@ -68,9 +68,9 @@ describe('several messages in one', () => {
 
   test.each(['message', 'prompt', 'input'])('do not allow %s', (field) => {
     const given = { messages, [field]: field === 'input' ? {} : 'x' };
-    expect(askProblem(given)).toContain(`${field}: expected none beside "messages"`);
+    expect(askProblem(given)).toContain(`${field}: cannot be combined with "messages"`);
     expect(parseRunInput({ agent: 'a', ...given })).toMatchObject({
-      problem: expect.stringContaining(`${field}: expected none beside "messages"`),
+      problem: expect.stringContaining(`${field}: cannot be combined with "messages"`),
     });
   });
 });

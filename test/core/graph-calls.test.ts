@@ -80,6 +80,6 @@ describe('the limit of tool calls', () => {
     const reply = callReply(['look', { n: 1 }], ['look', { n: 2 }]);
     const read = reduce(state, { type: 'model-replied', reply, at: 1 });
     expect(batchOf(read)?.results).toMatchObject([null, { executed: false }]);
-    expect(batchOf(read)?.results[1]?.text).toContain('the limit of tool calls is used up');
+    expect(batchOf(read)?.results[1]?.text).toContain('the tool-call limit has been reached');
   });
 });

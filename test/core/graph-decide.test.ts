@@ -75,7 +75,7 @@ test('a decision that leads to another node is not executed, and its call has a 
     [callReply(['look'])],
   );
   expect(executed).toEqual(['put']);
-  expect(toolTexts(state)).toEqual([expect.stringContaining('the graph went on without it')]);
+  expect(toolTexts(state)).toEqual([expect.stringContaining('the graph continued without it')]);
   expect(outcomeOf(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
 });
 

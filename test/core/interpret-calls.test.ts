@@ -104,13 +104,13 @@ describe('a call', () => {
       '{"error":{"type":"tool_error","message":"it threw"}}',
     ]);
     expect(results(timedOut(state, 'heartbeat'))).toEqual([
-      '{"error":{"type":"timeout","message":"look: the worker was lost or the time was up (heartbeat)"}}',
+      '{"error":{"type":"timeout","message":"look: the worker was lost or the call timed out (heartbeat)"}}',
     ]);
   });
 
   test('of a `once` tool that loses its worker waits for a person, whatever the failure', () => {
     const state = executing('pay');
-    const why = 'pay: the worker was lost or the time was up (gone)';
+    const why = 'pay: the worker was lost or the call timed out (gone)';
     const request = { id: 'r1', kind: 'outcome_unknown', why, raisedAt: 0 };
     const asking = { key: 'key 0', phase: 'asking', request };
     for (const lost of [
@@ -155,10 +155,10 @@ describe('an interruption', () => {
     expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
     const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
     expect(batchOf(ended)?.results[0]).toMatchObject({ ok: false, executed: true });
-    expect(batchOf(ended)?.results[0]?.text).toContain('broken off while it ran"');
+    expect(batchOf(ended)?.results[0]?.text).toContain('interrupted during execution"');
     const paid = executing('pay');
     const canceledPay = after(paid, CANCEL, canceled(toolTask(paid, 0)));
-    expect(batchOf(canceledPay)?.results[0]?.text).toContain('whether it took effect is not known');
+    expect(batchOf(canceledPay)?.results[0]?.text).toContain('whether it took effect is unknown');
   });
 
   test('gives a call that fails meanwhile its result, and blocks nothing', () => {
@@ -189,7 +189,7 @@ describe('a canceled activity without an interruption', () => {
 
   test('leaves a `once` call to a person, unless it only looked for a worker', () => {
     const state = executing('pay');
-    const why = 'pay: the worker was lost or the time was up (the activity was canceled)';
+    const why = 'pay: the worker was lost or the call timed out (the activity was canceled)';
     expect(workOf(after(state, canceled(toolTask(state, 0))), ID)).toMatchObject({
       phase: 'asking',
       request: { kind: 'outcome_unknown', why },

@@ -54,7 +54,7 @@ describe('the run of a called agent', () => {
     expect([results(done), done.work]).toEqual([['well'], []]);
     expect(done.transcript.messages.at(-1)?.at).toBe(9);
     expect(done.total.usage.inputTokens).toBe(17);
-    expect(results(after(running, ended(STOPPED)))[0]).toContain('[it was stopped: steps]');
+    expect(results(after(running, ended(STOPPED)))[0]).toContain('[stopped: steps]');
     expect(results(after(running, ended(FAILED)))[0]).toContain('agent_failed');
     expect(results(after(running, ended(null, 'terminated')))[0]).toContain('terminated');
   });
@@ -91,8 +91,8 @@ describe('the run of a called agent', () => {
       expect(result(COMPLETED)).toMatchObject({ ok: true, text: 'well', usage });
       expect(result(STOPPED)).toMatchObject({ ok: true, usage });
       expect(result(FAILED)).toMatchObject({ ok: false, usage });
-      expect(result(FAILED)?.text).toContain('broken off while it ran');
-      expect(result(null)?.text).toContain('broken off while it ran');
+      expect(result(FAILED)?.text).toContain('interrupted during execution');
+      expect(result(null)?.text).toContain('interrupted during execution');
       expect(result(null)).not.toHaveProperty('usage');
       expect(nextAction(after(off, ended(COMPLETED))).type).toBe('interrupt');
       expect(after(off, ended(FAILED)).work).toEqual([]);

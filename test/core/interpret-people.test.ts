@@ -137,7 +137,7 @@ describe('`resolve`', () => {
     expect(happened.decisions).toEqual([
       { what: 'resolve', id: 'u r1', at: 9, by: 'ann', request: 'r1', call: ID, as: 'happened' },
     ]);
-    expect(results(resolve('abandon'))[0]).toContain('a person decided to give it up');
+    expect(results(resolve('abandon'))[0]).toContain('a person abandoned it');
     const again = resolve('retry');
     expect(workOf(again, ID)).toEqual({ key: 'key 0', retried: true, phase: 'waiting' });
     expect(nextAction(again).type).toBe('run-calls');

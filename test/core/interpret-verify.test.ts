@@ -24,7 +24,7 @@ describe('the verification of a call', () => {
   const verify = { ...toolTask(state, 0), activity: 'runFunction' };
   const doubt = after(state, failed(toolTask(state, 0), 'gone'));
   const verifying = after(doubt, scheduled(verify));
-  const lost = 'refund: the worker was lost or the time was up (gone)';
+  const lost = 'refund: the worker was lost or the call timed out (gone)';
 
   test('follows an unknown outcome', () => {
     const now = after(state, failed(toolTask(state, 0), 'gone'));

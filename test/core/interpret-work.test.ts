@@ -192,7 +192,7 @@ describe('the check of a blob', () => {
     );
     const ended = after(checking, update('cancelTurn'), canceled(ofCall));
     expect(ended.work).toEqual([]);
-    expect(batchOf(ended)?.results[0]?.text).toContain('broken off while it ran');
+    expect(batchOf(ended)?.results[0]?.text).toContain('interrupted during execution');
   });
 });
 

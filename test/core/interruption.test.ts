@@ -50,10 +50,10 @@ describe('an interruption', () => {
 
   test('gives each call that was not executed the reason', () => {
     expect(results(interrupt(two(), 'cancel'))).toEqual(
-      Array(2).fill('{"error":{"type":"cancelled","message":"cancelled by a person"}}'),
+      Array(2).fill('{"error":{"type":"cancelled","message":"canceled by a person"}}'),
     );
     const late = interrupt(two(), 'wallMs');
-    expect(results(late)[0]).toContain('broken off: the time limit was reached');
+    expect(results(late)[0]).toContain('interrupted by the time limit');
     expect(late.turn).toMatchObject({ limit: 'wallMs', phase: { type: 'deciding' } });
     expect(late.turn.spent.toolCalls).toBe(0);
   });
@@ -71,7 +71,7 @@ describe('an interruption', () => {
     const over = interrupt(waits, 'cancelTurn');
     expect(over.work).toEqual([]);
     expect(over.turn.spent.toolCalls).toBe(1);
-    expect(results(over)[0]).toContain('broken off while it ran');
+    expect(results(over)[0]).toContain('interrupted during execution');
     expect(results(over)[1]).toContain('not executed: the run was interrupted before it');
     const spent = (work: RunState['work'][number]): number =>
       interrupt({ ...state, work: [work] }, 'cancelTurn').turn.spent.toolCalls;

@@ -150,7 +150,7 @@ describe('the cap of tool calls', () => {
       textReply('two of three'),
     ]);
     expect(executed).toHaveLength(2);
-    expect(texts(state)[4]).toContain('limit of tool calls');
+    expect(texts(state)[4]).toContain('tool-call limit');
     expect(outcomeOf(state)).toMatchObject({
       status: 'stopped',
       reason: 'toolCalls',
@@ -226,7 +226,7 @@ describe('repeated calls', () => {
       textReply('paid'),
     ]);
     expect(executed).toEqual(['pay']);
-    expect(texts(state)[4]).toMatch(/already done.*call_1_1_0.*pay 1/s);
+    expect(texts(state)[4]).toMatch(/identical to call_1_1_0.*pay 1/s);
   });
 
   test('execute a failed once call again', async () => {

@@ -128,7 +128,7 @@ test('a turn without tools executes no call, whatever the server makes of the re
   expect(results({ prompt: 'again' })).toEqual([false, '']);
   expect(results({ prompt: 'talk' })).toEqual([
     true,
-    expect.stringContaining('this turn may call no tool; answer in text'),
+    expect.stringContaining('no tool may be called in this turn; answer in text'),
   ]);
 });
 
@@ -224,8 +224,8 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
 
   test.each([
     [{ prompt: 7 }, 'prompt: expected the name of a prompt of the agent, got 7'],
-    [{ prompt: 'a', message: 'b' }, 'message: expected none beside "prompt"'],
-    [{ prompt: 'a', input: {} }, 'input: expected none beside "prompt"'],
+    [{ prompt: 'a', message: 'b' }, 'message: cannot be combined with "prompt"'],
+    [{ prompt: 'a', input: {} }, 'input: cannot be combined with "prompt"'],
     [{ message: 'b', args: {} }, 'args: expected a prompt that takes them'],
     [{ prompt: 'a', args: [] }, 'args: expected an object'],
     [{ prompt: 'a', args: { a: 'x'.repeat(300_000) } }, 'args: expected at most'],

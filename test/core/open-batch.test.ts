@@ -119,7 +119,7 @@ describe('a call that ends the turn', () => {
     ]);
     expect(nextAction(failed).type).toBe('call-model');
     expect(failed.transcript.messages.slice(-2).map(({ text }) => text)).toEqual([
-      expect.stringContaining('it came beside a call that ends the turn'),
+      expect.stringContaining('another call in this message ends the turn'),
       'error: no',
     ]);
   });

@@ -15,19 +15,23 @@ describe('the fault of a plan', () => {
   test.each<[string, unknown, string]>([
     ['no object', 'plan', 'actions: expected a list'],
     ['no list', { actions: {} }, 'actions: expected a list'],
-    ['an unknown tool', { actions: [action('a1', { tool: 'ad' })] }, 'no tool "ad"'],
+    ['an unknown tool', { actions: [action('a1', { tool: 'ad' })] }, 'unknown tool "ad"'],
     ['a prototype as a tool', { actions: [action('a1', { tool: '__proto__' })] }, '"__proto__"'],
-    ['no tool', { actions: [action('a1', { tool: undefined })] }, 'no tool nothing'],
+    ['no tool', { actions: [action('a1', { tool: undefined })] }, 'unknown tool nothing'],
     ['an id that is a word', { actions: [action('wait')] }, '.id: expected "a" and a number'],
     ['a prototype as an id', { actions: [action('__proto__')] }, '.id: expected "a"'],
     ['a duplicate id', { actions: [action('a1'), action('a1')] }, 'actions[1].id: "a1" is the id'],
-    ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" needs itself'],
-    ['a later action', { actions: [action('a1', needs('a2')), action('a2')] }, 'no earlier action'],
+    ['a reference to itself', { actions: [action('a1', needs('a1'))] }, '"a1" depends on itself'],
+    [
+      'a later action',
+      { actions: [action('a1', needs('a2')), action('a2')] },
+      'not an earlier action',
+    ],
     ['an unknown action', { actions: [action('a1', { after: ['a9'] })] }, '"a9"'],
     [
       'a cycle',
       { actions: [action('a1', needs('a2')), action('a2', needs('a1'))] },
-      'no earlier action',
+      'not an earlier action',
     ],
     ['a reference to a secret', { actions: [action('a1', needs('env.KEY'))] }, '"env.KEY"'],
     ['a reference to another run', { actions: [action('a1', needs('run-7/a1'))] }, '"run-7/a1"'],
@@ -134,7 +138,7 @@ describe('the answer to a plan', () => {
   test('no to a plan in which nothing needs approval is a no to all of it', () => {
     const plan = { ...EMPTY_PLAN, actions: [action('a1')] };
     expect(planAfter(plan, { as: 'no' })?.actions).toEqual([]);
-    expect(showPlan(plan)).toContain('no       does nothing');
+    expect(showPlan(plan)).toContain('no       executes nothing');
   });
 
   test('keeps the actions that do not depend on excluded ones', () => {
@@ -155,7 +159,7 @@ describe('the answer to a plan', () => {
     });
     expect(planAfter(plan, { as: 'nothing' })?.actions).toEqual([]);
     const shown = showPlan(plan);
-    expect(shown).toContain('no       leaves out a2, a3, a4 and does the rest');
+    expect(shown).toContain('no       leaves out a2, a3, a4 and executes the other actions');
     expect(shown).toContain('! a2  add');
     expect(PLAN_WORDS).toContain('yes');
   });
@@ -186,7 +190,7 @@ describe('the report to the model', () => {
     const { exit, patch } = planEnd(values, 'plan', { text: 'yes', expired: true });
     expect(exit).toBe('expired');
     expect(reportText({ values: { ...values, ...patch }, plan: 'plan', results: 'r' })).toContain(
-      'Not done, because nobody answered in time: a1, a2.',
+      'Not done, because the question expired: a1, a2.',
     );
   });
 
@@ -202,7 +206,7 @@ describe('the report to the model', () => {
       error: 'error',
     });
     expect(text).toContain('Planning failed: no plan fits');
-    expect(text).toContain('Left out by a person, and not done: a3.');
+    expect(text).toContain('Not done, because a person left them out: a3.');
     expect(text).toMatch(/- a1 add done: z+… \[cut: 9\d{3} characters\]/);
     expect(text).toContain('Not done: a2 add.');
     expect(text?.length).toBeLessThan(5_000);

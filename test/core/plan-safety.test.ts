@@ -95,7 +95,7 @@ describe('a confirmed plan', () => {
     expect(callOf(state, 'a2')).toMatchObject({ verdict: { deciders: [['boss']] } });
     const waiting = at([confirm, execute()], plan);
     const shown = JSON.parse(batchOf(waiting)?.calls[0]?.arguments ?? '{}') as { question: string };
-    expect(shown.question).toContain('needs a yes of its own, from those whom the rules name');
+    expect(shown.question).toContain('needs separate approval by the deciders that the rules name');
   });
 
   test('loses its approval with any change of its actions', () => {
@@ -137,7 +137,7 @@ test('everything that needs approval is shown, however long the plan is', () => 
   const last = action('a99', { shown: 'delete all mails', asks: ASKS });
   const shown = showPlan({ actions: [...many, last], done: [], asks: true });
   expect(shown).toContain('! a99  delete all mails');
-  expect(shown).toMatch(/and \d+ more that need no yes/);
+  expect(shown).toMatch(/and \d+ more that need no approval/);
 });
 
 describe('an interruption in the middle of a plan', () => {

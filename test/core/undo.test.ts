@@ -170,7 +170,7 @@ describe('an undo that needs approval by a rule', () => {
     const state = after(asking({ expires: 100_000 }), { type: 'clock', at: 100_030 });
     expect(state.work).toEqual([]);
     expect(undoableCalls(state)).toMatchObject([
-      { state: 'denied', message: 'nobody decided about it within 100 s' },
+      { state: 'denied', message: 'no decision within 100 s' },
     ]);
     expect(state.decisions?.at(-1)).toMatchObject({ as: 'expired', call: NAME });
   });

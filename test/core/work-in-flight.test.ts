@@ -184,7 +184,7 @@ test('a third identical call gets the id of the one that was executed', () => {
   );
   const twice = replied(replied(done, callReply(['put'])), callReply(['put']));
   const note = (id: string): string =>
-    `[already done in this turn as ${id}; not executed again, this is its result]\nput`;
+    `[identical to ${id} in this turn; not executed again. Its result:]\nput`;
   expect(results(twice)).toEqual(['put', note(ID), note(ID)]);
   expect(twice.turn.spent.toolCalls).toBe(1);
 });

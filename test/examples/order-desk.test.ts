@@ -35,6 +35,6 @@ test('the order desk looks an order up and refunds it once', async () => {
   expect(outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
   expect(texts[4]).toBe('refunded 40 € for order 17');
-  expect(texts[6]).toContain('already done in this turn');
+  expect(texts[6]).toMatch(/identical to .* in this turn/);
   stub.assertConsumed();
 });

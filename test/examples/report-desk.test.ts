@@ -29,7 +29,7 @@ test('the report desk passes a table between tools by name, and returns the resu
   const results = stub.requests.map(({ messages }) => String(messages.at(-1)?.content));
   expect(results[1]).toContain('[artifact "sales-2026-11": array of 3000 objects');
   expect(results[1]?.length).toBeLessThan(1_000);
-  expect(results[2]).toContain('there is no artifact \\"sales_2026-11\\"; there are sales-2026-11');
+  expect(results[2]).toContain('unknown artifact \\"sales_2026-11\\"; available: sales-2026-11');
   expect(results[3]).toContain('[artifact "sum_up_result": object with keys north, south, west');
   expect(stub.requests[0]?.body['tool_choice']).toBe('required');
   stub.assertConsumed();

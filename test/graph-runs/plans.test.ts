@@ -69,7 +69,7 @@ describe('a plan in one reply', () => {
     const reasons = projection.messages.flatMap((one) =>
       one.role === 'user' && one.origin === 'perdure' ? [one.text] : [],
     );
-    expect(reasons[0]).toContain('there is no tool "add_evnt"');
+    expect(reasons[0]).toContain('unknown tool "add_evnt"');
     expect(reasons[1]).toContain('action a1');
   });
 });

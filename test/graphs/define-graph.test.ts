@@ -238,12 +238,12 @@ describe('a definition is refused', () => {
       { start: 'a', edges: { a: { done: 'end', capped: 'end' } } },
     ],
     [
-      'graph "mail": node "a": exit "done": there is no node "toString"; the nodes are a',
+      'graph "mail": node "a": exit "done": unknown node "toString"; expected one of a',
       nodes((k) => ({ a: k.run(idle) })),
       { start: 'a', edges: { a: 'toString' } },
     ],
     [
-      'graph "mail": start: there is no node "lod", did you mean "load"?; the nodes are load',
+      'graph "mail": start: unknown node "lod", did you mean "load"?; expected one of load',
       nodes((k) => ({ load: k.run(idle) })),
       { start: 'lod', edges: { load: 'end' } },
     ],

@@ -150,7 +150,9 @@ test.each([
   const stub = await stubWith();
   const error = await failureOf(ask(stub, asking([attachment], { model: 'gpt-3.5-turbo' })));
   expect(error.details).toEqual({ kind: 'request', type });
-  expect(error.message).toContain(`The model "gpt-3.5-turbo" takes no ${what}; name one that does`);
+  expect(error.message).toContain(
+    `The model "gpt-3.5-turbo" does not accept ${what}; use one that does`,
+  );
   expect(stub.requestCount).toBe(0);
 });
 
@@ -167,7 +169,7 @@ test.each([
   const stub = await stubWith(reply.error(status, { message, type: 'server_error' }));
   const error = await failureOf(ask(stub, asking([png])));
   expect(error.details).toMatchObject({ kind: 'request', type: 'no_images' });
-  expect(error.message).toContain('the model "stub" takes no images; name one that does');
+  expect(error.message).toContain('the model "stub" does not accept images; use one that does');
 });
 
 test('an unreadable blob is a retryable error', async () => {

@@ -138,7 +138,7 @@ test('a model without computer use is refused with a message', async () => {
     modelOf(stub, { api: 'responses' }).call(modelRequest, { signal }),
   );
   expect(failure.details.kind).toBe('request');
-  expect(failure.message).toContain('"gpt-4o" does not use a computer');
+  expect(failure.message).toContain('"gpt-4o" cannot use a computer');
   expect(stub.requestCount).toBe(0);
 });
 

@@ -79,7 +79,9 @@ test.each([
   ['a detail', { detail: 'words' }],
 ])('shows the message of an error that is %s', (_name, error) => {
   const { message } = providerError({ status: 418, headers: new Headers(), error }, place);
-  expect(message).toBe('418 from http://provider/v1: the request was refused. It said: words');
+  expect(message).toBe(
+    "418 from http://provider/v1: the request was refused. Provider's message: words",
+  );
 });
 
 test('reports that a key is required if none was sent', () => {
@@ -98,7 +100,7 @@ test('a refused or missing key names the variable that the model takes its key f
   const call = async (env: Record<string, string>, name: 'far' | 'own' = 'far') =>
     (await failureOf(callOnce(createModelCatalog(models, env).resolve(name).model))).message;
   expect(await call({ FAR_KEY: 'canary-key-far', OPENAI_API_KEY: 'other' })).toMatch(
-    /the key was refused; set FAR_KEY for the worker to one that is valid there/,
+    /the key was refused; set FAR_KEY for the worker to a valid key/,
   );
   expect(await call({ OPENAI_API_KEY: 'other' })).toMatch(/requires a key; set FAR_KEY/);
   expect(await call({ OPENAI_API_KEY: 'other' }, 'own')).toMatch(/set: set OWN_KEY, or OPENAI_B/);

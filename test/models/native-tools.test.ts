@@ -73,7 +73,7 @@ test.each([
     'a model without any',
     { api: 'responses', capabilities: { nativeTools: false } } as const,
     'request',
-    'name one that does',
+    'use one that does',
   ],
   ['a missing token', { api: 'responses' } as const, 'credentials', 'DOCS_TOKEN'],
 ])('is refused with a message with %s', async (_name, options, kind, words) => {

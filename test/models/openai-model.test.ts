@@ -177,7 +177,7 @@ test('names model and base URL if the model is missing', async () => {
   );
   const { message } = await failureOf(callOnce(modelOf(stub)));
   expect(message).toBe(
-    `404 from ${stub.baseUrl}: no model "stub" there; name one of GET ${stub.baseUrl}/models, or correct OPENAI_BASE_URL. It said: The model \`stub\` does not exist.`,
+    `404 from ${stub.baseUrl}: unknown model "stub"; use one listed by GET ${stub.baseUrl}/models, or correct OPENAI_BASE_URL. Provider's message: The model \`stub\` does not exist.`,
   );
 });
 
@@ -185,7 +185,7 @@ test("shows a proxy's message that is not JSON", async () => {
   const stub = await stubWith(reply.raw('<h1>upstream\n is down</h1>', { status: 502 }));
   const { message } = await failureOf(callOnce(modelOf(stub)));
   expect(message).toBe(
-    `502 from ${stub.baseUrl}: no answer for now. It said: <h1>upstream is down</h1>`,
+    `502 from ${stub.baseUrl}: temporarily unavailable. Provider's message: <h1>upstream is down</h1>`,
   );
 });
 

@@ -114,8 +114,8 @@ test('counts answers, and returns the share of those that name no class', () => 
 });
 
 test.each([
-  [[], 'None of 0 answers is a class; there are none.'],
-  [['A refund', 'B2B'], 'None of 2 answers is a class; one is "A refund".'],
+  [[], 'None of 0 answers is a class.'],
+  [['A refund', 'B2B'], 'None of 2 answers is a class; the first is "A refund".'],
 ])('is not ok if none of %j is a class', (answers, problem) => {
   expect(voteClasses(['spam', 'ham'], answers)).toEqual({ ok: false, problem });
 });

@@ -52,7 +52,7 @@ describe('parseWithZod', () => {
       '- cents: missing, expected number',
     );
     expect(await problemOf(invoice.strict(), { number: 'A17', cents: 1, payed: 'no' })).toContain(
-      '- there is no key "payed"; the keys are paid, lines, cents, number',
+      '- unknown key "payed"; expected one of paid, lines, cents, number',
     );
     expect(await problemOf(invoice, [1])).toContain('- the whole answer: expected object, got [1]');
   });

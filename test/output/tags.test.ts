@@ -115,7 +115,7 @@ describe('parseTags', () => {
       problem: [
         'The answer does not have the required form:',
         '- <answer> is missing: write <answer>…</answer>',
-        '- a fenced block c++ is missing (there is c, one without a word): ' +
+        '- a fenced block c++ is missing (found c, one without a word): ' +
           'open it with ```c++ on a line of its own',
       ].join('\n'),
       output: { xml: { plan: [{ text: 'go' }], answer: [] }, signals: { DONE: true } },

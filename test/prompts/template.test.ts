@@ -42,8 +42,8 @@ describe('template', () => {
   });
 
   it.each([
-    ['{{nmae}}', 'there is no argument "nmae"; there are name, age; declare it in `args`'],
-    ['{{a}} {{b}}', 'there is no argument "a", "b"'],
+    ['{{nmae}}', 'unknown argument "nmae"; expected one of name, age; declare it in `args`'],
+    ['{{a}} {{b}}', 'unknown argument "a", "b"'],
     ['so: {{name', 'at position 4, "{{name" does not begin a placeholder'],
     ['{{ }}', 'write {{name}}, or {{{{ for two braces as text'],
     ['{{name age}}', 'does not begin a placeholder'],
@@ -82,13 +82,13 @@ describe('renderTemplate', () => {
   it('names missing and undeclared arguments, all at once', () => {
     expect(() => renderLoosely(greeting, { nam: 'Ada', toString: 1 })).toThrow(
       [
-        'The template cannot be filled in; the arguments are age, name:',
-        '- there is no argument "nam", "toString"; there are name, age',
+        'The template cannot be rendered; its arguments are age, name:',
+        '- unknown argument "nam", "toString"; expected one of name, age',
         '- age is missing',
         '- name is missing',
       ].join('\n'),
     );
-    expect(() => renderLoosely(template('x'), { a: 1 })).toThrow('there are none');
+    expect(() => renderLoosely(template('x'), { a: 1 })).toThrow('expected none');
   });
 
   it('ignores inherited values', () => {

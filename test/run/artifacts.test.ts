@@ -78,7 +78,7 @@ const model = {
 };
 
 function replyTo(request: ModelRequest): ModelReply {
-  if (request.instructions.startsWith('You shorten')) return replyText('what was before');
+  if (request.instructions.startsWith('You summarize')) return replyText('what was before');
   const at = request.messages.findLastIndex(({ text }) => scripts.has(text));
   const turn = request.messages.slice(at);
   const step = turn.filter(({ role }) => role === 'assistant').length;
@@ -152,9 +152,9 @@ describe('an artifact', () => {
     );
     const { outcome, texts } = ended;
     expect(texts[0]).toMatch(
-      /^\[artifact "load_rows_result": array of 10000 objects, the first with keys id, note, 11\d{5} bytes\. It is kept whole/,
+      /^\[artifact "load_rows_result": array of 10000 objects, the first with keys id, note, 11\d{5} bytes\. The whole value is stored/,
     );
-    expect(texts[0]).toContain('all rows\nIt begins:\n[{"id":0,');
+    expect(texts[0]).toContain('all rows\nThe value begins:\n[{"id":0,');
     expect(texts[1]).toBe('10000 rows, the last 9999');
     expect(counted.at(-1)).toBe('load_rows_result 10000');
     expect(outcome).toMatchObject({ status: 'completed', reason: 'tool', toolCalls: 3 });
@@ -218,9 +218,9 @@ describe('an artifact', () => {
         replyCall('return_artifact', { name: 'orders-2026' }),
       ),
     );
-    expect(texts[0]).toContain('there is no artifact \\"orders\\": this run has none');
+    expect(texts[0]).toContain('unknown artifact \\"orders\\"; this run has no artifacts');
     expect(texts[3]).toContain(
-      'there is no artifact \\"order-2026\\"; there are orders-2026, customers',
+      'unknown artifact \\"order-2026\\"; available: orders-2026, customers',
     );
     expect(texts[4]).toMatch(
       /^2 artifacts, newest first:\n- customers: array of 2 .*, made by load_rows \(call_1_2_1\): all rows\n- orders-2026: /,
@@ -291,7 +291,7 @@ describe('a run that continues', () => {
     const ends = [fork, before].map(({ id }) => rig.end(rig.client.workflow.getHandle(id)));
     const [forked, early] = (await Promise.all(ends)).map(listTexts);
     expect(forked?.at(-1)).toBe('300 rows, the last 299');
-    expect(early?.at(-1)).toContain('this run has none');
+    expect(early?.at(-1)).toContain('this run has no artifacts');
     expect((await client.transcript(handle.workflowId)).artifacts).toMatchObject([
       { name: 'orders', tool: 'load_rows' },
     ]);

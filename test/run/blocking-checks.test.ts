@@ -88,7 +88,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
     expect(requests('conversation-c')).toBe(1);
   });
 
-  test('is given up after two attempts, and the model gets an error', async () => {
+  test('is abandoned after two attempts, and the model gets an error', async () => {
     const { outcome, projection } = await run(
       'blocking-arguments',
       'conversation-b',

@@ -219,7 +219,7 @@ test('only the first action of a message is executed', async () => {
   stub.script(reply.computer(click, { items }), reply.text('Done.'));
   await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(done.map(({ action }) => action)).toEqual([{ type: 'move' }]);
-  expect(JSON.stringify(last())).toContain('one action on the screen per message');
+  expect(JSON.stringify(last())).toContain('only one action on the screen per message');
 });
 
 test('a suspicious action is executed only after a person has acknowledged its checks', async () => {
@@ -295,7 +295,7 @@ const OTHER_WORDS: readonly (readonly [Partial<Decision>, string])[] = [
   [{ as: 'edit', arguments: {} }, 'expected one of approve, deny for r1, got "edit"'],
   [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for the approval'],
   [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
-  [{ as: 'approve', request: 'r9' }, 'there is no "r9"'],
+  [{ as: 'approve', request: 'r9' }, 'expected an open request, got "r9"'],
 ];
 
 test('no other word decides about it', async () => {

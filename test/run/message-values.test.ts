@@ -150,7 +150,7 @@ describe('values that are sent with a message', () => {
     ]);
     const { messages } = await client.transcript(run);
     expect(messages.map(({ text }) => text).join('\n')).toContain(
-      '[artifact "fact_2" ("fact" is another value, and stays what it is)',
+      '[artifact "fact_2" ("fact" already names another value)',
     );
   });
 

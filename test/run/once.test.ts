@@ -124,7 +124,10 @@ describe('a once tool whose outcome is unknown', () => {
   test('refuses decisions that do not fit, with a reason, and can be canceled', async () => {
     const { handle } = await parked('ask');
     const refused: readonly (readonly [unknown, string])[] = [
-      [{ request: 'r9', digest: 'x', as: 'retry' }, 'request: there is no "r9"; open: r1'],
+      [
+        { request: 'r9', digest: 'x', as: 'retry' },
+        'request: expected an open request, got "r9" (open: r1)',
+      ],
       [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
       [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
       ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],

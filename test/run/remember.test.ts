@@ -156,7 +156,7 @@ describe('a memory that fails', () => {
 
   test.each([
     ['throws', 'keeper', () => Promise.reject(new Error('no such table')), 'no such table'],
-    ['hangs', 'hasty', () => new Promise(() => undefined), 'it did not end within 50 ms'],
+    ['hangs', 'hasty', () => new Promise(() => undefined), 'timed out after 50 ms'],
   ])('and %s three times is reported, and the run continues', async (_, agent, fails, why) => {
     desk.script(['one', 'two']);
     save = fails;

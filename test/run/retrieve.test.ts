@@ -230,7 +230,7 @@ describe('a retrieval that fails', () => {
 
   test('by timing out ends the turn', async () => {
     const { outcome } = await rig.run({ agent: 'hasty', message: 'x' });
-    expect(outcome.error).toBe('retrieve of agent "hasty": it did not end within 50 ms');
+    expect(outcome.error).toBe('retrieve of agent "hasty": timed out after 50 ms');
   });
 
   test('by never settling is retried', async () => {

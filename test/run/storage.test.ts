@@ -248,7 +248,7 @@ describe.concurrent('a run whose storage fails is blocked, and continues when it
 
 test('a model that invents a reference gets an error; the run is not blocked', async () => {
   const { outcome } = await rig.run({ agent: 'a', message: 'invented x' });
-  expect(outcome.answer).toContain('there is no text abab');
+  expect(outcome.answer).toContain('this conversation has no text abab');
 });
 
 test('a run does not wait for an archive that is down while its segment has room', async () => {

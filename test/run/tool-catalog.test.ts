@@ -125,7 +125,7 @@ describe('an agent with a catalog', () => {
       effect: 'keyed',
       parameters: { properties: { order: { type: 'integer', description: 'its number' } } },
     });
-    expect(results(ended)[3]).toMatch(/already done in this turn.*refund of 7/s);
+    expect(results(ended)[3]).toMatch(/identical to .* in this turn.*refund of 7/s);
     expect(new Set(keys).size).toBe(2);
     expect(scheduled(ended, 'runTool')).toBe(2);
 
@@ -178,11 +178,11 @@ describe('an agent with a catalog', () => {
     expect(texts[0]).toMatch(/unknown_tool.*\\"refnd\\".*Tools: refund,.*discover_tools/);
     expect(texts[1]).toMatch(/invalid_arguments.*refund are not valid.*order/s);
     expect(texts[2]).toMatch(/unknown_tool.*refund,/);
-    expect(texts[3]).toMatch(/takes no \\"order\\".*belong in `arguments`/);
-    expect(texts[4]).toMatch(/names no tool/);
+    expect(texts[3]).toMatch(/has no argument \\"order\\".*belong in `arguments`/);
+    expect(texts[4]).toMatch(/expects the name of a tool/);
     expect(texts[5]).toMatch(/invalid_json.*In `arguments` of invoke_tool/);
     expect(texts[6]).toMatch(/Call tool_schema by itself/);
-    expect(texts[7]).toMatch(/no filter \\"kind\\"; there are categories, actions, query/);
+    expect(texts[7]).toMatch(/Unknown filter \\"kind\\"; available: categories, actions, query/);
     expect(texts[8]).toMatch(/unknown_tool/);
     expect(texts[9]).toBe('refund of 7');
     expect(keys).toHaveLength(1);
@@ -205,7 +205,7 @@ describe('an agent with a catalog', () => {
     });
     expect(names).toEqual([['look_up', 'plain', 'refund'], ['look_up'], [], ['plain']]);
     expect(results(ended)[2]).toContain(
-      'There is no category \\"flights\\"; there are: orders, other, talk.',
+      'Unknown category \\"flights\\"; available: orders, other, talk.',
     );
     expect(ended.outcome).toMatchObject({ steps: 2, toolCalls: 0 });
     expect(scheduled(ended, 'runTool')).toBe(0);

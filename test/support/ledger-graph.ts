@@ -92,7 +92,7 @@ function decider(pay: Tool): Agent {
   });
 }
 
-/** Plans calls that tell the ledger; `wipe` needs a yes. */
+/** Plans calls that tell the ledger; `wipe` needs approval. */
 function planner(tell: Tell): Agent {
   const tool = (name: string) =>
     defineTool({

@@ -62,7 +62,7 @@ describe('toolContext', () => {
     );
     const missing = artifacts.get('reprt');
     await expect(missing).rejects.toThrow(ToolError);
-    await expect(missing).rejects.toThrow('there is no artifact "reprt"; there are report');
+    await expect(missing).rejects.toThrow('unknown artifact "reprt"; available: report');
   });
 });
 

@@ -124,12 +124,12 @@ describe('unknownTool', () => {
   it('names the tools, nearest first', () => {
     expect(unknownTool('read_fiel', ['write_file', 'search_text', 'read_file'])).toEqual({
       type: 'unknown_tool',
-      message: 'There is no tool "read_fiel". Tools: read_file, write_file, search_text.',
+      message: 'Unknown tool "read_fiel". Tools: read_file, write_file, search_text.',
     });
   });
 
   it('reports that there are none, and stays short if there are many', () => {
-    expect(unknownTool('x', []).message).toContain('there are no tools; answer in text');
+    expect(unknownTool('x', []).message).toContain('Tools: none; answer in text');
     const many = Array.from({ length: 500 }, (_, index) => `tool_${index}`);
     expect(unknownTool('tool_499', many).message).toContain('Tools: tool_499, ');
     expect(unknownTool('tool_499', many).message).toContain('and 460 more');

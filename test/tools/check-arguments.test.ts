@@ -61,14 +61,14 @@ describe('checkArguments', () => {
 
   it('lists the existing arguments, nearest first, if one does not exist', async () => {
     expect(await messageFor(refund, { order: 'A17', cents: 5, reasons: 'late' })).toContain(
-      '- there is no argument "reasons"; the arguments are reason, cents, items, order',
+      '- unknown argument "reasons"; expected one of reason, cents, items, order',
     );
     expect(await messageFor(z.object({}), { x: 1 })).toContain(
-      'there is no argument "x"; refund takes none',
+      'unknown argument "x"; refund has none',
     );
     const nested = z.object({ to: z.strictObject({ name: z.string() }) });
     expect(await messageFor(nested, { to: { name: 'x', mail: 'y' } })).toContain(
-      '- to: there is no "mail" here',
+      '- to: unknown field "mail"',
     );
   });
 

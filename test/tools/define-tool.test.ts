@@ -110,12 +110,14 @@ describe('defineTool', () => {
       ),
     );
     // @ts-expect-error -- a key that the schema does not have
-    await expect(tool.execute({ date: 'x' }, toolContext())).rejects.toThrow('no argument "date"');
+    await expect(tool.execute({ date: 'x' }, toolContext())).rejects.toThrow(
+      'unknown argument "date"',
+    );
   });
 
   it('refuses arguments that the schema does not name, unless it is loose', async () => {
     await expect(callTool(defineTool(minimal), { order: '1', x: 1 })).rejects.toThrow(
-      'there is no argument "x"; the arguments are order',
+      'unknown argument "x"; expected one of order',
     );
     const loose = defineTool({ ...minimal, input: z.looseObject({ order: z.string() }) });
     expect(await callTool(loose, { order: '1', x: 1 })).toBe('found');

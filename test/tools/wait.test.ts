@@ -77,7 +77,7 @@ describe('wait', () => {
     expect(await problemOf({ seconds: '60' })).toContain('seconds: expected number, got "60"');
     expect(await problemOf({ until: '2027-03-28T09:00' })).toContain('write 2027-03-28T09:00Z, or');
     expect(await problemOf({ seconds: 1, reason: 'x'.repeat(501) })).toContain('reason: ');
-    expect(await problemOf({ minutes: 1 })).toContain('there is no argument "minutes"');
+    expect(await problemOf({ minutes: 1 })).toContain('unknown argument "minutes"');
   });
 
   test('is described for people', async () => {

@@ -186,13 +186,15 @@ describe('control', () => {
     }
   });
 
-  test('refuses to close a run that ends by itself', async () => {
+  test('refuses to close a run that is not open', async () => {
     const text = `hold ${randomUUID()}`;
     const gate = createGate();
     gates.set(text, gate);
     const handle = await rig.start({ agent: 'a', message: text });
     await gate.barrier.reached;
-    await expect(closeRun(rig.client, handle.workflowId)).rejects.toThrow('ends by itself');
+    await expect(closeRun(rig.client, handle.workflowId)).rejects.toThrow(
+      'a task run ends with its turn',
+    );
     const late = askRun(rig.client, handle.workflowId, { message: 'more' });
     await expect(late).rejects.toThrow('send with mode "steer"');
     gate.barrier.release();

@@ -29,7 +29,7 @@ export async function handOver(context: Context, memory: AttemptMemory): Promise
     );
   } catch (error) {
     if (error instanceof ActivityNotFoundError) {
-      throw retryFailure('the server has given this attempt up');
+      throw retryFailure('the server has abandoned this attempt');
     }
     // The SDK also learns of it and aborts the signal.
     if (isInterruption(error)) return;

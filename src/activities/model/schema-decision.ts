@@ -48,7 +48,7 @@ export function readDecision(
   const decision = isObject(found.value) ? found.value['decision'] : undefined;
   const chosen = isObject(decision) ? decision : found.value;
   if (!isObject(chosen) || typeof chosen['action'] !== 'string') {
-    const problem = `there is no "action"; give ${example(definition)}`;
+    const problem = `"action" is missing; give ${example(definition)}`;
     return { reply, parsed: { ok: false, problem } };
   }
   const { action } = chosen;

@@ -19,7 +19,7 @@ import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 const MAX_CHECKS = 2;
 
 /** The text for the model and people about an abandoned check. */
-export const CHECK_GIVEN_UP = `the check took too long and was given up after ${MAX_CHECKS} attempts`;
+export const CHECK_GIVEN_UP = `the check took too long and was abandoned after ${MAX_CHECKS} attempts`;
 
 /**
  * Records a reply in a heartbeat before the author's code checks it, so a check that blocks this

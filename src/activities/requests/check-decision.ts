@@ -84,14 +84,14 @@ async function deciderProblem(
   const by = decision.by ?? null;
   if (mayDecide === undefined) {
     if (isNeeded !== true) return null;
-    return 'by: expected somebody whom `mayDecide` allows, but this worker has none; give it to all workers';
+    return 'by: expected a decider allowed by `mayDecide`, but this worker has no `mayDecide`; give it to all workers';
   }
   const allowed = await guarded<unknown>('mayDecide', () =>
     mayDecide(request, { by, decision, run, context }),
   );
   if (allowed.ok && allowed.value === true) return null;
-  const expected = `by: expected somebody whom the worker's \`mayDecide\` allows, got ${show(by)}`;
+  const expected = `by: expected a decider allowed by \`mayDecide\`, got ${show(by)}`;
   if (!allowed.ok) return `${expected}; it failed: ${allowed.message}`;
-  if (allowed.value === false) return `${expected}; let somebody else decide`;
-  return `${expected}; it returned ${show(allowed.value)}, and neither true nor false`;
+  if (allowed.value === false) return `${expected}; another person must decide`;
+  return `${expected}; it returned ${show(allowed.value)} instead of true or false`;
 }

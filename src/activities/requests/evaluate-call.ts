@@ -96,12 +96,12 @@ async function evaluateApproval(
   const current = tool.mcp === undefined ? pinned.tools.get(tool.name) : undefined;
   const approval = current?.approval ?? 'never';
   if (approval === 'never' && tool.approval === undefined) return null;
-  if (approval === 'always') return ask('the tool wants an approval of every call');
+  if (approval === 'always') return ask('the tool requires approval of every call');
   const isPinned = tool.approval !== undefined && ifUnchanged(tool, current) !== undefined;
   if (!isPinned || approval === 'never') {
     return ask(
       current === undefined
-        ? 'the tool wants approvals, and its check is not on this worker'
+        ? 'the tool requires approval, but this worker does not have its approval check'
         : 'the tool or its approval check has changed since the run began',
     );
   }
@@ -116,9 +116,9 @@ async function runPredicate(
   const result = await guarded<unknown>(`approval of tool "${name}"`, work);
   if (!result.ok) return ask(`the approval check of the tool failed: ${result.message}`);
   if (result.value === false) return null;
-  if (result.value === true) return ask('the tool wants an approval of this call');
+  if (result.value === true) return ask('the tool requires approval of this call');
   return ask(
-    `the approval check of the tool returned ${show(result.value)}, and neither true nor false`,
+    `the approval check of the tool returned ${show(result.value)} instead of true or false`,
   );
 }
 

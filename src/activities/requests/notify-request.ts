@@ -35,7 +35,7 @@ export async function notifyRequest(
     name: 'notify',
     timeoutMs: TIMEOUT_MS,
     cancelled,
-    timeoutError: () => new Error(`it did not end within ${TIMEOUT_MS / 1000} s`),
+    timeoutError: () => new Error(`timed out after ${TIMEOUT_MS / 1000} s`),
   };
   try {
     await runBoundedOrThrow(async (signal) => {

@@ -114,7 +114,7 @@ async function execute(
       return onThrown(context, pinned, error);
     }
     case 'timeout': {
-      const message = `${name} did not end within ${timeoutMs} ms`;
+      const message = `${name} timed out after ${timeoutMs} ms`;
       return effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);
     }
     case 'cancelled':
@@ -169,7 +169,7 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
 function onInterrupted(context: Context, pinned: ToolDefinition): RunToolResult {
   const cause = interruptionCause(context);
   if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
-  const message = `${pinned.name}: broken off while it ran (${cause})`;
+  const message = `${pinned.name}: interrupted during execution (${cause})`;
   if (pinned.effect === 'once') return { ok: 'unknown', message };
   throw retryFailure(message);
 }
@@ -193,7 +193,7 @@ async function toToolFault(
   const isMissing = error instanceof BlobError && error.kind === 'missing';
   if (isMissing && fault.blob !== undefined && !(await isOwnBlob(deps, context, fault.blob))) {
     return new ToolError(
-      `there is no text ${fault.blob} in this conversation; copy the ref from the note where a text was cut`,
+      `ref: this conversation has no text ${fault.blob}; copy the ref from the note where a text was truncated`,
     );
   }
   throw storageFailure(fault);

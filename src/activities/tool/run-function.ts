@@ -55,6 +55,11 @@ async function verify(
   const given = isObject(verification) ? verification['result'] : undefined;
   const { name, effect } = pinned;
   const warn = (message: string): void => log.warn(redactMessage(message));
-  const result = await serializeResult(given ?? 'It happened.', { name, effect, signal, warn });
+  const result = await serializeResult(given ?? 'The call took effect.', {
+    name,
+    effect,
+    signal,
+    warn,
+  });
   return { verification, result };
 }

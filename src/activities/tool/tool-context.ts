@@ -86,17 +86,18 @@ async function parseArtifact(schema: z.ZodType, value: unknown, name: string): P
 
 /** Explains to the model which artifacts exist, nearest names first, or why there are none. */
 function missingArtifactMessage(name: string, { artifacts, call }: ArtifactInput): string {
-  const problem = `there is no artifact ${JSON.stringify(name.slice(0, 100))}`;
+  const problem = `unknown artifact ${JSON.stringify(name.slice(0, 100))}`;
   if (artifacts === undefined) {
-    return `${problem}: this run has none; only values that a tool has returned as an artifact have a name`;
+    return `${problem}; this run has no artifacts, and only values that a tool has returned as an artifact have a name`;
   }
   if (call?.blob !== undefined) {
-    return `${problem} among the ${call.blob.bytes} bytes of arguments, which are too long to be searched; name it in a shorter call`;
+    return `${problem}; the ${call.blob.bytes} bytes of arguments are too long to search, so name it in a shorter call`;
   }
   const others = [
     ...(artifacts.named ?? []).map((artifact) => artifact.name),
     ...(artifacts.known ?? []),
   ];
-  if (others.length === 0) return `${problem} among the arguments of this call; name it there`;
-  return `${problem}; there are ${nearestFirst(name, others).join(', ')}`;
+  if (others.length === 0)
+    return `${problem}; the arguments of this call do not name it; name it there`;
+  return `${problem}; available: ${nearestFirst(name, others).join(', ')}`;
 }

@@ -114,7 +114,7 @@ async function runUndo(
     case 'value':
       return { happened: true, result: { ok: true, text: '' } };
     case 'timeout':
-      return unknown(`undo of ${name} did not end within ${timeoutMs} ms`);
+      return unknown(`undo of ${name} timed out after ${timeoutMs} ms`);
     case 'thrown': {
       const { type, message } = normalizeError(end.error);
       if (isLast || type === 'ToolError') return unknown(`undo of ${name}: ${message}`);
@@ -123,7 +123,7 @@ async function runUndo(
     case 'cancelled': {
       const cause = interruptionCause(context);
       if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
-      const message = `undo of ${name}: broken off while it ran (${cause})`;
+      const message = `undo of ${name}: interrupted during execution (${cause})`;
       if (isLast) return unknown(message);
       throw retryFailure(message);
     }

@@ -14,7 +14,7 @@ export interface DenyOptions {
 
 const MAX_NOTE_CHARACTERS = 2_000;
 
-/** `deny ID REQUEST`: refuses a call, and tells the model why. */
+/** `deny ID REQUEST`: refuses a call, and gives the model the reason. */
 export const deny: Command<DenyOptions> = {
   declare: (entry) =>
     entry

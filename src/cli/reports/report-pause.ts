@@ -8,7 +8,7 @@ import { inboxLines } from '../requests/inbox-lines.js';
 import { openRequests, viewedStatus } from '../requests/open-requests.js';
 import { columnsOf, shownRequest } from '../requests/show-request.js';
 
-/** A run that stays alive after the command ends. */
+/** A run that stays open after the command ends. */
 export interface LeftRun {
   readonly id: string;
   readonly runId: string;
@@ -40,7 +40,7 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
     const options = { width: columnsOf('stderr'), now: Date.now(), show };
     for (const line of inboxLines(below, options)) context.note(line);
   }
-  context.note(`The run stays alive and waits. ${await continueText(context, run)}`);
+  context.note(`The run is still open and waiting. ${await continueText(context, run)}`);
   const [kind] = [...requests, ...below].map((request) => request.kind);
   writeJson(context, run, kind === undefined ? {} : { status: 'waiting_decision', reason: kind });
   if (kind !== undefined) return EXIT.waiting;

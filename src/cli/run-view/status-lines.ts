@@ -80,7 +80,7 @@ function leftLines({ left = [] }: RunStatus): readonly string[] {
 }
 
 function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
-  // A living run has the outcome of its last turn.
+  // A run that has not ended has the outcome of its last turn.
   if (status !== 'done') {
     const hasReason = status === 'blocked' || status === 'waiting_decision';
     const text = hasReason && reason !== null ? `${status} (${reason})` : status;

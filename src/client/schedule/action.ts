@@ -22,14 +22,14 @@ export function scheduleAction(
   const common = { type: 'startWorkflow', taskQueue, workflowId: id } as const;
   if (to === undefined) {
     if (agent === undefined)
-      throw new InputError('agent: missing; name the agent that does the work');
+      throw new InputError('agent: expected the name of an agent, got none; add it');
     const input = createRunInput(agent, { ...settings, message });
     return { ...common, workflowType: 'agent', args: [input], staticSummary: runSummary(input) };
   }
   if (agent === undefined && Object.keys(settings).length > 0) {
     const [first] = Object.keys(settings);
     throw new InputError(
-      `${first}: is for a run that is started; give the agent of run ${visible(to)} too, or leave it out`,
+      `${first}: expected only with "agent", because it applies to a run that is started; add the agent of run ${visible(to)}, or remove it`,
     );
   }
   const problem = askProblem({ message });

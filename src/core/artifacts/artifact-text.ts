@@ -11,14 +11,13 @@ const MAX_LISTED = 100;
  */
 export function artifactText(artifact: RunArtifact, wanted: string, head: string): string {
   const { name, kind, blob, summary } = artifact;
-  const renamed =
-    name === wanted ? '' : ` ("${wanted}" is another value, made before, and stays what it is)`;
+  const renamed = name === wanted ? '' : ` ("${wanted}" already names another value)`;
   const whole = utf8ToBytes(head).length >= blob.bytes;
   return [
-    `[artifact "${name}"${renamed}: ${kind}, ${blob.bytes} bytes. It is kept whole: hand it to a ` +
-      `tool by its name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
+    `[artifact "${name}"${renamed}: ${kind}, ${blob.bytes} bytes. The whole value is stored: pass ` +
+      `it to a tool by this name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
     ...(summary === undefined ? [] : [summary]),
-    whole ? 'It is:' : 'It begins:',
+    whole ? 'The value:' : 'The value begins:',
     head,
   ].join('\n');
 }
@@ -29,11 +28,11 @@ export function givenArtifactText(
   wanted: string,
   head: string,
 ): string {
-  const renamed = name === wanted ? '' : ` ("${wanted}" is another value, and stays what it is)`;
+  const renamed = name === wanted ? '' : ` ("${wanted}" already names another value)`;
   return [
-    `[artifact "${name}"${renamed}: ${kind}. It comes with the next message and is kept whole: hand it ` +
-      `to a tool by its name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
-    'It begins:',
+    `[artifact "${name}"${renamed}: ${kind}, sent with the next message. The whole value is stored: ` +
+      `pass it to a tool by this name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
+    'The value begins:',
     head,
   ].join('\n');
 }
@@ -51,7 +50,7 @@ export function artifactList(artifacts: readonly RunArtifact[]): string {
 }
 
 function line({ name, kind, blob, given, tool, call, summary }: RunArtifact): string {
-  const origin = given === undefined ? `made by ${tool} (${call})` : 'given with a message';
+  const origin = given === undefined ? `made by ${tool} (${call})` : 'sent with a message';
   const what = `${name}: ${kind}, ${formatBytes(blob.bytes)}, ${origin}`;
   return summary === undefined ? what : `${what}: ${summary}`;
 }

@@ -75,6 +75,10 @@ export function finishedWaits(state: RunState, at: number): readonly CallResult[
   });
 }
 
+/** Reasons for which a limit refuses a call, for the model. */
+export const CALLS_USED_UP = 'the tool-call limit has been reached';
+export const DEPTH_REACHED = 'the maximum agent depth has been reached';
+
 /** Returns the batch with one more result, at the place of its call. */
 export function fillBatch(batch: Batch, result: CallResult): Batch {
   const results = batch.calls.map((call, index) =>

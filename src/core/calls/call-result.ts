@@ -115,13 +115,13 @@ export function failedCall(
 
 /** Returns the result of a call that was canceled while it ran. */
 export function cancelledCall(call: ToolCall, tool: ToolDefinition): CallResult {
-  const doubt = tool.effect === 'read' ? '' : '; whether it took effect is not known';
-  return failedCall(call, { type: 'cancelled', message: `broken off while it ran${doubt}` });
+  const doubt = tool.effect === 'read' ? '' : '; whether it took effect is unknown';
+  return failedCall(call, { type: 'cancelled', message: `interrupted during execution${doubt}` });
 }
 
 /** Returns the text for a call whose activity timed out. */
 export function lostMessage(tool: string, cause: string): string {
-  return `${tool}: the worker was lost or the time was up (${cause})`;
+  return `${tool}: the worker was lost or the call timed out (${cause})`;
 }
 
 /** Returns the result of a repeatable call after every attempt lost its worker or timed out. */
@@ -143,7 +143,7 @@ export function confirmedCall(
 export function abandonedCall(call: ToolCall): CallResult {
   return failedCall(call, {
     type: 'abandoned',
-    message: 'whether this took effect is unknown; a person decided to give it up',
+    message: 'whether this took effect is unknown; a person abandoned it',
   });
 }
 
@@ -154,6 +154,6 @@ export function deniedCall(call: Pick<ToolCall, 'id'>, why: string): CallResult 
 
 function confirmed(result: Json | undefined): string {
   if (result === undefined)
-    return 'It happened, as a person confirmed; there is no result to show.';
+    return 'A person confirmed that the call took effect; no result is available.';
   return typeof result === 'string' ? result : JSON.stringify(result);
 }

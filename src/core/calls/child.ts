@@ -64,9 +64,9 @@ export function childResult(call: ToolCall, { outcome, message }: ChildEnd): Cal
     case 'completed':
       return { ...spent, ok: true, text: resultText(outcome), ...(blob && { blob }) };
     case 'stopped':
-      return { ...spent, ok: true, text: `[it was stopped: ${reason}]\n${answer ?? ''}` };
+      return { ...spent, ok: true, text: `[stopped: ${reason}]\n${answer ?? ''}` };
     case 'cancelled':
-      return { ...spent, ok: false, text: failure('it was cancelled') };
+      return { ...spent, ok: false, text: failure('canceled') };
     case 'failed':
       return { ...spent, ok: false, text: failure(`${reason}: ${outcome.error ?? message}`) };
   }

@@ -12,13 +12,14 @@ export function denial(state: RunState, call: ToolCall): string | null {
   const { verdict } = call;
   if (verdict?.then === 'deny') return verdict.why;
   if (state.turn.denied?.includes(shortSignature(call))) {
-    return 'this call was denied before in this turn, and is not asked for again';
+    return 'an identical call was denied earlier in this turn, and people are asked only once';
   }
   if (state.unattended !== 'deny') return null;
   const kind = definedTool(state.config.definition, call.name)?.kind;
   const asks = needsConsent(state, call);
   if (!asks && call.safety === undefined && kind !== 'question' && kind !== 'client') return null;
-  return `it needs a person, and nobody is there to decide (${verdict?.why ?? 'unattended run'})`;
+  const why = verdict === undefined ? '' : ` (${verdict.why})`;
+  return `it needs a decision, and this run is unattended${why}`;
 }
 
 /** The number of consecutive denied calls after which the turn ends. */

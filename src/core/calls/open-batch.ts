@@ -9,7 +9,14 @@ import { callsLeft } from '../limits.js';
 import type { RunState } from '../state.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
-import { findTool, guardsRepeats, notExecuted, tooDeep } from './batch.js';
+import {
+  CALLS_USED_UP,
+  DEPTH_REACHED,
+  findTool,
+  guardsRepeats,
+  notExecuted,
+  tooDeep,
+} from './batch.js';
 import { deniedCall, refusal, type CallResult } from './call-result.js';
 import { denial } from './denial.js';
 import { shortSignature, signature } from './idempotency.js';
@@ -51,11 +58,11 @@ export function openBatch(
     if (plan.type === 'same-as' || isNoted(state, call)) return null;
     if (left <= 0) {
       refused = 'toolCalls';
-      return notExecuted(call, 'the limit of tool calls is used up');
+      return notExecuted(call, CALLS_USED_UP);
     }
     if (tooDeep(state, call)) {
       refused ??= 'depth';
-      return notExecuted(call, 'agents may not call each other any deeper than this');
+      return notExecuted(call, DEPTH_REACHED);
     }
     left -= 1;
     return null;
@@ -77,7 +84,7 @@ interface PlannedCall {
   readonly at: number;
   /** Index of the first call of this tool in the message. */
   readonly first: number;
-  /** Index of the call of the message that ends the turn; -1 if there is none. */
+  /** Index of the call of the message that ends the turn; -1 if none. */
   readonly ending: number;
 }
 
@@ -105,25 +112,34 @@ function planCall(state: RunState, planned: PlannedCall): Plan {
   if (call.problem) return answer(refusal(call.id, call.problem));
   // Some servers ignore the request's tool choice.
   if (currentDefinition(state).toolChoice === 'none') {
-    return answer(notExecuted(call, 'this turn may call no tool; answer in text'));
+    return answer(notExecuted(call, 'no tool may be called in this turn; answer in text'));
   }
   const denied = denial(state, call);
   if (denied !== null) return answer(deniedCall(call, denied));
   const list = listAnswer(state, call);
   if (list !== null) {
     if (listed < MAX_LIST_CHARACTERS) return answer(list());
-    return answer(notExecuted(call, 'the answers are too long for one message; ask in the next'));
+    return answer(
+      notExecuted(call, 'the answers are too long for one message; ask again in the next message'),
+    );
   }
   const tool = findTool(state, call.name);
   if (tool === undefined) {
-    return answer(refusal(call.id, { type: 'unknown_tool', message: `no tool "${call.name}"` }));
+    return answer(
+      refusal(call.id, { type: 'unknown_tool', message: `unknown tool "${call.name}"` }),
+    );
   }
   if (planned.ending >= 0 && planned.ending !== index) {
-    return answer(notExecuted(call, 'it came beside a call that ends the turn'));
+    return answer(notExecuted(call, 'another call in this message ends the turn'));
   }
   // An action on a screen depends on the screen after the previous action.
   if (call.name === computerHandler(definition.settings) && planned.first < index) {
-    return answer(notExecuted(call, 'one action on the screen per message; look first'));
+    return answer(
+      notExecuted(
+        call,
+        'only one action on the screen per message is executed; check the screen first',
+      ),
+    );
   }
   const until = tool.kind === 'wait' ? waitUntil(call.arguments, planned.at) : 0;
   if (typeof until !== 'number') {
@@ -167,11 +183,11 @@ function fromRecord(call: ToolCall, state: RunState, earlierId: string): CallRes
     (message): message is Message & { role: 'tool' } =>
       message.role === 'tool' && message.callId === earlierId,
   );
-  const note = `[already done in this turn as ${earlierId}; not executed again, this is its result]`;
+  const note = `[identical to ${earlierId} in this turn; not executed again. Its result:]`;
   return {
     id: call.id,
     ok: true,
-    text: `${note}\n${earlier?.text ?? '[further up, or in the summary of what was before]'}`,
+    text: `${note}\n${earlier?.text ?? '[see above, or the summary]'}`,
     ...(earlier?.blob && { blob: earlier.blob }),
     executed: false,
   };

@@ -50,13 +50,13 @@ export function answerQuestion(definition: Tools, name: string, args: Arguments)
 function discover(definition: Tools, args: Arguments): Answer {
   const stray = Object.keys(args).find((key) => !FILTERS.includes(key));
   if (stray !== undefined) {
-    return wrong(`There is no filter ${shown(stray)}; there are ${FILTERS.join(', ')}.`);
+    return wrong(`Unknown filter ${shown(stray)}; available: ${FILTERS.join(', ')}.`);
   }
   const categories = readFilter(args['categories']);
   const actions = readFilter(args['actions']);
   const query = args['query'] ?? '';
   if (categories === undefined || actions === undefined || typeof query !== 'string') {
-    return wrong('categories and actions are lists of texts, query is a text.');
+    return wrong('categories and actions must be lists of strings, and query must be a string.');
   }
   const words = query.slice(0, QUERY_CHARACTERS).toLowerCase().split(/\s+/);
   const all = definition.tools.filter(isListed);
@@ -88,12 +88,13 @@ function row({ name, effect, ends, catalog: { summary, category } }: Listed): ob
 
 /** The hint on how to use an answer. */
 function next(found: readonly Listed[], all: readonly Listed[]): readonly string[] {
-  if (found.length === 0) return [`No tool matches; without filters all ${all.length} are listed.`];
+  if (found.length === 0)
+    return [`No tool matches; without filters, all ${all.length} are listed.`];
   const how = `Read the ${SCHEMA} of the one you need, then ${INVOKE}.`;
   if (found.length <= MAX_ROWS) return [how];
   const categories = named(filterValues(found, ({ category }) => [category]));
   return [
-    `These are the first ${MAX_ROWS} of ${found.length}; narrow it down, by query or by category: ${categories}.`,
+    `These are the first ${MAX_ROWS} of ${found.length}; narrow them down by query or by category: ${categories}.`,
     how,
   ];
 }
@@ -104,9 +105,10 @@ function next(found: readonly Listed[], all: readonly Listed[]): readonly string
  */
 function toolSchema({ tools }: Tools, args: Arguments): Answer {
   const name = requestedTool(args);
-  if (name === undefined) return wrong(`${SCHEMA} names no tool. Send {"name": "<name>"}.`);
+  if (name === undefined)
+    return wrong(`${SCHEMA} expects the name of a tool. Send {"name": "<name>"}.`);
   const tool = tools.find((each) => each.name === name);
-  if (tool === undefined) return wrong(`There is no tool ${shown(name)}; see ${DISCOVER}.`);
+  if (tool === undefined) return wrong(`Unknown tool ${shown(name)}; see ${DISCOVER}.`);
   const { description, parameters, effect, ends } = tool;
   return right({ name, description, parameters, effect, ...(ends && { ends }) });
 }
@@ -158,7 +160,7 @@ function unknown(
   const missing = [...new Set(wanted)].filter((value) => !there.has(value));
   if (missing.length === 0) return [];
   const given = missing.slice(0, MAX_UNKNOWN).map(shown).join(', ');
-  return [`There is no ${what} ${given}; there are: ${named(known)}.`];
+  return [`Unknown ${what} ${given}; available: ${named(known)}.`];
 }
 
 function named(values: readonly string[]): string {

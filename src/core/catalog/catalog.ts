@@ -16,8 +16,8 @@ const CATALOG_TOOLS: readonly ShownTool[] = [
   {
     name: DISCOVER,
     description:
-      'Lists the tools there are, with a summary of each. All filters are optional; a tool must ' +
-      'match each one that is given, and of a list one value.',
+      'Lists the available tools with summaries. Filters are optional; a tool must match every ' +
+      'filter, and one value of a list is enough.',
     parameters: {
       type: 'object',
       properties: {
@@ -31,13 +31,13 @@ const CATALOG_TOOLS: readonly ShownTool[] = [
   {
     name: INVOKE,
     description:
-      'Calls a tool. Read its tool_schema first, unless you know it. read_result, which a cut ' +
-      'text names, is called like this too.',
+      'Calls a tool. Read its tool_schema first, unless you know it. Call read_result the same ' +
+      'way when a truncated text refers to it.',
     parameters: {
       type: 'object',
       properties: {
-        tool: { type: 'string', description: 'its name' },
-        arguments: { type: 'object', description: "under the tool's schema" },
+        tool: { type: 'string', description: 'the name of the tool' },
+        arguments: { type: 'object', description: "arguments that match the tool's schema" },
       },
       required: ['tool', 'arguments'],
       additionalProperties: false,
@@ -45,7 +45,7 @@ const CATALOG_TOOLS: readonly ShownTool[] = [
   },
   {
     name: SCHEMA,
-    description: 'Tells what one tool does and which arguments it takes, as a JSON schema.',
+    description: 'Describes one tool and its arguments as a JSON schema.',
     parameters: {
       type: 'object',
       properties: { name: { type: 'string' } },

@@ -37,7 +37,7 @@ export function followDecision(
   const left = leave(state, { exit: exit.name, at });
   const next = currentNode(left);
   if (next?.kind === 'tool' && isOfDecide(next) && next.tool === call?.name) return left;
-  const closed = closeBatch(state, at, (one) => notExecuted(one, 'the graph went on without it'));
+  const closed = closeBatch(state, at, (one) => notExecuted(one, 'the graph continued without it'));
   return leave(closed, { exit: exit.name, at });
 }
 

@@ -1,5 +1,5 @@
 import { callsLeft } from '../limits.js';
-import { notExecuted, tooDeep } from '../calls/batch.js';
+import { CALLS_USED_UP, DEPTH_REACHED, notExecuted, tooDeep } from '../calls/batch.js';
 import { denial } from '../calls/denial.js';
 import { deniedCall, type CallResult } from '../calls/call-result.js';
 import { sha256Hex } from '../digest.js';
@@ -61,13 +61,12 @@ export function nodeBatch(
     const known = earlier.find(({ id }) => id === call.id);
     if (known !== undefined) return known;
     if (fault !== null) return notExecuted(call, fault);
-    if (tooDeep(state, call))
-      return notExecuted(call, 'agents may not call each other any deeper than this');
+    if (tooDeep(state, call)) return notExecuted(call, DEPTH_REACHED);
     const denied = denial(state, call);
     if (denied !== null) return deniedCall(call, denied);
     if (call.name === nodeCallName(node.name)) return null;
     left -= 1;
-    return left < 0 ? notExecuted(call, 'the limit of tool calls is used up') : null;
+    return left < 0 ? notExecuted(call, CALLS_USED_UP) : null;
   });
   return { step, at, calls, results };
 }

@@ -25,7 +25,7 @@ export function checkMessages(given: unknown): string | null {
   const messages = given.filter(isObject);
   const ends = [0, messages.length - 1].find((index) => messages[index]?.['role'] !== 'user');
   if (ends !== undefined) {
-    return `messages[${ends}].role: expected "user" for the first and the last one, got "assistant"`;
+    return `messages[${ends}].role: expected "user" for the first and the last message, got "assistant"`;
   }
   const sum = messages.reduce((all, { text }) => all + String(text).length, 0);
   return tooLong('messages', sum);
@@ -49,7 +49,7 @@ export function givenProblem(value: Record<string, unknown>): string | null {
   const { messages, message, prompt, input } = value;
   if (messages === undefined) return null;
   const others = { message: message === '' ? undefined : message, prompt, input };
-  const beside = Object.entries(others).find(([, one]) => one !== undefined);
-  if (beside === undefined) return checkMessages(messages);
-  return `${beside[0]}: expected none beside "messages"; send one of them`;
+  const other = Object.entries(others).find(([, one]) => one !== undefined);
+  if (other === undefined) return checkMessages(messages);
+  return `${other[0]}: cannot be combined with "messages"; remove one`;
 }

@@ -55,7 +55,7 @@ function afterExpiry(state: RunState, work: AskingWork, at: number): readonly Ru
   const over: RunEvent = { type: 'work-ended', name };
   if (request.kind === 'limit') return [over, { type: 'limit-kept' }];
   const seconds = Math.round(((request.expiresAt ?? at) - request.raisedAt) / 1_000);
-  const why = `nobody decided about it within ${seconds} s`;
+  const why = `no decision within ${seconds} s`;
   if (isUndo(work)) {
     const call = name.slice(UNDO.length);
     return [over, { type: 'undo-changed', call, state: 'denied', message: why }];

@@ -42,9 +42,9 @@ export function promptMessageProblem(
   const problem = promptFormProblem(prompt) ?? checkArgs(args);
   if (problem !== null) return problem;
   if (text !== undefined && text !== '') {
-    return 'message: expected none beside "prompt", which has the text; send one of them';
+    return 'message: cannot be combined with "prompt"; remove one';
   }
-  return input === undefined ? null : 'input: expected none beside "prompt"; send one of them';
+  return input === undefined ? null : 'input: cannot be combined with "prompt"; remove one';
 }
 
 /** Returns what is wrong with a run's initial prompt, or null. */

@@ -18,7 +18,7 @@ const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
 
 /** The answers that `readPlanAnswer` understands, for error messages. */
 export const PLAN_WORDS =
-  'expected "yes", "no", "some a1 a3" with all that they need, "nothing", or "edit …" with a wish';
+  'expected "yes", "no", "some a1 a3" with all dependencies, "nothing", or "edit …" with the change';
 
 /**
  * Reads yes or no; null for any other text. Surrounding whitespace, case, and a final period are

@@ -97,9 +97,9 @@ function toolNames({ actions }: Plan): readonly string[] {
 }
 
 function notedText({ id, asks }: PlannedAction): string {
-  const consent = asks === undefined ? '' : ' It needs a yes of the user, who will be asked.';
+  const consent = asks === undefined ? '' : ' The user will be asked to approve it.';
   return (
-    `Noted as action ${id} of the plan. It has NOT been executed and has no result yet.${consent} ` +
+    `Added to the plan as action ${id}. It has NOT been executed and has no result yet.${consent} ` +
     `A later call can refer to its result: {"$ref":"${id}","path":"…"}.`
   );
 }

@@ -77,7 +77,7 @@ interface PlanBounds {
 export function askingProblem(actions: readonly PlannedAction[]): string | null {
   const asking = actions.filter(({ asks }) => asks !== undefined).length;
   if (asking <= MAX_ASKING) return null;
-  return `actions: expected at most ${MAX_ASKING} that need a yes of the user, got ${asking}; plan less at once`;
+  return `actions: expected at most ${MAX_ASKING} that need approval, got ${asking}; plan fewer at a time`;
 }
 
 /** Maximum characters of all arguments of a plan together. */
@@ -94,7 +94,7 @@ export function planProblem(
   const actions = isObject(value) ? value['actions'] : undefined;
   if (!Array.isArray(actions)) return 'actions: expected a list of actions';
   if (actions.length > maxActions) {
-    return `actions: expected at most ${maxActions}, got ${actions.length}; plan less at once`;
+    return `actions: expected at most ${maxActions}, got ${actions.length}; plan fewer at a time`;
   }
   const characters = JSON.stringify(actions).length;
   if (characters > MAX_CHARACTERS) {
@@ -118,18 +118,18 @@ function actionProblem(
   if (typeof id !== 'string' || !ID.test(id)) {
     return `.id: expected "a" and a number, such as "a1", got ${shown(id)}`;
   }
-  if (earlier.includes(id)) return `.id: "${id}" is the id of an earlier action; take another`;
+  if (earlier.includes(id)) return `.id: "${id}" is the id of an earlier action; use another id`;
   if (typeof tool !== 'string' || !tools.includes(tool)) {
-    return `.tool: there is no tool ${shown(tool)}; the tools are ${tools.slice(0, 40).join(', ')}`;
+    return `.tool: unknown tool ${shown(tool)}; expected one of ${tools.slice(0, 40).join(', ')}`;
   }
   if (!isObject(given)) return `.arguments: expected an object, got ${shown(given)}`;
   if (!Array.isArray(after)) return `.after: expected a list of ids, got ${shown(after)}`;
   const needs: readonly unknown[] = [...after, ...refsIn(given).map(({ ref }) => ref)];
   const unknown = needs.find((one) => typeof one !== 'string' || !earlier.includes(one));
   if (unknown === undefined) return null;
-  if (unknown === id) return `: "${id}" needs itself; refer only to earlier actions`;
-  const known = earlier.length === 0 ? 'there is none' : `these are ${earlier.join(', ')}`;
-  return `: it needs ${shown(unknown)}, which is no earlier action; ${known}`;
+  if (unknown === id) return `: "${id}" depends on itself; refer only to earlier actions`;
+  const known = `available: ${earlier.join(', ') || 'none'}`;
+  return `: it depends on ${shown(unknown)}, which is not an earlier action; ${known}`;
 }
 
 function shown(value: unknown): string {

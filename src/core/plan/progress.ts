@@ -91,7 +91,7 @@ export function planLine(state: RunState): string | null {
     return [`${words} ${ids.slice(0, MAX_NAMED).join(', ')}${more}`];
   };
   const counts = `${done} of ${actions.length} done${failed === 0 ? '' : `, ${failed} failed`}`;
-  return [counts, ...named('running', 'running'), ...named('asking', 'waiting for a yes:')].join(
+  return [counts, ...named('running', 'running'), ...named('asking', 'waiting for approval:')].join(
     '; ',
   );
 }

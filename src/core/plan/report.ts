@@ -23,8 +23,8 @@ export function reportText(source: ReportSource): string | null {
   if (done === null) return null;
   return [
     done,
-    'Answer the user in one to three sentences: what was done with names, times, and ids, what was not ' +
-      'done and why, and what could be tried instead. Lists as bullets. Claim nothing that is not above.',
+    'Answer the user in one to three sentences: what was done, with names, times, and ids; what was not ' +
+      'done, and why; and what could be tried instead. Write lists as bullets. Claim nothing that is not above.',
   ].join('\n');
 }
 
@@ -34,9 +34,11 @@ export function doneText({ values, plan: field, results, error }: ReportSource):
   const fault = fieldOf(values, error);
   const parts = [
     ...(isObject(fault) ? [`Planning failed: ${textOf(fault['message'])}`] : []),
-    ...(plan?.dropped ? [`Left out by a person, and not done: ${plan.dropped.join(', ')}.`] : []),
+    ...(plan?.dropped
+      ? [`Not done, because a person left them out: ${plan.dropped.join(', ')}.`]
+      : []),
     ...(plan?.unanswered
-      ? [`Not done, because nobody answered in time: ${plan.unanswered.join(', ')}.`]
+      ? [`Not done, because the question expired: ${plan.unanswered.join(', ')}.`]
       : []),
     ...resultLines(plan, fieldOf(values, results)),
     ...openLines(plan, fieldOf(values, results)),

@@ -31,7 +31,7 @@ export function showPlan(plan: Plan): string {
     actions.length === 1 ? 'The plan has 1 action:' : `The plan has ${actions.length} actions:`,
     ...lines,
     ...(cut > 0
-      ? [`… and ${cut} more that need no yes; the request's \`arguments\` have them all`]
+      ? [`… and ${cut} more that need no approval; see \`arguments\` of the request`]
       : []),
     '',
     ...answers(plan),
@@ -50,26 +50,28 @@ function shownAction(action: PlannedAction): string {
     `${asks === undefined ? ' ' : '!'} ${id}  ${printable(shown ?? tool)}`,
     `     ${printable(tool)} ${args}`,
     ...(needs.length > 0 ? [`     after ${needs.join(', ')}`] : []),
-    ...(asks === undefined ? [] : [`     needs a yes${ofWhom(asks)}: ${printable(asks.why)}`]),
+    ...(asks === undefined ? [] : [`     needs ${approvalOf(asks)}: ${printable(asks.why)}`]),
   ].join('\n');
 }
 
-function ofWhom({ deciders }: NonNullable<PlannedAction['asks']>): string {
-  return deciders === undefined ? '' : ' of its own, from those whom the rules name';
+function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {
+  return deciders === undefined
+    ? 'approval'
+    : 'separate approval by the deciders that the rules name';
 }
 
 function answers(plan: Plan): readonly string[] {
   const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
   const { actions, dropped = [] } = withoutActions(plan, new Set(asking));
   const gone = dropped.filter((id) => !plan.dropped?.includes(id));
-  const rest = actions.length === 0 ? 'does nothing' : 'does the rest';
+  const rest = actions.length === 0 ? 'executes nothing' : 'executes the other actions';
   return [
-    'yes      does all of it',
+    'yes      executes all actions',
     gone.length === 0
-      ? 'no       does nothing'
+      ? 'no       executes nothing'
       : `no       leaves out ${gone.join(', ')} and ${rest}`,
-    `some ${plan.actions[0]?.id ?? 'a1'}  does only the actions that you name`,
-    'nothing  does nothing',
-    'edit …   says what to plan instead',
+    `some ${plan.actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
+    'nothing  executes nothing',
+    'edit …   requests a new plan with your change',
   ];
 }

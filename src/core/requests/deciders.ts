@@ -16,17 +16,19 @@ export function deciderProblem(
 ): string | null {
   if (deciders.length === 0) return null;
   if (by === undefined) {
-    return `by: expected ${decidersText(deciders)}, got nobody; say who decides`;
+    return `by: expected ${decidersText(deciders)}, got none; pass \`by\``;
   }
   const allowed = deciders.every((each) => {
     if (each === 'requester') return requesters.includes(by);
-    // Nobody knows who a nameless requester is, so nobody can be told apart from them.
+    // Without the requester's name, the run cannot tell whether another person decides.
     if (each === 'not_requester') return requesters.length > 0 && !requesters.includes(by);
     return each.includes(by);
   });
   if (allowed) return null;
   const unknown = requesters.length === 0 && deciders.some((each) => typeof each === 'string');
-  const hint = unknown ? '; the run does not know who asked, because it began without `by`' : '';
+  const hint = unknown
+    ? '; the run does not know its requester, because it began without `by`'
+    : '';
   return `by: expected ${decidersText(deciders)}, got ${show(by)}${hint}`;
 }
 

@@ -112,8 +112,11 @@ function unknownProblem(state: RunState, id: string): Refused {
     return { reason: 'decided', message: `request: ${id} is decided already (${made.as}${by})` };
   }
   const open = askingWork(state).map(({ request }) => request.id);
-  const known = open.length === 0 ? 'nothing waits for a decision' : `open: ${open.join(', ')}`;
-  return { reason: 'unknown_request', message: `request: there is no ${show(id)}; ${known}` };
+  const known = `open: ${open.join(', ') || 'none'}`;
+  return {
+    reason: 'unknown_request',
+    message: `request: expected an open request, got ${show(id)} (${known})`,
+  };
 }
 
 /** Checks the fields that a decision requires, or that only some decisions allow. */

@@ -29,7 +29,7 @@ function answerDue(state: RunState, { name }: ToolCall, at: number): NewRequest 
     return { ...base, kind, why: `the graph asks at "${node.name}"` };
   }
   if (tool?.kind !== 'client') return null;
-  return { ...base, kind: 'client_tool', why: 'whoever uses the run executes this tool' };
+  return { ...base, kind: 'client_tool', why: 'the caller executes this tool' };
 }
 
 function consentDue(state: RunState, call: ToolCall, at: number): NewRequest | null {

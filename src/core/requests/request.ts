@@ -8,13 +8,13 @@ import type { Deciders } from './deciders.js';
  *
  * | kind              | asked when                                                    | decisions                          |
  * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
- * | `approval`        | a rule or the tool wants a yes before the call                | `approve`, `deny`, `edit`, `answer` |
+ * | `approval`        | a rule or the tool requires approval of the call              | `approve`, `deny`, `edit`, `answer` |
  * | `question`        | the model, or a graph, asks a person                          | `answer`, `deny`                   |
  * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `deny`, `answer`        |
- * | `client_tool`     | the tool has no `execute`: whoever uses the run executes it   | `answer`, `deny`                   |
+ * | `client_tool`     | the tool has no `execute`: the caller executes it             | `answer`, `deny`                   |
  * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
  * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
- * | `safety_check`    | the model's provider wants a person to look                   | `approve`, `deny`                  |
+ * | `safety_check`    | the model's provider requires a person's review               | `approve`, `deny`                  |
  * | `tool_changed`    | an MCP server has changed the tool since the run began        | `accept`, `deny`                   |
  */
 export type RequestKind =

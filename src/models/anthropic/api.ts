@@ -13,7 +13,7 @@ import { assembleMessage } from './stream.js';
 export const anthropicApi: WireApi = {
   path: '/messages',
   async prepare(request, { capabilities, baseUrl }) {
-    refuseNativeTools(request, 'models of Anthropic have no tools of the provider here');
+    refuseNativeTools(request, 'perdure does not support provider tools for Anthropic models');
     const from = getMaker({ baseUrl, model: request.model }, 'anthropic');
     const also = request.messages.flatMap((message) =>
       message.role === 'tool' ? (message.attachments ?? []) : [],

@@ -136,6 +136,6 @@ function isImageType(type: string): type is Base64ImageSource['media_type'] {
 }
 
 function unsupported(mediaType: string, fix: string): ModelError {
-  const message = `Anthropic's API takes no attachment of type ${mediaType}; ${fix}`;
+  const message = `Anthropic's API does not accept attachments of type ${mediaType}; ${fix}`;
   return new ModelError(message, { kind: 'request', type: 'bad_attachment' });
 }

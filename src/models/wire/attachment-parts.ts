@@ -108,7 +108,7 @@ function describe({ name, type, blob }: StoredAttachment): string {
 function unsupported(type: Attachment['type'], model: string): ModelError {
   const capability = type === 'image' ? 'images' : 'files';
   const message =
-    `The model "${model}" takes no ${capability}; name one that does, or leave the ${type} out. ` +
+    `The model "${model}" does not accept ${capability}; use one that does, or remove the ${type}. ` +
     `If it does, set capabilities: { ${capability}: true } at its entry in \`models\` of the config`;
   return new ModelError(message, { kind: 'request', type: `no_${capability}` });
 }

@@ -28,7 +28,7 @@ export function providerError(failure: ProviderError, place: CallPlace): ModelEr
   const { kind, type, status } = reading;
   const text = sample(reading.text);
   return new ModelError(
-    `${status ?? 'Error'} from ${place.baseUrl}: ${getAdvice(reading, place)}${text === '' ? '' : `. It said: ${text}`}`,
+    `${status ?? 'Error'} from ${place.baseUrl}: ${getAdvice(reading, place)}${text === '' ? '' : `. Provider's message: ${text}`}`,
     createDetails({ kind, type }, failure.headers, {
       status,
       retryAfterMs: retryAfterMs(failure.headers, place.now()),
@@ -40,21 +40,21 @@ function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
   const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL' } = place;
   switch (kind) {
     case 'quota':
-      return 'the account has no quota left; add credit there';
+      return "the account's quota is used up; add credit";
     case 'credentials':
       return place.hasKey
-        ? `the key was refused; set ${apiKeyEnv} for the worker to one that is valid there`
+        ? `the key was refused; set ${apiKeyEnv} for the worker to a valid key`
         : `it requires a key; set ${apiKeyEnv} for the worker`;
     case 'model':
-      return `no model "${place.model}" there; name one of GET ${place.baseUrl}/models, or correct ${urlVariable}`;
+      return `unknown model "${place.model}"; use one listed by GET ${place.baseUrl}/models, or correct ${urlVariable}`;
     case 'context_too_long':
       return `the prompt does not fit the model "${place.model}"`;
     case 'retry':
-      return 'no answer for now';
+      return 'temporarily unavailable';
     case 'request':
     case 'empty':
       return type === NO_IMAGES
-        ? `the model "${place.model}" takes no images; name one that does, or leave them out`
+        ? `the model "${place.model}" does not accept images; use one that does, or remove them`
         : 'the request was refused';
   }
 }

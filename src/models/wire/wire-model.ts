@@ -175,7 +175,7 @@ function transportError(error: unknown, place: CallPlace): ModelError {
   const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';
   const innermost = errors.at(-1)?.message ?? String(error);
   const reason = sample(code === undefined ? innermost : `${code} ${innermost}`);
-  const message = `No whole answer from ${place.baseUrl}: ${reason}`;
+  const message = `Incomplete answer from ${place.baseUrl}: ${reason}`;
   return new ModelError(message, { kind: 'retry', type });
 }
 

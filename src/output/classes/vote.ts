@@ -28,9 +28,8 @@ export function voteClasses(classes: readonly string[], answers: readonly string
   const masses = classes.map((_, index) => votes.filter((vote) => vote === index).length);
   if (masses.every((mass) => mass === 0)) {
     const first = answers[0];
-    const shown =
-      first === undefined ? 'there are none' : `one is ${JSON.stringify(first.slice(0, 60))}`;
-    return { ok: false, problem: `None of ${answers.length} answers is a class; ${shown}.` };
+    const shown = first === undefined ? '' : `; the first is ${JSON.stringify(first.slice(0, 60))}`;
+    return { ok: false, problem: `None of ${answers.length} answers is a class${shown}.` };
   }
   const unseen = classes.filter((_, index) => masses[index] === 0);
   const classification = toClassification(classes, { masses, unseen, whole: answers.length });

@@ -43,11 +43,11 @@ export function unknownTool(
 ): CallProblem {
   const shown = nearestFirst(name, known).slice(0, atMost);
   const more = known.length > shown.length ? `, and ${known.length - shown.length} more` : '';
-  const tools = known.length === 0 ? 'there are no tools; answer in text' : shown.join(', ') + more;
+  const tools = known.length === 0 ? 'none; answer in text' : shown.join(', ') + more;
   const requested = JSON.stringify(name.slice(0, 100));
   return {
     type: 'unknown_tool',
-    message: `There is no tool ${requested}. Tools: ${tools}.${hint}`,
+    message: `Unknown tool ${requested}. Tools: ${tools}.${hint}`,
   };
 }
 

@@ -43,8 +43,8 @@ export async function checkArguments(
       known: Object.keys(tool.input.shape),
       unrecognized: (keys, nearest) =>
         nearest === ''
-          ? `there is no argument ${keys}; ${tool.name} takes none`
-          : `there is no argument ${keys}; the arguments are ${nearest}`,
+          ? `unknown argument ${keys}; ${tool.name} has none`
+          : `unknown argument ${keys}; expected one of ${nearest}`,
     },
   });
   return invalid([`The arguments of ${tool.name} are not valid:`, ...lines].join('\n'));

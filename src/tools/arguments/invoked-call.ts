@@ -20,7 +20,7 @@ export type InvokedCall =
 export function readInvokedCall(given: JsonObject): InvokedCall {
   const [name, otherName] = valuesOf(given, NAMES);
   if (typeof name !== 'string' || name === '') {
-    return wrong(`${INVOKE} names no tool. Send ${EXAMPLE}.`);
+    return wrong(`${INVOKE} expects the name of a tool. Send ${EXAMPLE}.`);
   }
   const [inner = {}, otherArguments] = valuesOf(given, ARGUMENTS);
   const stray =
@@ -30,7 +30,7 @@ export function readInvokedCall(given: JsonObject): InvokedCall {
   if (stray !== undefined) {
     const key = JSON.stringify(stray.slice(0, 64));
     return wrong(
-      `${INVOKE} takes no ${key}: the arguments of ${name.slice(0, 64)} belong in \`arguments\`. Send ${EXAMPLE}.`,
+      `${INVOKE} has no argument ${key}; the arguments of ${name.slice(0, 64)} belong in \`arguments\`. Send ${EXAMPLE}.`,
     );
   }
   const parsed = parseArguments(typeof inner === 'string' ? inner : JSON.stringify(inner));

@@ -43,7 +43,7 @@ export async function resolveExisting(root: string, requested: string): Promise<
   const folder = relativeTo(located.root, located.real);
   const content = names.length === 0 ? 'nothing' : names.join(', ');
   throw new ToolError(
-    `${quote(requested)} does not exist; in ${quote(folder)} there is ${content}${siblings.length > 10 ? ', …' : ''}`,
+    `${quote(requested)} does not exist; ${quote(folder)} contains ${content}${siblings.length > 10 ? ', …' : ''}`,
   );
 }
 

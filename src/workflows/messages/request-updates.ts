@@ -70,7 +70,7 @@ function revokeProblem({ grants = [], decisions }: RunState, given: unknown): st
   if (decidedBefore(decisions, updateId()) !== undefined) return null;
   const id = isObject(given) ? given['grant'] : undefined;
   if (grants.some((grant) => grant.id === id)) return null;
-  const known = grants.length === 0 ? 'there are none' : grants.map((grant) => grant.id).join(', ');
+  const known = grants.length === 0 ? 'it has none' : grants.map((grant) => grant.id).join(', ');
   return `grant: expected a grant of this run (${known}), got ${show(id)}`;
 }
 

@@ -76,7 +76,10 @@ export function handleUpdates(run: RunContext): void {
   });
   setHandler(closeUpdate, (claim) => decide(run, 'close', claim, { closing: true }), {
     validator: (claim) =>
-      refuse(claimProblem(claim) ?? (run.state.open ? null : 'this run ends by itself')),
+      refuse(
+        claimProblem(claim) ??
+          (run.state.open ? null : 'expected an open run; a task run ends with its turn'),
+      ),
   });
 }
 
@@ -122,7 +125,7 @@ function cancelProblem(run: RunContext, given: unknown): string | null {
   const problem = claimProblem(given);
   if (problem !== null) return problem;
   if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
-  if (!state.open) return 'this run ends with its turn: cancel the run itself';
+  if (!state.open) return 'expected an open run; cancel the run instead of the turn';
   if (!inTurn(state)) return 'no turn is under way';
   const turn = isObject(given) ? given['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;

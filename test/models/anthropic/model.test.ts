@@ -198,7 +198,9 @@ test('an attachment of another type is refused before a request', async () => {
   const attachments = [{ type: 'image', mediaType: 'image/tiff', blob } as const];
   const messages = [{ role: 'user', text: '', attachments } as const];
   const failure = await failureOf(callWith(model, { messages, files: async () => note }));
-  expect(failure.message).toContain('takes no attachment of type image/tiff; attach the image as');
+  expect(failure.message).toContain(
+    'does not accept attachments of type image/tiff; attach the image as',
+  );
   expect(stub.requestCount).toBe(0);
 });
 

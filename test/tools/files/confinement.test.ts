@@ -192,11 +192,9 @@ describe('the file tools', () => {
     const error = await place.failure('read_file', { path: 'src/indx.ts' });
     expect(error.name).toBe('ToolError');
     expect(error.message).toBe(
-      '"src/indx.ts" does not exist; in "src" there is "index.ts", "inside.ts"',
+      '"src/indx.ts" does not exist; "src" contains "index.ts", "inside.ts"',
     );
-    expect((await place.failure('list_files', { path: 'lib' })).message).toContain(
-      'in "." there is',
-    );
+    expect((await place.failure('list_files', { path: 'lib' })).message).toContain('"." contains');
     const throughFile = await place.failure('read_file', { path: 'README.md/x' });
     expect(throughFile.message).toContain(
       '"README.md/x" is not a folder, or a part of its path is',

@@ -12,7 +12,7 @@ import { assembleCompletion } from './stream.js';
 export const chatApi: WireApi = {
   path: '/chat/completions',
   async prepare(request, { capabilities, baseUrl }) {
-    refuseNativeTools(request, "its entry in `models` of the config needs api: 'responses'");
+    refuseNativeTools(request, "set api: 'responses' at its entry in `models` of the config");
     const from = getMaker({ baseUrl, model: request.model }, 'chat');
     const [data, stored] = await Promise.all([
       readAttachments(request, capabilities),

@@ -32,7 +32,7 @@ export function parseCompletion(value: unknown, source: ReplySource): ModelReply
   if (reason === 'error') {
     throw unusableAnswer(source, {
       type: 'finish_error',
-      what: 'broke off its answer',
+      what: 'returned an incomplete answer',
       text: JSON.stringify(message),
     });
   }

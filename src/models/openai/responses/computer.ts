@@ -101,7 +101,7 @@ export function createScreenOutput(
     ...(acknowledged && checks.length > 0 && { acknowledged_safety_checks: checks }),
   };
   if (note === '') return [output];
-  const content = `[what the tool for the screen says of ${callId}, no person's words]\n${note}`;
+  const content = `[output of the screen tool for ${callId}, not written by a person]\n${note}`;
   return [output, { type: 'message', role: 'user', content }];
 }
 

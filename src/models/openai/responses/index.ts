@@ -14,7 +14,10 @@ export const responsesApi: WireApi = {
   path: '/responses',
   async prepare(request, { capabilities, baseUrl, variable }) {
     if (!capabilities.nativeTools) {
-      refuseNativeTools(request, `the model "${request.model}" has none; name one that does`);
+      refuseNativeTools(
+        request,
+        `the model "${request.model}" does not support it; use one that does`,
+      );
     }
     refuseComputer(request, capabilities);
     const native = createNativeTools(request, variable);

@@ -24,7 +24,7 @@ export function parseResponse(value: unknown, source: ReplySource): ModelReply {
     return replyToError({ headers: source.headers, error }, source.place);
   }
   if (!USABLE.includes(status)) {
-    const what = `broke off its answer with status ${JSON.stringify(status)}`;
+    const what = `returned an incomplete answer with status ${JSON.stringify(status)}`;
     throw unusableAnswer(source, { type: 'finish_error', what, text: '' });
   }
   const usage = parseResponsesUsage(answer.value['usage']);
