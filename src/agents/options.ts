@@ -8,6 +8,7 @@ import {
   anyFunction,
   checkOptions,
   expected,
+  expectedHidden,
   uniquelyNamed,
   type OptionSchemas,
 } from '../validation/check-options.js';
@@ -122,7 +123,7 @@ const agentOptions = z.strictObject({
     .optional(),
   tools: z.array(expected('a tool; make it with defineTool({…})', isTool)).optional(),
   mcp: uniquelyNamed(
-    expected<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),
+    expectedHidden<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),
   ).optional(),
   agents: z
     .array(z.preprocess((given) => (isAgent(given) ? { agent: given } : given), calledAgent))

@@ -2,7 +2,7 @@ import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
-import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
+import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { perdureHome } from '../storage/home.js';
 import { openStores } from '../storage/file-stores.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
@@ -55,7 +55,7 @@ const clientOptions = z.strictObject({
   namespace: z.string().optional(),
   taskQueue: z.string().optional(),
   home: z.string().optional(),
-  config: expected(
+  config: expectedHidden(
     'a configuration; make it with defineConfig({…})',
     (config) => isObject(config) && Array.isArray(config['agents']),
   ).optional(),

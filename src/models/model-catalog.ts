@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
 import { isObject } from '../core/json.js';
-import { anyFunction, checkOptions, type OptionSchemas } from '../validation/check-options.js';
+import {
+  anyFunction,
+  checkOptions,
+  expectedHidden,
+  type OptionSchemas,
+} from '../validation/check-options.js';
 import { capabilityOptions, type ModelCapabilities } from './capabilities.js';
 import { demoModel } from './demo/model.js';
 import { findPrice, findWindow, getCapabilities } from './known-models.js';
@@ -242,7 +247,10 @@ const modelOptions = z.strictObject({
   ...modelFacts,
   model: z.string().optional(),
   baseUrl: z.string().optional(),
-  apiKeyEnv: z.string().optional(),
+  apiKeyEnv: expectedHidden(
+    'the name of an environment variable that holds the key, not the key',
+    (value) => typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value),
+  ).optional(),
   api: z.enum(['chat', 'responses', 'anthropic']).optional(),
   stream: z.boolean().optional(),
   timeoutMs: duration.optional(),

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InputError } from '../core/errors.js';
 import { z } from 'zod';
-import { checkOptions, type OptionSchemas } from '../validation/check-options.js';
+import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
 import { TimeoutError, within } from './within.js';
@@ -40,12 +40,11 @@ const REQUEST_MS = 30_000;
 const BYTES_PER_SECOND = 128 * 1024;
 
 const s3Options = z.strictObject({
-  bucket: z
-    .string()
-    .regex(
-      /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-      'expected 3 to 63 lowercase letters, digits, "." and "-"',
-    ),
+  // Hidden, because keys are often written into the address of a bucket.
+  bucket: expectedHidden(
+    '3 to 63 lowercase letters, digits, "." and "-"',
+    (value) => typeof value === 'string' && /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(value),
+  ),
   prefix: z
     .string()
     .regex(/^(?!\/)(?!.*\/$)/s, 'expected no "/" at its ends')
@@ -92,7 +91,7 @@ export function storesAt(
   const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
   if (bucket === undefined) {
     throw new InputError(
-      `PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX, got ${JSON.stringify(address)}; leave it out for files in PERDURE_HOME`,
+      'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; leave it out for files in PERDURE_HOME',
     );
   }
   const options = { bucket, prefix: prefix.replace(/\/+$/, '') };

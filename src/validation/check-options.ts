@@ -13,7 +13,8 @@ export type OptionSchemas<Options> = { readonly [Key in keyof Required<Options>]
  * caller may be JavaScript.
  *
  * The message names `kind` and the options' `name`, and has a line `field: expected X, got Y; fix`
- * for each fault. `fail` creates the error; default: an `InputError`.
+ * for each fault. Objects and lists are not shown, since they may hold secrets. `fail` creates the error;
+ * default: an `InputError`.
  */
 export function checkOptions(
   kind: string,
@@ -24,7 +25,7 @@ export function checkOptions(
   if (error === undefined) return;
   const name = isObject(options) && typeof options['name'] === 'string' ? options['name'] : null;
   const subject = name === null ? kind : `${kind} ${show(name)}`;
-  const lines = describeIssues(error.issues, options, {});
+  const lines = describeIssues(error.issues, options, { hidesObjects: true });
   const [first = ''] = lines;
   throw fail(
     lines.length === 1 ? `${subject}: ${first.slice(2)}` : [`${subject}:`, ...lines].join('\n'),
@@ -43,8 +44,11 @@ export function expected<Value>(
  * Like `expected`, for an option that may contain a secret by mistake. No message contains its
  * value.
  */
-export function expectedHidden(text: string, accepts: (value: unknown) => boolean): z.ZodType {
-  return z.custom(accepts, { error: `expected ${text}`, abort: true, params: { secret: true } });
+export function expectedHidden<Value>(
+  text: string,
+  accepts: (value: unknown) => boolean,
+): z.ZodCustom<Value> {
+  return z.custom<Value>(accepts, { error: `expected ${text}`, abort: true, params: { secret: true } });
 }
 
 export const anyFunction = expected<(...given: never[]) => unknown>(

@@ -18,6 +18,11 @@ export interface RootDescription {
     readonly known: readonly string[];
     unrecognized(keys: string, nearest: string): string;
   };
+  /**
+   * Whether objects and lists are only named, and so is a text where an object or a list was expected:
+   * options may hold secrets. Default: false.
+   */
+  readonly hidesObjects?: boolean;
 }
 
 /**
@@ -51,7 +56,23 @@ function describeIssue(
     return `${label}missing, ${expectation(issue)}`;
   }
   const isHidden = path === '' || (issue.code === 'custom' && issue.params?.['secret'] === true);
-  return label + (isHidden ? expectation(issue) : withReceived(expectation(issue), received));
+  if (isHidden) return label + expectation(issue);
+  const shown = description.hidesObjects ? shownOption(issue, received) : shownValue(received);
+  return label + withReceived(expectation(issue), shown);
+}
+
+function shownValue(value: unknown): string {
+  return typeof value === 'number' ? String(value) : show(value);
+}
+
+/** The kinds of values that are shown in place of another of them. */
+const PLAIN: readonly string[] = ['string', 'number', 'int', 'boolean'];
+
+function shownOption(issue: z.core.$ZodIssue, value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  const isExpectedPlain = issue.code !== 'invalid_type' || PLAIN.includes(issue.expected);
+  return typeof value === 'string' && !isExpectedPlain ? 'a text' : shownValue(value);
 }
 
 function describeKeys(
@@ -70,8 +91,7 @@ function describeKeys(
 }
 
 /** Inserts the received value after what was expected and before the fix. */
-function withReceived(text: string, received: unknown): string {
-  const shown = typeof received === 'number' ? String(received) : show(received);
+function withReceived(text: string, shown: string): string {
   const fix = text.startsWith('expected ') ? text.indexOf('; ') : -1;
   return fix === -1
     ? `${text}, got ${shown}`

@@ -52,7 +52,7 @@ describe('defineAgent', () => {
       { model: '' },
       'model: expected the name of a model, got ""; leave it out to use PERDURE_MODEL',
     ],
-    [{ tools: [{}] }, 'tools[0]: expected a tool, got {}; make it with defineTool({…})'],
+    [{ tools: [{}] }, 'tools[0]: expected a tool, got an object; make it with defineTool({…})'],
     [
       { agents: [{}] },
       'agents[0].agent: expected an agent, got undefined; make it with defineAgent',
@@ -96,7 +96,7 @@ describe('defineAgent', () => {
     [{ texts: { demandCall: ' ' } }, 'texts.demandCall: expected a text, got only blanks'],
     [{ texts: { closing: '{{' } }, 'texts.closing: at position 0, "{{" does not begin'],
     [{ compaction: true }, 'compaction: expected object, got true'],
-    [{ compaction: { at: 0.2 } }, 'compaction: expected `keep` below `at`, got {"at":0.2}'],
+    [{ compaction: { at: 0.2 } }, 'compaction: expected `keep` below `at`, got an object'],
     [{ compaction: { keep: 1 } }, 'compaction.keep: expected number to be <1, got 1'],
     [{ limits: { step: 1 } }, 'agent "a": limits.step'],
   ])('refuses %o', (changes, message) => {

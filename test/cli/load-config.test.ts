@@ -157,7 +157,7 @@ describe('an error names the file and the fix', () => {
     ],
     [
       'export default { agents: [{}] };',
-      /agents\[0\]: expected an agent, got {}; make it with defineAgent/,
+      /agents\[0\]: expected an agent, got an object; make it with defineAgent/,
     ],
     ['const x: number = ;\nexport default x;', /^perdure\.config\.ts: .*Unexpected token[^]*:1:18/],
     ["import x from 'not-there';\nexport default x;", /Cannot find module 'not-there'/],

@@ -64,7 +64,7 @@ test('a misspelled option of a client is refused with the nearest name', async (
     'createClient: "taskQeue" is not an option; did you mean taskQueue?',
   );
   await expect(createClient({ config: {} } as never)).rejects.toThrow(
-    'createClient: config: expected a configuration, got {}; make it with defineConfig({…})',
+    'createClient: config: expected a configuration; make it with defineConfig({…})',
   );
 });
 

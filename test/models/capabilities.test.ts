@@ -123,10 +123,15 @@ describe('the capabilities of a resolved model', () => {
     [{ logprobs: 'yes' }, /^models\.mine: capabilities\.logprobs: expected boolean, got "yes"$/],
     [{ systemRole: 'assistant' }, /systemRole: expected one of "system"\|"developer"\|"user", got/],
     [{ responseFormat: null }, /responseFormat: expected one of "json_schema"\|.*, got null$/],
-    ['all', /^models\.mine: capabilities: expected object, got "all"$/],
+    ['all', /^models\.mine: capabilities: expected object, got a text$/],
     [null, /^models\.mine: capabilities: expected object, got null$/],
   ])('cannot be %j: the config is refused', (capabilities, message) => {
     const entries = { mine: { capabilities } as unknown as ModelEntry };
     expect(() => createModelCatalog(entries, {})).toThrow(message);
+  });
+
+  it('is refused without its key, if the key is in place of its variable', () => {
+    const create = () => createModelCatalog({ mine: { apiKeyEnv: 'sk-hunter2' } }, {});
+    expect(create).toThrow(/^models\.mine: apiKeyEnv: (?!.*hunter2).*not the key$/);
   });
 });

@@ -74,7 +74,7 @@ describe('tags', () => {
     [{ signals: ['<DONE>'] }, 'got "<DONE>"'],
     [
       { xml: [{ name: 'a', required: 'yes' }] },
-      'xml[0]: expected a name, or { name, required } with true or false, got {"name":"a","required":"yes"}',
+      'xml[0]: expected a name, or { name, required } with true or false, got an object',
     ],
     [
       { xml: ['a', 'a'] },

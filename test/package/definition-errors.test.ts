@@ -53,6 +53,8 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ['answer', [{ output: 7 }], 'answer: output: expected a zod type'],
 ];
 
+const SECRET = 'hunter2-token';
+
 describe('the mistake in a definition', () => {
   test.each(CASES)('%s(%j) is an InputError', (name, given, message) => {
     let thrown: unknown = null;
@@ -82,6 +84,32 @@ describe('the mistake in a definition', () => {
     );
     expect(InputError.isInstance(error)).toBe(true);
     expect((error as Error).message.slice(0, message.length)).toBe(message);
+  });
+
+  const server = { name: 'm', transport: 'http', headers: { Authorization: SECRET } };
+  const config = { agents: [] };
+  test.each([
+    ['createClient', { config: SECRET }, 'createClient: config: expected a configuration; make'],
+    ['createClient', { config: { apiKey: SECRET } }, 'createClient: config: expected a config'],
+    ['createClient', { address: { apiKey: SECRET } }, 'createClient: address: expected string, got'],
+    ['createWorker', { config: SECRET }, 'createWorker: config: expected a configuration; make'],
+    ['createWorker', { config, live: SECRET }, 'createWorker: live: expected object, got a text'],
+    ['createWorker', { config, env: SECRET }, 'createWorker: env: expected object, got a text'],
+    ['createWorker', { config, blobs: { key: SECRET } }, 'createWorker: blobs: expected a blob'],
+    ['createWorker', { config, notify: SECRET }, 'createWorker: notify: expected object, got a'],
+    ['defineConfig', { agents: [], models: SECRET }, 'config: models: expected object, got a text'],
+    ['defineAgent', { name: 'a', instructions: '', mcp: [server] }, 'agent "a": mcp[0]: expected'],
+    ['defineAgent', { name: 'a', instructions: '', mcp: [SECRET] }, 'agent "a": mcp[0]: expected'],
+    ['mcpServer', { name: 'm', transport: server }, 'MCP server "m": transport: expected "stdio"'],
+    ['mcpServer', { name: 'm', transport: 'stdio', command: 'x', args: SECRET }, 'MCP server "m": '],
+    ['s3Stores', { bucket: `KEY:${SECRET}@agents` }, 's3Stores: bucket: expected 3 to 63'],
+  ])('%s(%j) shows no secret', async (name, options, message) => {
+    const error: unknown = await Promise.resolve()
+      .then(() => call(name, options))
+      .catch((reason: unknown) => reason);
+    expect(InputError.isInstance(error)).toBe(true);
+    expect((error as Error).message.slice(0, message.length)).toBe(message);
+    expect((error as Error).message).not.toContain(SECRET);
   });
 
   test('wire() throws one', () => {

@@ -101,8 +101,10 @@ describe('PERDURE_STORE', () => {
   });
 
   it.each([
-    ['s3:/agents', 'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX, got "s3:/agents"'],
-    ['gs://agents', 'got "gs://agents"'],
+    ['s3:/agents', 'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; leave it out'],
+    ['gs://agents', 'PERDURE_STORE: expected s3://BUCKET'],
+    ['s3://KEY:hunter2@agents', /^(?!.*hunter2).*bucket: expected 3 to 63/s],
+    ['https://KEY:hunter2@agents', /^(?!.*hunter2).*expected s3:/s],
     ['s3://AGENTS', 'bucket: expected 3 to 63 lowercase letters'],
     ['s3://agents//x', 'prefix: expected no "/" at its ends, got "/x"'],
   ])('is refused if it is %s', (address, problem) => {

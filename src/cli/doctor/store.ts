@@ -16,7 +16,9 @@ const PROBE = 'perdure doctor checks that this store can be written and read.\n'
 export async function storeFindings(home: string, env: Environment): Promise<readonly Finding[]> {
   const address = env['PERDURE_STORE']?.trim() ?? '';
   if (address === '') return [];
-  const finding = { name: 'store', data: { address } };
+  // Keys are often written before the bucket, where they do not belong.
+  const shown = address.replace(/\/\/.*@/s, '//…@');
+  const finding = { name: 'store', data: { address: shown } };
   try {
     const { blobs, archive } = openStores(home, env);
     await within(WITHIN_MS, async () => {
@@ -25,9 +27,9 @@ export async function storeFindings(home: string, env: Environment): Promise<rea
     });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    const fix = `correct PERDURE_STORE (${address}) or AWS's variables, for workers and clients too`;
+    const fix = `correct PERDURE_STORE (${shown}) or AWS's variables, for workers and clients too`;
     return [{ ...finding, level: 'problem', text, fix }];
   }
-  const text = `${address}: blobs can be written and read, the archive can be listed`;
+  const text = `${shown}: blobs can be written and read, the archive can be listed`;
   return [{ ...finding, level: 'ok', text }];
 }

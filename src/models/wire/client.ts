@@ -72,7 +72,7 @@ export function normalizeBaseUrl(
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new TypeError(
-      `The base URL of the model provider, "${text}", is not an http(s) URL; write for example ${example}.`,
+      `The base URL of the model provider is not an http(s) URL; write for example ${example}.`,
     );
   }
   return text.replace(/\/+$/, '');
