@@ -8,7 +8,7 @@ const MAX_NAME_CHARACTERS = 200;
 
 /**
  * Returns why this person may not decide, or null. `requesters`: all who have sent messages for the
- * turn.
+ * turn. No one may decide if the deciders are none of these, such as a word of another version.
  */
 export function deciderProblem(
   deciders: readonly Deciders[],
@@ -22,10 +22,12 @@ export function deciderProblem(
     if (each === 'requester') return requesters.includes(by);
     // Without the requester's name, the run cannot tell whether another person decides.
     if (each === 'not_requester') return requesters.length > 0 && !requesters.includes(by);
-    return each.includes(by);
+    return Array.isArray(each) && each.includes(by);
   });
   if (allowed) return null;
-  const unknown = requesters.length === 0 && deciders.some((each) => typeof each === 'string');
+  const unknown =
+    requesters.length === 0 &&
+    deciders.some((each) => each === 'requester' || each === 'not_requester');
   const hint = unknown
     ? '; the run does not know its requester, because it began without `by`'
     : '';
@@ -41,6 +43,7 @@ export function decidersText(deciders: readonly Deciders[]): string {
 function oneText(deciders: Deciders): string {
   if (deciders === 'requester') return 'the requester';
   if (deciders === 'not_requester') return 'anyone but the requester';
+  if (!Array.isArray(deciders)) return `no one, since the deciders ${show(deciders)} are unknown`;
   return deciders.length === 1 ? JSON.stringify(deciders[0]) : `one of ${deciders.join(', ')}`;
 }
 
