@@ -291,4 +291,40 @@ describe('an invalid schedule', () => {
     }
     await expect(schedule.update(unknown, {})).rejects.toThrow(message);
   });
+
+  test('of another program is neither listed nor changed', async () => {
+    const { schedule } = client;
+    const scheduleId = `schedule-${randomUUID()}`;
+    const handle = await rig.client.schedule.create({
+      scheduleId,
+      spec: { calendars: [{ month: 'JANUARY' }] },
+      action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'other', args: [] },
+      state: { note: 'theirs' },
+      memo: { perdure: { agent: 7 } },
+    });
+    try {
+      expect((await schedule.list()).map(({ id }) => id)).not.toContain(scheduleId);
+      const message = `schedule ${scheduleId} is not a schedule of perdure`;
+      for (const act of ['pause', 'resume', 'trigger', 'delete', 'describe'] as const)
+        await expect(schedule[act](scheduleId)).rejects.toThrow(message);
+      const range = { from: '2026-01-01', to: '2026-01-02' };
+      await expect(schedule.backfill(scheduleId, range)).rejects.toThrow(message);
+      const { state, info } = await handle.describe();
+      expect(state).toMatchObject({ paused: false, note: 'theirs' });
+      expect(info.numActionsTaken).toBe(0);
+    } finally {
+      await handle.delete();
+    }
+  });
+
+  test.each([
+    ['pause', 'for a while', 'schedule.pause: expected object'],
+    ['resume', { nota: 'x' }, 'schedule.resume: "nota" is not an option; did you mean note?'],
+    ['trigger', 'skip', 'schedule.trigger: expected object'],
+    ['backfill', { overlap: 'none' }, 'schedule.backfill: overlap: '],
+  ])('cannot %s with %j', async (method, options, message) => {
+    const act: unknown = Reflect.get(client.schedule, method);
+    if (typeof act !== 'function') throw new Error(`there is no ${method}`);
+    await expect(act('nightly', options)).rejects.toThrow(message);
+  });
 });

@@ -20,8 +20,9 @@ export interface ScheduleNote {
 
 /**
  * Runs agents on a cron expression or an interval. The server fires them even without a worker.
- * Methods reject with a `NoScheduleError` (`no_schedule`) if perdure has no schedule with the id;
- * for invalid input, with an `InputError` (`input`).
+ * Methods reject with a `NoScheduleError` (`no_schedule`) if perdure has no schedule with the id, even if
+ * another program has one; each reads the schedule first. For invalid input, they reject with an
+ * `InputError` (`input`).
  */
 export interface Schedules {
   /**

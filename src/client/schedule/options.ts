@@ -109,6 +109,23 @@ export function assertScheduleOptions(options: ScheduleOptions): void {
   checkOptions('schedule', { schema: scheduleOptions, options }, (text) => new InputError(text));
 }
 
+const note = z.strictObject({ note: z.string().optional() });
+const actOptions = {
+  pause: note,
+  resume: note,
+  trigger: z.strictObject({ overlap: overlapOption.optional() }),
+  backfill: z.strictObject({
+    from: checkedLater,
+    to: checkedLater,
+    overlap: overlapOption.optional(),
+  }),
+} as const;
+
+/** Throws an `InputError` with a line for each fault of the options of this method. */
+export function assertActOptions(method: keyof typeof actOptions, options: unknown): void {
+  checkOptions(`schedule.${method}`, { schema: actOptions[method], options });
+}
+
 /** Returns Temporal's name of an overlap policy. Throws an `InputError` for an unknown one. */
 export function overlapPolicy(overlap: Overlap): ScheduleOverlapPolicy {
   const schema = z.strictObject({ overlap: overlapOption });

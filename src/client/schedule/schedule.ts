@@ -11,6 +11,7 @@ import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
 import { scheduleAction } from './action.js';
 import type { BackfillOptions, Schedules } from './methods.js';
 import {
+  assertActOptions,
   assertScheduleOptions,
   overlapPolicy,
   scheduleSpec,
@@ -48,6 +49,11 @@ export function createSchedules(
     if (memo !== null) return { description, memo };
     throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
   };
+  /** Acts on a schedule of perdure; another program's schedule stays as it is. */
+  const acting = async (id: string, act: (handle: ScheduleHandle) => Promise<void>) => {
+    await found(id);
+    await whenFound(id, act(handleOf(id)));
+  };
   return {
     async create(options) {
       assertKnownAgent(config, options.agent, options);
@@ -81,15 +87,27 @@ export function createSchedules(
       await updateSchedule(client, present.description, options);
     },
     // The server ignores a request with an empty note.
-    pause: (id, { note } = {}) => whenFound(id, handleOf(id).pause(note || 'paused by a client')),
-    resume: (id, { note } = {}) =>
-      whenFound(id, handleOf(id).unpause(note || 'resumed by a client')),
-    async trigger(id, { overlap = 'allow_all' } = {}) {
-      await whenFound(id, handleOf(id).trigger(overlapPolicy(overlap)));
+    async pause(id, options = {}) {
+      assertActOptions('pause', options);
+      await acting(id, (handle) => handle.pause(options.note || 'paused by a client'));
     },
-    backfill: async (id, options) =>
-      await whenFound(id, handleOf(id).backfill(backfillRange(options))),
-    delete: (id) => whenFound(id, handleOf(id).delete()),
+    async resume(id, options = {}) {
+      assertActOptions('resume', options);
+      await acting(id, (handle) => handle.unpause(options.note || 'resumed by a client'));
+    },
+    async trigger(id, options = {}) {
+      assertActOptions('trigger', options);
+      const policy = overlapPolicy(options.overlap ?? 'allow_all');
+      await acting(id, (handle) => handle.trigger(policy));
+    },
+    async backfill(id, options) {
+      assertActOptions('backfill', options);
+      const range = backfillRange(options);
+      await acting(id, (handle) => handle.backfill(range));
+    },
+    async delete(id) {
+      await acting(id, (handle) => handle.delete());
+    },
   };
 }
 

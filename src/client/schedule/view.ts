@@ -78,14 +78,31 @@ export async function readScheduleMemo(
   client: Client,
   { memo, raw }: ScheduleDescription,
 ): Promise<ScheduleMemo | null> {
-  const created: unknown = memo?.[MEMO_KEY];
-  if (!isObject(created)) return null;
+  const created = toScheduleMemo(memo?.[MEMO_KEY]);
+  if (created === null) return null;
   const header = raw.schedule?.action?.startWorkflow?.header?.fields?.[MEMO_KEY];
   const { loadedDataConverter: converter } = client.options;
   const [updated]: readonly unknown[] =
     header == null ? [] : ((await decodeArrayFromPayloads(converter, [header])) ?? []);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by us
-  return (isObject(updated) ? updated : created) as unknown as ScheduleMemo;
+  return toScheduleMemo(updated) ?? created;
+}
+
+/** Returns a recorded value as a memo; null if it is none, for example one of another program. */
+export function toScheduleMemo(value: unknown): ScheduleMemo | null {
+  if (!isObject(value)) return null;
+  const { agent, to, cron, everyMs, timeZone } = value;
+  if (agent !== null && typeof agent !== 'string') return null;
+  if (to !== null && typeof to !== 'string') return null;
+  if (cron !== undefined && typeof cron !== 'string') return null;
+  if (everyMs !== undefined && typeof everyMs !== 'number') return null;
+  if (timeZone !== undefined && typeof timeZone !== 'string') return null;
+  return {
+    agent,
+    to,
+    ...(cron !== undefined && { cron }),
+    ...(everyMs !== undefined && { everyMs }),
+    ...(timeZone !== undefined && { timeZone }),
+  };
 }
 
 /** Returns a schedule as a row of a list. */
