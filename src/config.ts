@@ -4,7 +4,7 @@ import { isAgent } from './agents/options.js';
 import { assertRules, requestOptions } from './agents/check-requests.js';
 import type { RequestOptions } from './agents/requests.js';
 import { InputError } from './core/errors.js';
-import type { ModelEntry } from './models/model-catalog.js';
+import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/names.js';
 import {
   checkOptions,

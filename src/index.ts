@@ -178,7 +178,7 @@ export type {
   TokenAlternative,
   TokenLogprob,
 } from './models/model.js';
-export type { ModelApiName, ModelEntry, ModelFacts, ModelOptions } from './models/model-catalog.js';
+export type { ModelApiName, ModelEntry, ModelFacts, ModelOptions } from './models/model-entry.js';
 export type {
   ModelCapabilities,
   ResponseFormat,

@@ -5,7 +5,8 @@ import {
   type ModelCapabilities,
 } from '../../src/models/capabilities.js';
 import { getCapabilities } from '../../src/models/known-models.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { toParameters } from '../../src/models/parameters.js';
 
 describe('getCapabilities', () => {
@@ -130,7 +131,7 @@ describe('the capabilities of a resolved model', () => {
     expect(() => createModelCatalog(entries, {})).toThrow(message);
   });
 
-  it('is refused without its key, if the key is in place of its variable', () => {
+  test('are refused without a key that is in place of its variable', () => {
     const create = () => createModelCatalog({ mine: { apiKeyEnv: 'sk-hunter2' } }, {});
     expect(create).toThrow(/^models\.mine: apiKeyEnv: (?!.*hunter2).*not the key$/);
   });

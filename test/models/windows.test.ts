@@ -3,7 +3,8 @@ import type { ActivityDependencies } from '../../src/activities/dependencies.js'
 import { loadAgent } from '../../src/activities/load-agent.js';
 import { createAgentCatalog } from '../../src/agents/catalog.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/model-catalog.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { scriptedModel, replyText } from '../../src/models/scripted.js';
 import { findWindow } from '../../src/models/known-models.js';
 

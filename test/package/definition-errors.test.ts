@@ -91,7 +91,11 @@ describe('the mistake in a definition', () => {
   test.each([
     ['createClient', { config: SECRET }, 'createClient: config: expected a configuration; make'],
     ['createClient', { config: { apiKey: SECRET } }, 'createClient: config: expected a config'],
-    ['createClient', { address: { apiKey: SECRET } }, 'createClient: address: expected string, got'],
+    [
+      'createClient',
+      { address: { apiKey: SECRET } },
+      'createClient: address: expected string, got',
+    ],
     ['createWorker', { config: SECRET }, 'createWorker: config: expected a configuration; make'],
     ['createWorker', { config, live: SECRET }, 'createWorker: live: expected object, got a text'],
     ['createWorker', { config, env: SECRET }, 'createWorker: env: expected object, got a text'],
@@ -101,7 +105,11 @@ describe('the mistake in a definition', () => {
     ['defineAgent', { name: 'a', instructions: '', mcp: [server] }, 'agent "a": mcp[0]: expected'],
     ['defineAgent', { name: 'a', instructions: '', mcp: [SECRET] }, 'agent "a": mcp[0]: expected'],
     ['mcpServer', { name: 'm', transport: server }, 'MCP server "m": transport: expected "stdio"'],
-    ['mcpServer', { name: 'm', transport: 'stdio', command: 'x', args: SECRET }, 'MCP server "m": '],
+    [
+      'mcpServer',
+      { name: 'm', transport: 'stdio', command: 'x', args: SECRET },
+      'MCP server "m": ',
+    ],
     ['s3Stores', { bucket: `KEY:${SECRET}@agents` }, 's3Stores: bucket: expected 3 to 63'],
   ])('%s(%j) shows no secret', async (name, options, message) => {
     const error: unknown = await Promise.resolve()

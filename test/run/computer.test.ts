@@ -9,7 +9,7 @@ import { readRun } from '../../src/history/read-run.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { Decision } from '../../src/core/requests/decision.js';
-import type { ModelEntry } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';

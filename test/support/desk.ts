@@ -2,7 +2,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import type { PerdureClient, StartOptions } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import type { ModelEntry } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { getFirstUserText, type StubRequest } from '../../src/testing/requests.js';
 import type { StubMessage } from '../../src/testing/stub-message.js';
 import type { Step } from '../../src/testing/steps.js';

@@ -3,7 +3,7 @@ import type { Agent } from '../../agents/agent.js';
 import type { Config } from '../../config.js';
 import { findLocalServer, LOCAL_SERVERS, type FoundServer } from '../../models/local-servers.js';
 import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
-import type { ModelOptions } from '../../models/model-catalog.js';
+import type { ModelOptions } from '../../models/model-entry.js';
 import type { Finding } from './finding.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
