@@ -48,7 +48,11 @@ export function expectedHidden<Value>(
   text: string,
   accepts: (value: unknown) => boolean,
 ): z.ZodCustom<Value> {
-  return z.custom<Value>(accepts, { error: `expected ${text}`, abort: true, params: { secret: true } });
+  return z.custom<Value>(accepts, {
+    error: `expected ${text}`,
+    abort: true,
+    params: { secret: true },
+  });
 }
 
 export const anyFunction = expected<(...given: never[]) => unknown>(

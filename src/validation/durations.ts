@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { toMs } from '../core/text/duration.js';
+import { MAX_DURABLE_MS, toMs } from '../core/text/duration.js';
 
 /** The longest timer of Node in milliseconds, about 24 days; a longer one fires at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
+export const LONGEST_TIMER_MS = 2_147_483_647;
 
 const EXPECTED_MS = `expected a positive number of milliseconds, at most ${LONGEST_TIMER_MS} (24 days)`;
 
@@ -17,7 +17,7 @@ export const milliseconds = z
  * to milliseconds. `most` is the maximum in words.
  */
 export function duration(maxMs: number, most: string): z.ZodType<number> {
-  const expected = `expected ms or words such as "30 seconds" or "2 days"; at most ${most}`;
+  const expected = `expected a whole number of ms or words such as "30 seconds" or "2 days"; at most ${most}`;
   return z.union([z.number(), z.string()], expected).transform((given, context) => {
     const ms = toMs(given);
     if (Number.isInteger(ms) && ms >= 1 && ms <= maxMs) return ms;
@@ -30,4 +30,4 @@ export function duration(maxMs: number, most: string): z.ZodType<number> {
 export const timerDuration = duration(LONGEST_TIMER_MS, '24 days');
 
 /** A duration that a run measures, and not a timer of the worker: a server takes no longer timer. */
-export const durableDuration = duration(100 * 365 * 24 * 60 * 60_000, '100 years');
+export const durableDuration = duration(MAX_DURABLE_MS, '100 years');

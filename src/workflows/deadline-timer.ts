@@ -1,9 +1,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow';
 import { nextDeadline } from '../core/limits.js';
+import { MAX_DURABLE_MS } from '../core/text/duration.js';
 import { record, type RunContext } from './run-context.js';
-
-/** A hundred years in ms. */
-const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
 
 /**
  * Starts the timer for the nearest deadline of the turn or the run, and replaces the previous
@@ -16,7 +14,7 @@ export function startDeadlineTimer(run: RunContext): void {
   if (deadline === null) return;
   const leftMs = deadline.at - Date.now();
   // The server refuses a longer timer, and no run lasts that long.
-  if (!(leftMs <= MAX_TIMER_MS)) return;
+  if (!(leftMs <= MAX_DURABLE_MS)) return;
   const scope = new CancellationScope();
   run.deadlineTimer = scope;
   scope

@@ -2,12 +2,10 @@ import { CancellationScope, sleep, upsertMemo, workflowInfo } from '@temporalio/
 import { askingWork, openRequests } from '../core/requests/open-requests.js';
 import type { AskingWork } from '../core/work/work.js';
 import { requestMemo } from '../core/requests/memo.js';
+import { MAX_DURABLE_MS } from '../core/text/duration.js';
 import { notifyRequest } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { record, type RunContext } from './run-context.js';
-
-/** A hundred years in ms: the server refuses a longer timer. */
-const MAX_TIMER_MS = 100 * 365 * 24 * 60 * 60_000;
 
 /**
  * Publishes the open requests if they have changed. It updates the memo, which an inbox reads
@@ -55,7 +53,7 @@ function startExpiryTimer(run: RunContext): void {
   if (at === (run.expiryTimer?.at ?? null)) return;
   run.expiryTimer?.scope.cancel();
   run.expiryTimer = null;
-  if (at === null || !(at - Date.now() <= MAX_TIMER_MS)) return;
+  if (at === null || !(at - Date.now() <= MAX_DURABLE_MS)) return;
   const scope = new CancellationScope();
   run.expiryTimer = { at, scope };
   scope

@@ -69,7 +69,7 @@ describe('defineAgent', () => {
     [{ retrieve: { finds: 1 } }, 'retrieve: "finds" is not an option; did you mean find?'],
     [
       { retrieve: { find: () => [], timeout: 0 } },
-      'retrieve.timeout: expected ms or words such as',
+      'retrieve.timeout: expected a whole number of ms or words such as',
     ],
     [
       { toolChoice: 'required', tools: [] },

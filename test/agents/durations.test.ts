@@ -60,6 +60,7 @@ describe.each(OPTIONS)('%s', (_option, define, field) => {
     ['30 seconds', 30_000],
     ['1.5 minutes', 90_000],
     ['1 hour', 3_600_000],
+    ['0.0166667 hours', 60_000],
   ])('takes %j', (given, ms) => {
     expect(define(given)).toHaveProperty(field, ms);
   });
@@ -69,10 +70,23 @@ describe.each(OPTIONS)('%s', (_option, define, field) => {
     (given) => {
       expect(() => define(given)).toThrow(InputError);
       expect(() => define(given)).toThrow(
-        /expected ms or words such as .*"2 days", got .*; at most/,
+        /expected a whole number of ms or words such as .*"2 days", got .*; at most/,
       );
     },
   );
+});
+
+test('words may have any number of digits up to the maximum', () => {
+  expect(clientTool({ expires: '1000000 seconds' })).toHaveProperty('expiresMs', 1_000_000_000);
+});
+
+test('an option that refuses part of a millisecond, or too long a time, gives the reason', () => {
+  const most = 'a whole number of ms or words such as "30 seconds" or "2 days"';
+  expect(() => tool({ timeout: 1500.5 })).toThrow(`expected ${most}, got 1500.5; at most 24 days`);
+  const digits = '9'.repeat(400);
+  expect(() => clientTool({ expires: `${digits} weeks` })).toThrow(/at most 100 years$/);
+  const rules = [rule(1500.5)];
+  expect(() => agent({ rules })).toThrow(/expected a whole number of ms or .* got 1500\.5/);
 });
 
 describe('the rules of a configuration and of a run', () => {

@@ -120,7 +120,10 @@ describe('rules', () => {
     ],
     [[{ tool: 'x', then: 'deny', deciders: ['ada'] }], 'rules[0]: expected `deciders`'],
     [[{ tool: 'x', then: 'ask', deciders: [] }], 'rules[0].deciders: expected "requester"'],
-    [[{ tool: 'x', then: 'ask', expires: 1.5 }], 'rules[0].expires: expected ms or words'],
+    [
+      [{ tool: 'x', then: 'ask', expires: 1.5 }],
+      'rules[0].expires: expected a whole number of ms or words',
+    ],
     [[{ tool: 'x', then: 'ask', where: { op: 'eq' } }], 'rules[0].where.path: expected'],
   ])('%j have a problem', (value, message) => {
     expect(rulesProblem(value)).toContain(message);

@@ -52,7 +52,7 @@ describe('a tool without execute', () => {
     [{ effect: 'keyed', undo: () => undefined }, 'undo: expected none without `execute`'],
     [
       { expires: 0 },
-      'expires: expected ms or words such as "30 seconds" or "2 days", got 0; at most 100 years',
+      'expires: expected a whole number of ms or words such as "30 seconds" or "2 days", got 0; at most 100 years',
     ],
     [{ output: z.date() }, 'output'],
     [{ expires: 5, execute: () => 1 }, 'expires: expected only without `execute`'],
@@ -111,7 +111,9 @@ describe('askPerson', () => {
     });
     expect(definition).not.toHaveProperty('expiresMs');
     expect(toToolDefinition(askPerson({ expires: 9 }))).toMatchObject({ expiresMs: 9 });
-    expect(() => askPerson({ expires: -1 })).toThrow('askPerson: expires: expected ms or words');
+    expect(() => askPerson({ expires: -1 })).toThrow(
+      'askPerson: expires: expected a whole number of ms or words',
+    );
   });
 
   test.each([

@@ -161,10 +161,16 @@ describe('defineTool', () => {
     [{ output: 'text' }, 'output: expected a zod schema, got "text"'],
     [
       { timeout: 0 },
-      'timeout: expected ms or words such as "30 seconds" or "2 days", got 0; at most 24 days',
+      'timeout: expected a whole number of ms or words such as "30 seconds" or "2 days", got 0; at most 24 days',
     ],
-    [{ timeout: Number.NaN }, /timeout: expected ms or words .+, got NaN; at most 24 days$/],
-    [{ heartbeat: -1 }, /heartbeat: expected ms or words .+, got -1; at most 24 days$/],
+    [
+      { timeout: Number.NaN },
+      /timeout: expected a whole number of ms or words .+, got NaN; at most 24 days$/,
+    ],
+    [
+      { heartbeat: -1 },
+      /heartbeat: expected a whole number of ms or words .+, got -1; at most 24 days$/,
+    ],
     [{ timeoutMs: 5 }, '"timeoutMs" is not an option; did you mean timeout? Options: name, desc'],
     [{ wibble: 5 }, '"wibble" is not an option; the options are name, description'],
     [{ retry: 3 }, 'retry: expected object, got 3'],

@@ -16,7 +16,7 @@ export function parseNumber(text: string): number {
 export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
-  throw new InvalidArgumentError('Expected a duration such as 30s, 5m, 2h, 3d, or 1w.');
+  throw new InvalidArgumentError('Expected at most 100 years, such as 30s, 5m, 2h, 3d, or 1w.');
 }
 
 /** Parses a number, or `none` as null. */

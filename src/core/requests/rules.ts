@@ -7,7 +7,7 @@ import {
   predicateText,
   type Predicate,
 } from './predicate.js';
-import { toMs, type Duration } from '../text/duration.js';
+import { MAX_DURABLE_MS, toMs, type Duration } from '../text/duration.js';
 import { show } from '../text/format-value.js';
 import { decidersProblem, type Deciders } from './deciders.js';
 
@@ -52,8 +52,6 @@ export interface Verdict {
 
 const MAX_RULES = 200;
 const MAX_TOOL_CHARACTERS = 200;
-/** A hundred years, the maximum duration of a server's timer. */
-const MAX_EXPIRY_MS = 100 * 365 * 24 * 60 * 60_000;
 const MAX_WHY_CHARACTERS = 300;
 
 /** Returns the verdict of the strictest rules that apply to a call; null if they allow it. */
@@ -138,7 +136,7 @@ export function rulesProblem(value: unknown, path = 'rules'): string | null {
 
 function isExpiry(given: unknown): boolean {
   const ms = typeof given === 'number' || typeof given === 'string' ? toMs(given) : Number.NaN;
-  return Number.isInteger(ms) && ms > 0 && ms <= MAX_EXPIRY_MS;
+  return Number.isInteger(ms) && ms > 0 && ms <= MAX_DURABLE_MS;
 }
 
 /** Returns rules as a run pins them: what expires does so after a number of milliseconds. */
@@ -165,7 +163,7 @@ function ruleProblem(rule: unknown, at: string): string | null {
     return `${at}.then: expected allow, ask, or deny, got ${show(then)}`;
   }
   if (expires !== undefined && !isExpiry(expires)) {
-    return `${at}.expires: expected ms or words such as "2 days", got ${show(expires)}; at most 100 years`;
+    return `${at}.expires: expected a whole number of ms or words such as "2 days", got ${show(expires)}; at most 100 years`;
   }
   const unasked = rule['deciders'] !== undefined || expires !== undefined;
   if (then !== 'ask' && unasked) {

@@ -7,6 +7,9 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
+/** A hundred years in milliseconds: the server takes no longer timer. */
+export const MAX_DURABLE_MS = 100 * 365 * 24 * 60 * 60_000;
+
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1_000,
   m: 60_000,
@@ -17,11 +20,12 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 
 /**
  * Returns the milliseconds of a duration such as `30s`, `5m`, `2h`, `3d`, or `1w`; null for any
- * other text.
+ * other text, and for more than a hundred years.
  */
 export function parseDuration(text: string): number | null {
-  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
-  return count === undefined ? null : Number(count) * (UNIT_MS[unit] ?? 0);
+  const [, count, unit = ''] = /^(\d+)([smhdw])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+  return ms <= MAX_DURABLE_MS ? ms : null;
 }
 
 /** A duration: ms, or words such as '30 seconds' or '2 days'. */
@@ -40,6 +44,6 @@ const WORDS: Readonly<Record<string, string>> = {
 /** Returns the milliseconds of a `Duration`; `NaN` for any other text. */
 export function toMs(duration: number | string): number {
   if (typeof duration === 'number') return duration;
-  const [, count, word = ''] = /^(\d{1,6}(?:\.\d{1,6})?) ([a-z]+?)s?$/.exec(duration) ?? [];
+  const [, count, word = ''] = /^(\d+(?:\.\d+)?) ([a-z]+?)s?$/.exec(duration) ?? [];
   return Math.round(Number(count) * (UNIT_MS[WORDS[word] ?? ''] ?? Number.NaN));
 }

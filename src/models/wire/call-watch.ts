@@ -1,3 +1,5 @@
+import { LONGEST_TIMER_MS } from '../../validation/durations.js';
+
 /** The clock that ended a call. */
 export type Expiry = 'timeout' | 'idle';
 
@@ -69,9 +71,6 @@ export function watchCall(
     },
   };
 }
-
-/** The longest delay of a timer in Node; a longer one fires immediately. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 function startTimer(action: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(action, Math.min(delayMs, LONGEST_TIMER_MS));
