@@ -1,9 +1,5 @@
-import {
-  isGrpcServiceError,
-  ServiceError,
-  type Client,
-  type WorkflowExecutionInfo,
-} from '@temporalio/client';
+import { ServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
+import { grpcCode, isUnanswered } from '../temporal/grpc.js';
 import { NoServerError } from '../core/errors.js';
 import { executionInfoFromRaw } from '../temporal/sdk-internals.js';
 import { readCursor, writeCursor } from './list-cursor.js';
@@ -35,8 +31,6 @@ const ROWS = 50;
 const MAX_CHECKED = 1_000;
 /** The fewest and the most runs that the server is asked for at once. */
 const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
-/** gRPC codes of a server that does not answer: deadline exceeded, and unavailable. */
-const NO_ANSWER: readonly number[] = [4, 14];
 /** The maximum number of histories read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
 
@@ -156,13 +150,17 @@ async function fetchPage(
   return { infos, next: next.length === 0 ? null : next };
 }
 
-/** Keeps the cause, which identifies a refused query. */
-function listError(error: unknown): Error {
+/**
+ * Returns the error of a list that failed: a `NoServerError` only if the server did not answer. Keeps
+ * the cause, which identifies a refused query.
+ */
+export function listError(error: unknown): Error {
   const cause = error instanceof Error ? error : new Error(String(error));
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  if (code !== null && !NO_ANSWER.includes(code)) {
-    return new ServiceError('the server does not list the runs', { cause });
+  if (grpcCode(cause) === null) {
+    // For example, the client is disconnected.
+    return new ServiceError(`the runs cannot be listed: ${cause.message}`, { cause });
   }
+  if (!isUnanswered(cause)) return new ServiceError('the server does not list the runs', { cause });
   const fix = 'start it, or name another one with `address` or TEMPORAL_ADDRESS';
   return new NoServerError(`the Temporal server does not answer (${cause.message}); ${fix}`, {
     cause,

@@ -1,7 +1,5 @@
-import { isGrpcServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
-
-/** gRPC code: the namespace lacks the search attributes of the query. */
-const INVALID_ARGUMENT = 3;
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 
 /**
  * Returns a condition on an attribute for a visibility query; by default, that it equals this
@@ -21,9 +19,7 @@ export function queryTerm(
  * attributes.
  */
 export function isInvalidQuery(error: unknown): boolean {
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  return code === INVALID_ARGUMENT;
+  return grpcCode(error) === GRPC.invalidArgument;
 }
 
 /**

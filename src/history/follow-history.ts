@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcServiceError, type Client } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { decodeEvent } from './decode-event.js';
 import { isPermanent, type RawEvent, type HistoryEvent } from './history-event.js';
 
@@ -20,8 +21,14 @@ const PAUSE_MS = 1_000;
  * s, even without new events.
  */
 const POLL_MS = 40_000;
-/** gRPC codes: invalid argument, not found, permission denied, unimplemented, unauthenticated. */
-const FINAL: readonly number[] = [3, 5, 7, 12, 16];
+/** Another attempt cannot change these answers. */
+const FINAL: readonly number[] = [
+  GRPC.invalidArgument,
+  GRPC.notFound,
+  GRPC.permissionDenied,
+  GRPC.unimplemented,
+  GRPC.unauthenticated,
+];
 /** Temporal's number of the history filter `CLOSE_EVENT`. */
 const CLOSE_EVENT = 2;
 
@@ -121,5 +128,6 @@ async function callWithSignal<T>(
  * not.
  */
 function isTransient(error: unknown): boolean {
-  return isGrpcServiceError(error) && !FINAL.includes(error.code);
+  const code = grpcCode(error);
+  return code !== null && !FINAL.includes(code);
 }

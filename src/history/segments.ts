@@ -1,4 +1,5 @@
-import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 import type { Archive } from '../storage/archive.js';
 import { readArchivedSegment } from './archived-run.js';
 import { decodeEvent } from './decode-event.js';
@@ -16,8 +17,8 @@ export interface Segment {
   readonly previousRunId: string;
 }
 
-/** gRPC codes not found and invalid argument, which the server uses for an id that cannot exist. */
-const NOT_FOUND: readonly (number | null)[] = [5, 3];
+/** The server calls an id that cannot exist an invalid argument. */
+const NOT_FOUND: readonly (number | null)[] = [GRPC.notFound, GRPC.invalidArgument];
 
 /** Identifies a segment, and the archive to read if the server has deleted it. */
 export interface SegmentPlace {
@@ -98,6 +99,5 @@ export async function oldestKeptSegment(
 /** Whether the error means that the server has no such segment. */
 export function isNotFound(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError) return true;
-  const code: number | null = isGrpcServiceError(error) ? error.code : null;
-  return NOT_FOUND.includes(code);
+  return NOT_FOUND.includes(grpcCode(error));
 }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcServiceError } from '@temporalio/client';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
 import { visibleJson } from '../core/text/hidden.js';
@@ -12,8 +12,6 @@ import type { StreamEvent } from './stream-events.js';
 /** Milliseconds after which a browser reconnects if its connection breaks. */
 const RETRY_MS = 1_000;
 const PACKET_UNITS = 64 * 1024;
-/** The gRPC code for a request that can never succeed. */
-const INVALID_ARGUMENT = 3;
 const UNAVAILABLE: Refusal = {
   status: 503,
   message: 'the Temporal server does not answer; try again',
@@ -110,8 +108,7 @@ async function openStream(
   } catch (error) {
     if (error instanceof NoRunError) return { status: 404, message: error.message };
     if (error instanceof InputError) return { status: 400, message: error.message };
-    const code: number | null = isGrpcServiceError(error) ? error.code : null;
-    if (code === INVALID_ARGUMENT) {
+    if (grpcCode(error) === GRPC.invalidArgument) {
       return { status: 400, message: `id: expected the id of a run, got ${show(id)}` };
     }
     return UNAVAILABLE;

@@ -1,13 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isGrpcServiceError, type Connection } from '@temporalio/client';
+import type { Connection } from '@temporalio/client';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { msToTs } from '../temporal/sdk-internals.js';
 import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { RETENTION_HOURS } from './server-settings.js';
 import { NoServerError } from '../core/errors.js';
 
-/** Status codes of gRPC. */
-const NOT_FOUND = 5;
-const ALREADY_EXISTS = 6;
 /** The number of the type Keyword in Temporal's API. */
 const KEYWORD = 2;
 const POLL_MS = 50;
@@ -23,7 +21,7 @@ export async function prepareNamespace(connection: Connection, namespace: string
   if (retention === null) {
     await connection.workflowService
       .registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(expected * 1000) })
-      .catch(ignoreCode(ALREADY_EXISTS));
+      .catch(ignoreCode(GRPC.alreadyExists));
   } else if (retention < expected) {
     await connection.workflowService.updateNamespace({
       namespace,
@@ -33,7 +31,7 @@ export async function prepareNamespace(connection: Connection, namespace: string
   // The services of the server discover a new namespace only after a while.
   await waitUntil(
     async () =>
-      (await attributeTypes(connection, namespace).catch(ignoreCode(NOT_FOUND))) !== undefined,
+      (await attributeTypes(connection, namespace).catch(ignoreCode(GRPC.notFound))) !== undefined,
     `namespace ${namespace} did not appear`,
   );
   await addSearchAttributes(connection, namespace);
@@ -73,7 +71,7 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
       namespace,
       searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
     })
-    .catch(ignoreCode(ALREADY_EXISTS));
+    .catch(ignoreCode(GRPC.alreadyExists));
   await waitUntil(
     async () => (await missingSearchAttributes(connection, namespace)).length === 0,
     `search attributes ${missing.join(', ')} did not appear in namespace ${namespace}`,
@@ -83,7 +81,7 @@ async function addSearchAttributes(connection: Connection, namespace: string): P
 async function retentionSeconds(connection: Connection, namespace: string) {
   const description = await connection.workflowService
     .describeNamespace({ namespace })
-    .catch(ignoreCode(NOT_FOUND));
+    .catch(ignoreCode(GRPC.notFound));
   if (!description) return null;
   return Number(description.config?.workflowExecutionRetentionTtl?.seconds ?? 0);
 }
@@ -94,8 +92,7 @@ async function retentionSeconds(connection: Connection, namespace: string) {
  */
 function ignoreCode(code: number): (error: unknown) => undefined {
   return (error) => {
-    const found: unknown = isGrpcServiceError(error) ? error.code : null;
-    if (found === code) return undefined;
+    if (grpcCode(error) === code) return undefined;
     throw error;
   };
 }

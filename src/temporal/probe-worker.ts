@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGrpcServiceError, ServiceError, type Client } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { GRPC, grpcCode } from './grpc.js';
 import {
   defineSearchAttributeKey,
   SearchAttributeType,
@@ -84,13 +85,8 @@ const UNLISTED = new TypedSearchAttributes([
 
 /** Returns whether the server has refused the request itself, as a server without divisions may. */
 function isInvalid(error: unknown): boolean {
-  const cause: unknown = error instanceof ServiceError ? error.cause : error;
-  const code: number | null = isGrpcServiceError(cause) ? cause.code : null;
-  return code === INVALID_ARGUMENT;
+  return grpcCode(error) === GRPC.invalidArgument;
 }
-
-/** The gRPC status code of a refused argument. */
-const INVALID_ARGUMENT = 3;
 
 async function withProbe<T>(
   client: Client,

@@ -7,6 +7,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
   type Client,
 } from '@temporalio/client';
+import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
 import { ApplicationFailure } from '@temporalio/common';
 import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
@@ -40,13 +41,12 @@ const TRY_MS = 10_000;
 const PAUSE_MS = 100;
 /** The minimum time for one try; a shorter one would only hide why the earlier ones failed. */
 const MIN_TRY_MS = 1_000;
-/** gRPC codes deadline exceeded and unavailable: the run may have accepted the update. */
-const NO_ANSWER: readonly number[] = [4, 14];
-/**
- * gRPC codes resource exhausted, failed precondition, and aborted: the run did not accept the
- * update.
- */
-const TRANSIENT: readonly number[] = [8, 9, 10];
+/** The run did not accept the update, and may accept the next one. */
+const TRANSIENT: readonly number[] = [
+  GRPC.resourceExhausted,
+  GRPC.failedPrecondition,
+  GRPC.aborted,
+];
 /** The server's error types for updates that were pending when a segment ended. */
 const SEGMENT_ENDED = ['AcceptedUpdateCompletedWorkflow', 'UnprocessedUpdate'];
 
@@ -138,8 +138,9 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
     const delivery = isOpen ? 'not_delivered' : 'refused';
     return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
   }
+  // The run may have accepted the update.
+  if (isUnanswered(error)) return { delivery: 'unknown', shouldRetry: true };
   const code = grpcCode(error);
-  if (code !== null && NO_ANSWER.includes(code)) return { delivery: 'unknown', shouldRetry: true };
   return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
 }
 
@@ -151,16 +152,6 @@ export function isSegmentEnd(error: unknown): boolean {
   if (!(error instanceof WorkflowUpdateFailedError)) return false;
   const { cause } = error;
   return cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
-}
-
-/**
- * Returns the gRPC code of an error. The SDK does not always wrap the error of an update with
- * start.
- */
-function grpcCode(error: unknown): number | null {
-  if (isGrpcServiceError(error)) return error.code;
-  const cause = error instanceof Error ? error.cause : undefined;
-  return isGrpcServiceError(cause) ? cause.code : null;
 }
 
 /** Returns false only if the server reports that the run has ended; true if it is unreachable. */

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
+import { GRPC } from '../temporal/grpc.js';
 import type { WorkerDeploymentOptions } from '@temporalio/worker';
 import { DeploymentError } from '../core/errors.js';
 
@@ -134,31 +135,17 @@ async function tryPromote(
   return null;
 }
 
-/** Status codes of gRPC. */
-const CODE = {
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  notFound: 5,
-  permissionDenied: 7,
-  resourceExhausted: 8,
-  failedPrecondition: 9,
-  aborted: 10,
-  unimplemented: 12,
-  unavailable: 14,
-  unauthenticated: 16,
-} as const;
-
 /**
  * Transient failures: the build or one of its queues is not listed yet, or there are concurrent
  * changes of the deployment.
  */
 const TRANSIENT: readonly number[] = [
-  CODE.deadlineExceeded,
-  CODE.notFound,
-  CODE.resourceExhausted,
-  CODE.failedPrecondition,
-  CODE.aborted,
-  CODE.unavailable,
+  GRPC.deadlineExceeded,
+  GRPC.notFound,
+  GRPC.resourceExhausted,
+  GRPC.failedPrecondition,
+  GRPC.aborted,
+  GRPC.unavailable,
 ];
 
 /**
@@ -171,11 +158,11 @@ function explain(error: unknown, version: DeploymentVersion): string {
   const code: number = error.code;
   if (TRANSIENT.includes(code)) return details;
   const prefix = `${deploymentTitle(version)} cannot be made current: `;
-  if (code === CODE.unimplemented) {
+  if (code === GRPC.unimplemented) {
     const text = `${prefix}this Temporal server is too old for worker deployments (${details}); update it to 1.28 or later, or start the worker without a deployment`;
     throw new DeploymentError(text, { cause: error });
   }
-  if (code === CODE.permissionDenied || code === CODE.unauthenticated) {
+  if (code === GRPC.permissionDenied || code === GRPC.unauthenticated) {
     const text = `${prefix}${details}; start the worker with --no-promote (promote: false), and let an operator with the permission run: ${promotionCommand(version)}`;
     throw new DeploymentError(text, { cause: error });
   }

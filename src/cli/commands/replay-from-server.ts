@@ -1,4 +1,5 @@
 import { isGrpcServiceError } from '@temporalio/client';
+import { GRPC, grpcCode } from '../../temporal/grpc.js';
 import { matchingRuns, createSkipCounts, type SkipCounts } from '../../history/matching-runs.js';
 import { visible } from '../../core/text/summaries.js';
 import type { ReplayResult } from '../../worker/replay.js';
@@ -14,8 +15,6 @@ import { formatCount } from '../format/format.js';
 export const LIVING_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
 const PROGRESS_EVERY = 100;
-/** The gRPC status code for a query that the server cannot parse. */
-const INVALID_ARGUMENT = 3;
 
 type Row = ReplayResult & { readonly id: string; readonly runId: string; readonly ok: boolean };
 
@@ -98,8 +97,7 @@ function skippedLines(
 function toUsageError(error: unknown, context: CliContext, query: string): unknown {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const refusal = [error, cause].find((each) => isGrpcServiceError(each));
-  const code: number | undefined = refusal?.code;
-  if (refusal === undefined || code !== INVALID_ARGUMENT) return error;
+  if (refusal === undefined || grpcCode(refusal) !== GRPC.invalidArgument) return error;
   const doctor = nextCommand(context, 'doctor');
   return new UsageError(
     `--from-server: expected a visibility query of Temporal, got ${visible(query)} ` +

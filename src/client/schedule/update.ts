@@ -5,6 +5,7 @@ import {
   encodeSchedulePolicies,
   encodeScheduleSpec,
 } from '../../temporal/sdk-internals.js';
+import { GRPC, grpcCode } from '../../temporal/grpc.js';
 import { randomUUID } from 'node:crypto';
 import { InputError } from '../../core/errors.js';
 import { show } from '../../core/text/format-value.js';
@@ -25,9 +26,6 @@ import { MEMO_KEY, scheduleMemo, type ScheduleMemo } from './view.js';
 export type ScheduleChanges = {
   readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused'>]?: ScheduleOptions[Key] | null;
 };
-
-/** gRPC code: the server refuses the times. */
-const INVALID_ARGUMENT = 3;
 
 /**
  * Returns the options of a schedule with these changes. Throws an `InputError` if they do not fit
@@ -108,8 +106,7 @@ export async function updateSchedule(
     await client.workflowService.updateSchedule(request);
   } catch (error) {
     if (!isGrpcServiceError(error) || options.cron === undefined) throw error;
-    const code: number = error.code;
-    throw code === INVALID_ARGUMENT ? refusedCron(options.cron, error) : error;
+    throw grpcCode(error) === GRPC.invalidArgument ? refusedCron(options.cron, error) : error;
   }
 }
 
