@@ -192,8 +192,19 @@ export function assertWorkerOptions(options: WorkerOptions): void {
   check('createWorker', workerOptions, options);
 }
 
+/** What a configuration may have, and a plugin may not: the SDK gets it from the program itself. */
+const OWN_WORKER = {
+  taskQueue: 'belongs to your own worker; pass it to Worker.create',
+  namespace: 'belongs to your own worker; pass it to Worker.create',
+  address: 'belongs to your own connection; pass it to NativeConnection.connect',
+} as const;
+
 /** Throws an `InputError` with a line for each fault of the options of `perdurePlugin`. */
 export function assertPluginOptions(options: PluginOptions): void {
+  const lines = Object.entries(OWN_WORKER)
+    .filter(([name]) => isObject(options) && options[name] !== undefined)
+    .map(([name, why]) => `perdurePlugin: ${name} ${why}, and leave it out here`);
+  if (lines.length > 0) throw new InputError(lines.join('\n'));
   check('perdurePlugin', pluginOptions, options);
 }
 

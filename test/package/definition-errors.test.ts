@@ -46,6 +46,12 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ['s3Stores', [{ bucket: 'agents', regoin: 'x' }], 's3Stores: "regoin" is not an option; did you'],
   ['perdurePlugin', [{ agents: [7] }], 'config: agents[0]: expected'],
   ['perdurePlugin', [{ agents: [], blob: {} }], 'perdurePlugin: "blob" is not an option; did you'],
+  [
+    'perdurePlugin',
+    [{ agents: [], taskQueue: 'x', address: 'a:1' }],
+    'perdurePlugin: taskQueue belongs to your own worker; pass it to Worker.create, and leave it out ' +
+      'here\nperdurePlugin: address belongs to your own connection; pass it to NativeConnection.connect',
+  ],
   ['fileTools', [{ rot: '.' }], 'fileTools:'],
   ['fileTools', [{ root: '.', deny: ['{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}'] }], 'fileTools: '],
   ['askPerson', [{ expires: 0 }], 'askPerson: expires: expected'],
