@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isLoopback, type ListenSettings } from './live-options.js';
+import { isLoopback } from '../core/text/loopback.js';
+import type { ListenSettings } from './live-options.js';
 import { verifyToken, type TokenScope } from './run-token.js';
 
 /** Why a request is refused. */

@@ -5,7 +5,8 @@ import { visible } from '../core/text/summaries.js';
 import { authorize, type Refusal } from './admission.js';
 import { guardConnections, type Connections } from './connections.js';
 import { defaultLimits, type LiveLimits } from './live-limits.js';
-import { isLoopback, type ListenSettings } from './live-options.js';
+import { isLoopback } from '../core/text/loopback.js';
+import type { ListenSettings } from './live-options.js';
 import { show } from '../core/text/format-value.js';
 
 /** A request, with what a route needs to answer it. */

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { isLoopback } from './live-options.js';
+import { isLoopback } from '../core/text/loopback.js';
 import type { LiveWorker } from './worker-files.js';
 
 /** Returns PERDURE_LIVE_HOSTS: the machines, besides this one, whose workers may be read. */

@@ -1,3 +1,4 @@
+import { isLoopback } from '../core/text/loopback.js';
 import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
 import type { LiveLimits } from './live-limits.js';
@@ -58,10 +59,4 @@ export function resolveLiveOptions(
   }
   if (secret !== '') learnSecrets({ values: [secret] });
   return { port, host, token: secret, limits };
-}
-
-/** Returns whether a name or address reaches only this machine itself. */
-export function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
-  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
 }

@@ -4,7 +4,8 @@ import { visible } from '../core/text/summaries.js';
 import { reachableUrl } from './live-hosts.js';
 import { readDeltas } from './read-deltas.js';
 import type { LiveSource } from './run-stream.js';
-import { createWorkerFinder, hasExited, removeFile, type KnownWorker } from './worker-files.js';
+import { hasExited } from '../temporal/exited.js';
+import { createWorkerFinder, removeFile, type KnownWorker } from './worker-files.js';
 
 /** A new worker is found within this time. It then sends what it has received meanwhile. */
 const SCAN_EVERY_MS = 500;
@@ -57,7 +58,8 @@ export function liveWorkers(
           if (reading.has(worker.file) || worker.url === except) continue;
           const url = reachableUrl(worker, hosts);
           if (url === null) continue;
-          if (hasExited(worker)) await removeFile(worker);
+          // Only files of this user are read.
+          if (hasExited(worker, { ranAsThisUser: true })) await removeFile(worker);
           else void read(worker, url);
         }
         await pause(SCAN_EVERY_MS, undefined, { signal });

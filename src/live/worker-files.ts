@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { isObject, parseJson, textField } from '../core/json.js';
 import { makeFolder } from '../storage/make-folder.js';
@@ -104,20 +103,6 @@ function isPrivate({ mode }: Ownership): boolean {
 /** Removes the file of a worker that has ended without removing it. */
 export async function removeFile({ file }: KnownWorker): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
-}
-
-/**
- * Returns whether the worker ran on this machine and its process is gone. False for other machines.
- */
-export function hasExited({ pid, host }: LiveWorker): boolean {
-  if (host !== hostname()) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch {
-    // There is no such process, or the number now belongs to another user.
-    return true;
-  }
 }
 
 /**

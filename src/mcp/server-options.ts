@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Effect } from '../core/definition/tool-definition.js';
 import { isObject } from '../core/json.js';
 import type { Duration } from '../core/text/duration.js';
+import { isLoopback } from '../core/text/loopback.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { timerDuration } from '../validation/durations.js';
 
@@ -55,7 +56,6 @@ export type McpServerOptions = StdioServerOptions | HttpServerOptions;
 
 const VARIABLE = /^[A-Za-z_]\w*$/;
 const HEADER = /^[\w-]+$/;
-const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
 const text = z.string().min(1);
 
@@ -129,7 +129,7 @@ function urlFault(
   if (username !== '' || password !== '') {
     return 'expected an address without a name or password; give the token by `authEnv`, the name of an environment variable';
   }
-  if (!hasSecret || protocol === 'https:' || LOCAL_HOSTS.includes(hostname)) return undefined;
+  if (!hasSecret || protocol === 'https:' || isLoopback(hostname)) return undefined;
   return 'expected https, because keys are not sent over plain http to another machine';
 }
 

@@ -1,3 +1,4 @@
+import { isLoopback } from '../core/text/loopback.js';
 import { connect } from 'node:net';
 import { Connection } from '@temporalio/client';
 import { connectionTarget } from '../temporal/connection.js';
@@ -58,7 +59,7 @@ export async function withConnection<T>(
 
 /** Returns whether an address is on the loopback interface. */
 export function isLoopbackAddress(address: string): boolean {
-  return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/.test(address);
+  return /:\d+$/.test(address) && isLoopback(address.replace(/:\d+$/, ''));
 }
 
 /**

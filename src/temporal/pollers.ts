@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { hasExited } from './exited.js';
 import type { Client } from '@temporalio/client';
 import { optionalTsToMs } from './sdk-internals.js';
 
@@ -62,7 +62,7 @@ export async function readQueueState(
       .map(({ identity, lastAccessTime, deploymentOptions }) => ({
         identity: identity ?? '',
         lastPollAt: optionalTsToMs(lastAccessTime) ?? 0,
-        gone: hasExited(identity ?? ''),
+        gone: isGone(identity ?? ''),
         build: versionedBuild(deploymentOptions),
       }))
       .toSorted((a, b) => b.lastPollAt - a.lastPollAt),
@@ -95,17 +95,9 @@ export function livePollers(pollers: readonly Poller[], now: number): readonly P
   return pollers.filter(({ gone, lastPollAt }) => !gone && now - lastPollAt < POLL_EVERY_MS);
 }
 
-/**
- * Returns whether the poller ran on this machine and its process has ended. False for other
- * machines.
- */
-function hasExited(identity: string): boolean {
+/** Returns whether the process of a poller has ended. False for other machines. */
+function isGone(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
-  if (pid === undefined || host !== hostname()) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
-  }
+  if (pid === undefined || host === undefined) return false;
+  return hasExited({ pid: Number(pid), host }, { ranAsThisUser: false });
 }

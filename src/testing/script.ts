@@ -1,3 +1,4 @@
+import { formatCount } from '../core/text/count.js';
 import { getFirstUserText, type StubRequest } from './requests.js';
 import { reply, type Step } from './steps.js';
 
@@ -54,7 +55,7 @@ export function createScript(): Script {
     next(request) {
       const step = takeStep(request) ?? callAnswers(request);
       if (step !== undefined) return step;
-      const message = `The stub has no step for request ${request.number} ("${getFirstUserText(request).slice(0, 60)}", ${plural(request.messages.length, 'message')}).`;
+      const message = `The stub has no step for request ${request.number} ("${getFirstUserText(request).slice(0, 60)}", ${formatCount(request.messages.length, 'message')}).`;
       unexpected.push(message);
       // Status 400 is not retried, so the test fails at its cause.
       return reply.error(400, { message, type: 'stub_exhausted', code: 'stub_exhausted' });
@@ -64,17 +65,13 @@ export function createScript(): Script {
     },
     assertConsumed() {
       const left = [
-        ...(common.length > 0 ? [`${plural(common.length, 'step')} of the common queue`] : []),
+        ...(common.length > 0 ? [`${formatCount(common.length, 'step')} of the common queue`] : []),
         ...[...byMarker]
           .filter(([, steps]) => steps.length > 0)
-          .map(([marker, steps]) => `${plural(steps.length, 'step')} for "${marker}"`),
+          .map(([marker, steps]) => `${formatCount(steps.length, 'step')} for "${marker}"`),
       ];
       if (left.length > 0) unexpected.push(`Unused: ${left.join(', ')}.`);
       if (unexpected.length > 0) throw new Error(unexpected.join('\n'));
     },
   };
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -6,7 +6,7 @@ import type { DefinedTool, Tool, ToolContext } from './tool.js';
 import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { toMs } from '../core/text/duration.js';
-import { ToolError } from './tool-error.js';
+import { workflowOlder } from './tool-error.js';
 import { checkArguments } from './arguments/check-arguments.js';
 import { orderedKeywords, writtenSchema } from './arguments/written-schema.js';
 
@@ -128,10 +128,7 @@ function clientParts<Input extends z.ZodObject, Output extends z.ZodType>({
 }
 
 function refuseExecution(): never {
-  throw new ToolError(
-    'the tool has no `execute`: the caller provides the result; the workflow code here is older ' +
-      'than the tool: deploy both from one version of perdure',
-  );
+  throw workflowOlder('the tool has no `execute`: the caller provides the result');
 }
 
 /**

@@ -30,3 +30,11 @@ export class ToolError extends PerdureError {
   override readonly name = 'ToolError';
   override readonly code = ToolError.code;
 }
+
+/**
+ * Returns the error of a tool that the workflow handles itself. A worker executes it only if its workflow
+ * code is from an earlier version.
+ */
+export function workflowOlder(why: string): ToolError {
+  return new ToolError(`${why}; upgrade the workflow code: it is older than this tool`);
+}

@@ -180,7 +180,7 @@ describe('the default tools', () => {
 
   test('list_artifacts is not executed on a worker', async () => {
     expect(listArtifacts().kind).toBe('artifacts');
-    expect((await callFailure(listArtifacts(), {})).message).toContain('deploy both');
+    expect((await callFailure(listArtifacts(), {})).message).toContain('upgrade the workflow code');
   });
 
   test('output types a value whether or not it is an artifact', () => {

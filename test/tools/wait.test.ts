@@ -89,6 +89,6 @@ describe('wait', () => {
 
   test('is never executed on a worker', async () => {
     const failure = await callFailure(wait(), { seconds: 1 });
-    expect(failure.message).toContain('deploy both from one version of perdure');
+    expect(failure.message).toContain('upgrade the workflow code: it is older than this tool');
   });
 });

@@ -6,13 +6,11 @@ import type { ReplayResult } from '../../worker/replay.js';
 import { nextCommand } from '../reports/next-command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { LIVING_RUNS } from '../doctor/living-runs.js';
 import { noteServer } from '../hosting/note-server.js';
 import { replayLine } from '../reports/replay-lines.js';
 import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
-
-/** Selects the runs that a new build would have to continue. */
-export const LIVING_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
 const PROGRESS_EVERY = 100;
 

@@ -6,7 +6,8 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { dataPalette } from '../format/table.js';
 import { parseNumber } from '../input/option-parsers.js';
 import { replayLine } from '../reports/replay-lines.js';
-import { LIVING_RUNS, replayFromServer } from './replay-from-server.js';
+import { LIVING_RUNS } from '../doctor/living-runs.js';
+import { replayFromServer } from './replay-from-server.js';
 
 export interface ReplayOptions {
   readonly file: readonly string[];

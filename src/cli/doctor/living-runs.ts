@@ -9,7 +9,8 @@ export interface LivingRun {
   readonly pinnedTo: Build | null;
 }
 
-const QUERY = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
+/** The visibility query for the running runs of a namespace. */
+export const LIVING_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
 /** Returns up to `limit` running runs of the namespace, and whether there are more. */
 export async function livingRuns(
@@ -18,7 +19,7 @@ export async function livingRuns(
 ): Promise<{ readonly runs: readonly LivingRun[]; readonly more: boolean }> {
   const runs: LivingRun[] = [];
   for await (const { workflowId: id, taskQueue, searchAttributes } of workflow.list({
-    query: QUERY,
+    query: LIVING_RUNS,
   })) {
     if (runs.length === limit) return { runs, more: true };
     runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });

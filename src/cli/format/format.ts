@@ -1,11 +1,7 @@
 import type { Usage } from '../../core/outcome.js';
 
+export { formatCount } from '../../core/text/count.js';
 export { formatDuration } from '../../core/text/duration.js';
-
-/** Formats a number with its noun: `1 step`, `3 steps`. */
-export function formatCount(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
-}
 
 /** Formats token usage: `1.2k in, 80 out`. The cost follows if it is known and not zero. */
 export function formatUsage({ inputTokens, outputTokens, costUsd, estimated }: Usage): string {

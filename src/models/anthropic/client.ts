@@ -6,7 +6,7 @@ import {
   PLACEHOLDER_KEY,
   type WireClient,
 } from '../wire/client.js';
-import { createNoTimeoutDispatcher, fetchWithShortErrors } from '../wire/fetch.js';
+import { wireClientOptions } from '../wire/fetch.js';
 import { toProviderFailure } from '../wire/read-error.js';
 
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
@@ -57,7 +57,6 @@ async function loadClient(
   { apiKey, timeoutMs }: { readonly apiKey: string; readonly timeoutMs: number },
 ): Promise<WireClient> {
   const { Anthropic, APIError } = await import('@anthropic-ai/sdk');
-  const dispatcher = createNoTimeoutDispatcher();
 
   /** The SDK drops the text of an error body that is not JSON; this one keeps it. */
   class Client extends Anthropic {
@@ -75,15 +74,7 @@ async function loadClient(
     apiKey,
     // The SDK would otherwise read a second key from the environment.
     authToken: null,
-    baseURL: baseUrl,
-    // Only Temporal retries.
-    maxRetries: 0,
-    fetch: fetchWithShortErrors,
-    timeout: timeoutMs,
-    // The client would write bodies and broken streams to the console.
-    logLevel: 'off',
-    // A redirect would send the key and the prompt elsewhere.
-    fetchOptions: { redirect: 'manual', ...(dispatcher !== undefined && { dispatcher }) },
+    ...wireClientOptions({ baseUrl, timeoutMs }),
   });
 
   return {

@@ -8,7 +8,7 @@ import {
   PLACEHOLDER_KEY,
   type WireClient,
 } from '../wire/client.js';
-import { createNoTimeoutDispatcher, fetchWithShortErrors } from '../wire/fetch.js';
+import { wireClientOptions } from '../wire/fetch.js';
 import { toProviderFailure } from '../wire/read-error.js';
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
@@ -74,18 +74,9 @@ export function createClient(
   baseUrl: string,
   { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
 ): WireClient {
-  const dispatcher = createNoTimeoutDispatcher();
   const client = new Client({
     apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv),
-    baseURL: baseUrl,
-    // Only Temporal retries.
-    maxRetries: 0,
-    fetch: fetchWithShortErrors,
-    timeout: timeoutMs,
-    // The client would write bodies and broken streams to the console.
-    logLevel: 'off',
-    // A redirect would send the key and the prompt elsewhere.
-    fetchOptions: { redirect: 'manual', ...(dispatcher !== undefined && { dispatcher }) },
+    ...wireClientOptions({ baseUrl, timeoutMs }),
   });
   return {
     async post(path, options) {

@@ -3,6 +3,28 @@ import { isObject } from '../../core/json.js';
 /** The dispatcher's type; `never` if the types of `fetch` are the browser's. */
 type Dispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : never;
 
+/** Returns the options that the clients of all providers share. */
+export function wireClientOptions({
+  baseUrl,
+  timeoutMs,
+}: {
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+}) {
+  const dispatcher = createNoTimeoutDispatcher();
+  return {
+    baseURL: baseUrl,
+    // Only Temporal retries.
+    maxRetries: 0,
+    fetch: fetchWithShortErrors,
+    timeout: timeoutMs,
+    // The client would write bodies and broken streams to the console.
+    logLevel: 'off' as const,
+    // A redirect would send the key and the prompt elsewhere.
+    fetchOptions: { redirect: 'manual' as const, ...(dispatcher !== undefined && { dispatcher }) },
+  };
+}
+
 /**
  * Creates a dispatcher without the timeouts of Node's `fetch`, which fails if headers or the next
  * bytes take 300 s: a model that reasons for longer would be cut off on every attempt, at full
@@ -44,7 +66,7 @@ function isDispatcher(value: unknown): value is Dispatcher {
 const MOST_ERROR_BYTES = 256 * 1024;
 
 /** Calls `fetch`, and truncates the body of an error, which may be endless. */
-export async function fetchWithShortErrors(
+async function fetchWithShortErrors(
   url: string | URL | Request,
   init?: RequestInit,
 ): Promise<Response> {

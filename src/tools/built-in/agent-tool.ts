@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ParentClose } from '../../core/definition/tool-definition.js';
 import { defineTool } from '../define-tool.js';
-import { ToolError } from '../tool-error.js';
+import { workflowOlder } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 const message = z
@@ -43,10 +43,7 @@ export function agentTool(options: AgentToolOptions): Tool {
         .filter((part) => typeof part === 'string')
         .join(' '),
     execute: () => {
-      throw new ToolError(
-        `${agent} is started by the workflow; the workflow code here is older than the tool: ` +
-          'deploy both from one version of perdure',
-      );
+      throw workflowOlder(`${agent} is started by the workflow`);
     },
   });
   const calls = {

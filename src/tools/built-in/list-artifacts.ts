@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../define-tool.js';
-import { ToolError } from '../tool-error.js';
+import { workflowOlder } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 /**
@@ -27,10 +27,7 @@ export function listArtifacts(): Tool {
     repeat: 'allow',
     input: z.object({}),
     execute: () => {
-      throw new ToolError(
-        'artifacts are listed by the workflow, not on a worker; the workflow code here is older ' +
-          'than the tool: deploy both from one version of perdure',
-      );
+      throw workflowOlder('artifacts are listed by the workflow, not on a worker');
     },
   });
   return Object.freeze({ ...tool, kind: 'artifacts' as const });

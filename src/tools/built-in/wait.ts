@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { waitProblem } from '../../core/calls/wait.js';
 import { defineTool } from '../define-tool.js';
-import { ToolError } from '../tool-error.js';
+import { workflowOlder } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 
 const MAX_REASON_CHARACTERS = 500;
@@ -54,10 +54,7 @@ export function wait(): Tool {
       return reason === undefined ? `wait ${length}` : `wait ${length}: ${reason}`;
     },
     execute: () => {
-      throw new ToolError(
-        'the workflow waits, not the worker; the workflow code here is older than the tool: deploy ' +
-          'both from one version of perdure',
-      );
+      throw workflowOlder('the workflow waits, not the worker');
     },
   });
   return Object.freeze({ ...tool, kind: 'wait' as const });

@@ -6,7 +6,8 @@ import { resolveExisting } from './confine.js';
 import { quote } from './fs-error.js';
 import { globMatcher } from './glob.js';
 import type { FileToolSettings } from './options.js';
-import { count } from './text.js';
+import { formatCount } from '../../core/text/count.js';
+
 import { isFolder, sizesOf, walk } from './walk.js';
 import type { Entry, Walked } from './walk.js';
 
@@ -94,15 +95,15 @@ async function withSizes(
 function countKinds(entries: readonly Entry[], pattern: string | undefined): string {
   const amount = (kind: Entry['kind']): number =>
     entries.filter((entry) => entry.kind === kind).length;
-  const parts = [count(amount('file'), 'file')];
-  if (pattern === undefined) parts.unshift(count(amount('folder'), 'folder'));
-  if (amount('link') > 0) parts.push(count(amount('link'), 'symbolic link'));
+  const parts = [formatCount(amount('file'), 'file')];
+  if (pattern === undefined) parts.unshift(formatCount(amount('folder'), 'folder'));
+  if (amount('link') > 0) parts.push(formatCount(amount('link'), 'symbolic link'));
   if (amount('other') > 0) parts.push(`${amount('other')} other`);
   return parts.join(', ');
 }
 
 function levelsText(levels: number): string {
-  return levels >= ALL_LEVELS ? 'all levels' : count(levels, 'level');
+  return levels >= ALL_LEVELS ? 'all levels' : formatCount(levels, 'level');
 }
 
 function line({ entry, bytes }: Sized): string {
@@ -113,7 +114,7 @@ function line({ entry, bytes }: Sized): string {
     case 'folder':
       return `${name}/`;
     case 'file':
-      return bytes === undefined ? name : `${name} (${count(bytes, 'byte')})`;
+      return bytes === undefined ? name : `${name} (${formatCount(bytes, 'byte')})`;
     case 'link':
       return `${name} (symbolic link)`;
     case 'other':

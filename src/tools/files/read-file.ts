@@ -7,7 +7,8 @@ import { quote } from './fs-error.js';
 import { lineWindow } from './line-window.js';
 import { withFile } from './open-file.js';
 import type { FileToolSettings } from './options.js';
-import { chunksOf, count, isBinary, readableSize } from './text.js';
+import { formatCount } from '../../core/text/count.js';
+import { chunksOf, isBinary, readableSize } from './text.js';
 
 const MAX_LINES = 2_000;
 const PAGE_BYTES = 48 * 1024;
@@ -73,7 +74,7 @@ function render({
   if (isWhole && page.total === 0) return `${name}: 0 bytes, empty`;
   if (page.lines === 0) {
     throw new ToolError(
-      `${quote(name)} has ${count(page.total, 'line')}, so line ${offset} does not exist; use an offset from 1 to ${page.total}`,
+      `${quote(name)} has ${formatCount(page.total, 'line')}, so line ${offset} does not exist; use an offset from 1 to ${page.total}`,
     );
   }
   const last = offset + page.lines - 1;

@@ -10,7 +10,8 @@ import { matcherOf } from './list-files.js';
 import { withFileIn } from './open-file.js';
 import { withFolders, type OpenFolders } from './open-folder.js';
 import type { FileToolSettings } from './options.js';
-import { count, isBinary, readableSize } from './text.js';
+import { formatCount } from '../../core/text/count.js';
+import { isBinary, readableSize } from './text.js';
 import { isFolder, walk } from './walk.js';
 import type { Walked } from './walk.js';
 
@@ -190,18 +191,18 @@ function excerpt(line: string, column: number): string {
 }
 
 function render(search: Search, walked: Walked | undefined): string {
-  const files = count(search.filesWithMatches, 'file');
-  const searched = `${count(search.filesSearched, 'file')} searched`;
-  const head = `${count(search.matches, 'match', 'matches')} in ${files} (${searched})`;
+  const files = formatCount(search.filesWithMatches, 'file');
+  const searched = `${formatCount(search.filesSearched, 'file')} searched`;
+  const head = `${formatCount(search.matches, 'match', 'matches')} in ${files} (${searched})`;
   const omitted = search.matches - search.shown.length;
   const notes = [
     omitted > 0 && `${omitted} more matches not shown; narrow with path or pattern`,
-    search.binary > 0 && `${count(search.binary, 'binary file')} not searched`,
+    search.binary > 0 && `${formatCount(search.binary, 'binary file')} not searched`,
     search.tooLarge.length > 0 && `too large to search: ${search.tooLarge.slice(0, 10).join(', ')}`,
     search.secret.length > 0 &&
       `not searched, because their names suggest secrets: ${search.secret.slice(0, 10).join(', ')}` +
         (search.secret.length > 10 ? `, and ${search.secret.length - 10} more` : ''),
-    search.failed > 0 && `${count(search.failed, 'file')} could not be read`,
+    search.failed > 0 && `${formatCount(search.failed, 'file')} could not be read`,
     walked && walked.skipped.length > 0 && `not entered: ${walked.skipped.slice(0, 10).join(', ')}`,
     walked?.isCut && 'stopped after 100000 entries; narrow with path',
   ].filter((note) => typeof note === 'string');

@@ -39,8 +39,3 @@ export function readableSize(bytes: number): string {
   const value = bytes / 1_000 ** exponent;
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[exponent - 1]}`;
 }
-
-/** Formats a number with its noun: `1 file`, `2 files`. */
-export function count(amount: number, noun: string, plural = `${noun}s`): string {
-  return `${amount} ${amount === 1 ? noun : plural}`;
-}

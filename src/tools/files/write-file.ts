@@ -12,7 +12,8 @@ import { fileError, quote } from './fs-error.js';
 import { refuseOther } from './open-file.js';
 import { withFolders, type OpenFolder } from './open-folder.js';
 import type { FileToolSettings } from './options.js';
-import { count, readableSize } from './text.js';
+import { formatCount } from '../../core/text/count.js';
+import { readableSize } from './text.js';
 import { temporaryName } from './temporary-name.js';
 
 /**
@@ -44,7 +45,7 @@ export function writeFileTool(settings: FileToolSettings): Tool {
         throw fileError(requested, error);
       });
       const lines = content.split('\n').length - (content.endsWith('\n') || content === '' ? 1 : 0);
-      return `wrote ${place.relative}: ${count(bytes.length, 'byte')}, ${count(lines, 'line')}`;
+      return `wrote ${place.relative}: ${formatCount(bytes.length, 'byte')}, ${formatCount(lines, 'line')}`;
     },
   });
 }
