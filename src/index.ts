@@ -19,7 +19,7 @@ export type {
 export type { AgentOutput, AnswerContract } from './agents/agent-output.js';
 export type { NamedPrompt, PromptOptions, PromptTable, PromptTypes } from './agents/prompts.js';
 export type { ArtifactsField } from './client/store-artifacts.js';
-export type { GivenArtifact } from './core/input/given-artifacts.js';
+export type { AttachedArtifact } from './core/input/attached-artifacts.js';
 export type { TurnContext } from './core/input/turn-context.js';
 export type {
   ArtifactInfo,
@@ -49,7 +49,7 @@ export type {
 export { template, type Template, type TemplateValue } from './prompts/template.js';
 export { defineConfig, type Config } from './config.js';
 export type { AnswerParser, ParseFunction } from './output/parse-output.js';
-export type { GivenMessage } from './core/input/given-messages.js';
+export type { SuppliedMessage } from './core/input/supplied-messages.js';
 export type { AgentTexts } from './core/text/author-texts.js';
 export type { Duration } from './core/text/duration.js';
 export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/output-type.js';

@@ -121,11 +121,13 @@ async function takeArtifacts(
   artifacts: readonly RunArtifact[],
   { owners, to }: Copying,
 ): Promise<readonly RunArtifact[]> {
-  if (artifacts.every(({ given }) => given === undefined)) return artifacts;
+  if (artifacts.every(({ announcedBy }) => announcedBy === undefined)) return artifacts;
   const copy = { kind: 'artifact', from: await owners(), to } as const;
   return await Promise.all(
     artifacts.map(async (one) =>
-      one.given === undefined ? one : { ...one, blob: await copyToRun(blobs, copy, one.blob) },
+      one.announcedBy === undefined
+        ? one
+        : { ...one, blob: await copyToRun(blobs, copy, one.blob) },
     ),
   );
 }

@@ -3,7 +3,7 @@ import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { TurnOf } from '../core/definition/output-type.js';
-import type { GivenMessage } from '../core/input/given-messages.js';
+import type { SuppliedMessage } from '../core/input/supplied-messages.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
@@ -70,7 +70,7 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
    * Several messages as a conversation, in place of `message`; the first and the last have role
    * `user`.
    */
-  readonly messages?: readonly GivenMessage[];
+  readonly messages?: readonly SuppliedMessage[];
   /** For a graph: fields of its state as JSON, for the start of the first turn. */
   readonly input?: unknown extends Input ? JsonObject : Input;
   /** Attachments of the message: images by URL, and results of `attach`. */

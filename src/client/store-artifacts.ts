@@ -1,5 +1,5 @@
 import { InputError } from '../core/errors.js';
-import { ARTIFACT_NAME, type GivenArtifact } from '../core/input/given-artifacts.js';
+import { ARTIFACT_NAME, type AttachedArtifact } from '../core/input/attached-artifacts.js';
 import { describeValue } from '../core/artifacts/describe-value.js';
 import { jsonText, show } from '../core/text/format-value.js';
 import { isObject, type Json } from '../core/json.js';
@@ -30,7 +30,7 @@ export async function storeArtifacts(
   blobs: BlobStore,
   run: string,
   { artifacts }: { readonly artifacts: ArtifactsField['artifacts'] | undefined },
-): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
+): Promise<{ readonly artifacts?: readonly AttachedArtifact[] }> {
   if (artifacts === undefined) return {};
   if (!isObject(artifacts)) {
     throw new InputError(
@@ -47,7 +47,7 @@ async function storeArtifact(
   blobs: BlobStore,
   run: string,
   { name, value }: { readonly name: string; readonly value: unknown },
-): Promise<GivenArtifact> {
+): Promise<AttachedArtifact> {
   if (!ARTIFACT_NAME.test(name)) {
     throw new InputError(
       `artifacts: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got ${show(name)}`,

@@ -10,9 +10,9 @@ import {
   type Ask,
   type AskReceipt,
 } from './inbox.js';
-import { checkArtifacts } from './input/given-artifacts.js';
+import { checkArtifacts } from './input/attached-artifacts.js';
 import { checkInput } from './input/check-object.js';
-import { givenProblem } from './input/given-messages.js';
+import { suppliedProblem } from './input/supplied-messages.js';
 import { checkFlag, checkText, show } from './input/input.js';
 import {
   joinedContextProblem,
@@ -189,9 +189,9 @@ function idIn(value: unknown): string | null {
 /** Checks the message; one with a prompt, or with an input for a graph, needs no text. */
 function checkMessageOrInput(ask: Record<string, unknown>): string | null {
   const { message, input, prompt, args, messages } = ask;
-  if (prompt !== undefined) return promptMessageProblem(ask, args) ?? givenProblem(ask);
+  if (prompt !== undefined) return promptMessageProblem(ask, args) ?? suppliedProblem(ask);
   if (args !== undefined) return 'args: expected a prompt that takes them; give "prompt" too';
-  if (messages !== undefined) return givenProblem(ask);
+  if (messages !== undefined) return suppliedProblem(ask);
   if (input === undefined) return checkText(message);
   const problem = checkInput(input);
   return problem ?? (message === '' || message === undefined ? null : checkText(message));

@@ -35,7 +35,7 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
       .flatMap((call) => (isCatalogCall(definition, call) ? [call.id] : [])),
   );
   const lastText = own.findLast(
-    (message) => message.role === 'assistant' && message.given !== true && message.text !== '',
+    (message) => message.role === 'assistant' && message.supplied !== true && message.text !== '',
   );
   const results = own
     .filter((message) => message.role === 'tool' && !lists.has(message.callId))

@@ -59,8 +59,8 @@ export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
  * to no run.
  */
 export function workOf({ activity, input }: Task): { name: string; as: Flight } | null {
-  const given = isObject(input) ? input : {};
-  const as = given['blocked'] === undefined ? 'attempt' : 'probe';
+  const fields = isObject(input) ? input : {};
+  const as = fields['blocked'] === undefined ? 'attempt' : 'probe';
   switch (activity) {
     case 'callModel':
       return { name: WORK.model, as };
@@ -75,19 +75,19 @@ export function workOf({ activity, input }: Task): { name: string; as: Flight } 
     case 'loadAgent':
       return { name: WORK.agent, as };
     case 'runTool':
-      return { name: callId(given), as: given['find'] === true ? 'find' : as };
+      return { name: callId(fields), as: fields['find'] === true ? 'find' : as };
     case 'runFunction':
-      return given['function'] === 'undo'
-        ? { name: `${UNDO}${callId(given)}`, as: 'attempt' }
-        : { name: callId(given), as: 'verify' };
+      return fields['function'] === 'undo'
+        ? { name: `${UNDO}${callId(fields)}`, as: 'attempt' }
+        : { name: callId(fields), as: 'verify' };
     case 'checkDecision':
-      return { name: textField(given, 'work'), as: 'decide' };
+      return { name: textField(fields, 'work'), as: 'decide' };
     case 'checkBlob':
-      return { name: textField(given, 'work'), as: 'check' };
+      return { name: textField(fields, 'work'), as: 'check' };
     case 'followRun':
-      return { name: nameInCalledId(textField(given, 'run')), as: 'follow' };
+      return { name: nameInCalledId(textField(fields, 'run')), as: 'follow' };
     case 'agent':
-      return { name: textField(given, 'call'), as: 'child' };
+      return { name: textField(fields, 'call'), as: 'child' };
     default:
       return null;
   }

@@ -1,6 +1,6 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import type { GivenMessage } from './input/given-messages.js';
-import type { GivenArtifact } from './input/given-artifacts.js';
+import type { SuppliedMessage } from './input/supplied-messages.js';
+import type { AttachedArtifact } from './input/attached-artifacts.js';
 import type { TurnContext } from './input/turn-context.js';
 import type { Json, JsonObject } from './json.js';
 import type { Attachment } from './transcript/messages.js';
@@ -22,13 +22,13 @@ export interface Incoming {
   /** For a graph: a patch of its state. The text may then be empty. */
   readonly input?: JsonObject;
   /** Several messages in place of the text, which is then empty. */
-  readonly messages?: readonly GivenMessage[];
+  readonly messages?: readonly SuppliedMessage[];
   /** The agent's named prompt that replaces the text; `text` is then empty. */
   readonly prompt?: string;
   /** The arguments of the prompt. */
   readonly args?: JsonObject;
   /** Values that become artifacts of the run when the message joins it. */
-  readonly artifacts?: readonly GivenArtifact[];
+  readonly artifacts?: readonly AttachedArtifact[];
   /** Context for the turn's functions, in addition to the run's context or instead of it. */
   readonly context?: TurnContext;
 }
@@ -68,7 +68,7 @@ export interface Ask {
    * Several messages, as a conversation, in place of `message`. The first and the last have role
    * `user`.
    */
-  readonly messages?: readonly GivenMessage[];
+  readonly messages?: readonly SuppliedMessage[];
   /**
    * A prompt of the agent in place of `message`. The turn uses its text, output, tools, and
    * settings.
@@ -79,7 +79,7 @@ export interface Ask {
   /** Images and files, by URL or as base64 text in the blob store. */
   readonly attachments?: readonly Attachment[];
   /** Values, stored by the client, that become artifacts of the run. */
-  readonly artifacts?: readonly GivenArtifact[];
+  readonly artifacts?: readonly AttachedArtifact[];
   /**
    * The sender's id of the message, 1 to 200 characters, which makes sending it again idempotent.
    */

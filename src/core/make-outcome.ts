@@ -94,7 +94,7 @@ function lastText(state: RunState): Answer | null {
     (message) =>
       message.turn === state.turn.number &&
       message.role === 'assistant' &&
-      message.given !== true &&
+      message.supplied !== true &&
       message.text !== '',
   );
   return last === undefined ? null : { answer: last.text };

@@ -125,10 +125,10 @@ function archivedReading(id: string, { entry, history }: ArchivedSegment): RunRe
 }
 
 function read(
-  given: Pick<RunReading, 'id' | 'runId' | 'taskQueue' | 'history'>,
+  reading: Pick<RunReading, 'id' | 'runId' | 'taskQueue' | 'history'>,
 ): Omit<RunReading, 'description' | 'terminatedWhy'> {
-  const events = (given.history.events ?? []).map(decodeEvent);
-  return { ...given, agent: agentName(events), events, view: project(events) };
+  const events = (reading.history.events ?? []).map(decodeEvent);
+  return { ...reading, agent: agentName(events), events, view: project(events) };
 }
 
 /** Returns the agent that a run's first event names; empty if it names none. */

@@ -3,8 +3,8 @@ import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-
 import type { Limits } from '../core/definition/definition.js';
 import type { ForkInput } from '../core/input/check-fork.js';
 import { isProblem, parseRunInput, type RunInput } from '../core/input/input.js';
-import type { GivenArtifact } from '../core/input/given-artifacts.js';
-import type { GivenMessage } from '../core/input/given-messages.js';
+import type { AttachedArtifact } from '../core/input/attached-artifacts.js';
+import type { SuppliedMessage } from '../core/input/supplied-messages.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import type { Json, JsonObject } from '../core/json.js';
@@ -56,13 +56,13 @@ export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
     readonly message?: string;
-    readonly messages?: readonly GivenMessage[];
+    readonly messages?: readonly SuppliedMessage[];
     readonly prompt?: string;
     /** JSON, typed by the prompt if the client knows the agent. */
     readonly promptArgs?: unknown;
     readonly open?: boolean;
     readonly attachments?: readonly Attachment[];
-    readonly artifacts?: readonly GivenArtifact[];
+    readonly artifacts?: readonly AttachedArtifact[];
     readonly fork?: ForkInput;
     /** JSON, typed by the state if the agent is a graph. */
     readonly input?: unknown;

@@ -55,11 +55,11 @@ export async function agent(input: unknown, carried?: unknown): Promise<Outcome>
 }
 
 async function runSegment(
-  given: unknown,
+  argument: unknown,
   carried: unknown,
   root: CancellationScope,
 ): Promise<Outcome> {
-  const { input, before } = beginSegment(given, carried);
+  const { input, before } = beginSegment(argument, carried);
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);

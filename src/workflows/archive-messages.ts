@@ -63,8 +63,12 @@ function store(
     name: WORK.archive,
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.archive, step);
-      const given = { ...input, ...blockedField(step, ['storage']) };
-      return startable('archiveMessages', given, must ? archiveMessagesBlocked : archiveMessages);
+      const taskInput = { ...input, ...blockedField(step, ['storage']) };
+      return startable(
+        'archiveMessages',
+        taskInput,
+        must ? archiveMessagesBlocked : archiveMessages,
+      );
     },
   });
 }

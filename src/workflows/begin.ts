@@ -11,7 +11,7 @@ import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, startable, tend } from './tend.js';
 
 /** Reads the arguments of this segment. Throws the failure of a run that refuses them. */
-export function beginSegment(given: unknown, carried: unknown): Begun {
+export function beginSegment(input: unknown, carried: unknown): Begun {
   const { cronSchedule, retryPolicy, parent, continuedFromExecutionRunId } = workflowInfo();
   const start = {
     cronSchedule: cronSchedule ?? '',
@@ -19,7 +19,7 @@ export function beginSegment(given: unknown, carried: unknown): Begun {
     hasParent: parent !== undefined,
     isContinued: continuedFromExecutionRunId !== undefined,
   };
-  const read = readStart(start, { input: given, carried });
+  const read = readStart(start, { input, carried });
   if ('problem' in read) throw inputFailure(read.problem);
   return read;
 }
@@ -53,10 +53,10 @@ async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInp
     name: WORK.fork,
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(WORK.fork, step);
-      const given = { ...input, ...blockedField(step, ['storage']) };
+      const taskInput = { ...input, ...blockedField(step, ['storage']) };
       return startable(
         'forkMessages',
-        given,
+        taskInput,
         work === undefined ? forkMessages : forkMessagesBlocked,
       );
     },

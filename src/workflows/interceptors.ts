@@ -97,8 +97,8 @@ const MAX_TRACE_BYTES = 2_048;
 function passTrace(): WorkflowInterceptors {
   let trace: Headers[string] | undefined;
   const note = ({ headers }: WithHeaders): void => {
-    const given = headers[TRACE_HEADER];
-    if (given !== undefined && (given.data?.length ?? 0) <= MAX_TRACE_BYTES) trace = given;
+    const header = headers[TRACE_HEADER];
+    if (header !== undefined && (header.data?.length ?? 0) <= MAX_TRACE_BYTES) trace = header;
   };
   const traced = <Input extends WithHeaders>(input: Input): Input =>
     trace === undefined || input.headers[TRACE_HEADER] !== undefined

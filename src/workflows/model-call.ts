@@ -31,8 +31,8 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
       if (step.as === 'check') return blobCheck(WORK.model, step);
       // The activity checks an already paid reply instead of calling the model again.
       const paid = work?.paid !== undefined && { paid: work.paid };
-      const given = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
-      return startable('callModel', given, activity);
+      const taskInput = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
+      return startable('callModel', taskInput, activity);
     },
   });
 }
@@ -84,8 +84,8 @@ export function retrieve(run: RunContext): Promise<unknown> {
     doing: WORK.retrieve,
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.retrieve, step);
-      const given = { ...input, ...blockedField(step, TOOL_BLOCKS) };
-      return startable('retrieveDocuments', given, retrieveDocuments);
+      const taskInput = { ...input, ...blockedField(step, TOOL_BLOCKS) };
+      return startable('retrieveDocuments', taskInput, retrieveDocuments);
     },
   });
 }

@@ -70,8 +70,8 @@ export async function runAgent<
 ): Promise<Outcome<PromptOutput<PromptsOf<Agent>, Prompt, OutputOf<Agent>>>> {
   const { namespace, workflowId, originalExecutionRunId } = workflowInfo();
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks its input
-  const { called: _, ...given } = input as RunInput;
-  const call = JSON.stringify([options.workflowId ?? null, given]);
+  const { called: _, ...runInput } = input as RunInput;
+  const call = JSON.stringify([options.workflowId ?? null, runInput]);
   // The id of the original execution: unlike the run id, it survives a reset.
   const callPlace = [namespace, workflowId, originalExecutionRunId, call, timesCalled(call)];
   const key = sha256Hex(JSON.stringify(callPlace));
@@ -79,7 +79,7 @@ export async function runAgent<
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return (await runChildOnce(
-      given,
+      runInput,
       { key, close, summary: `agent ${input.agent}` },
       {
         ...options,

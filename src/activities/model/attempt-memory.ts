@@ -67,8 +67,8 @@ export function readMemory(
 ): AttemptMemory {
   const details: unknown = heartbeatDetails;
   const { reports, paid = earlier } = isObject(details) ? details : {};
-  const given: unknown = isObject(paid) ? paid['decideReplies'] : undefined;
-  const decideReplies = Array.isArray(given) ? given.filter(isDecideReply) : [];
+  const stored: unknown = isObject(paid) ? paid['decideReplies'] : undefined;
+  const decideReplies = Array.isArray(stored) ? stored.filter(isDecideReply) : [];
   return {
     reports: Array.isArray(reports) ? reports : [],
     paid: isPaid(paid) ? paid : null,

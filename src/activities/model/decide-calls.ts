@@ -125,9 +125,9 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
       over(id);
     }
   };
-  const answer = async (given: unknown): ReturnType<DecideModel['call']> => {
+  const answer = async (requested: unknown): ReturnType<DecideModel['call']> => {
     cut.signal.throwIfAborted();
-    const { request, digest } = decideRequest(own, given);
+    const { request, digest } = decideRequest(own, requested);
     shared.count += 1;
     if (shared.count > MAX_CALLS) {
       throw new Error(`model.call: expected at most ${MAX_CALLS} calls in a decision`);
@@ -149,8 +149,8 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
     },
     model: {
       name: own.model,
-      call(given = {}) {
-        const answering = answer(given);
+      call(requested = {}) {
+        const answering = answer(requested);
         pending.add(answering);
         // A function may ignore the result of a call.
         answering.catch(() => undefined).finally(() => pending.delete(answering));

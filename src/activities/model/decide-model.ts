@@ -95,9 +95,9 @@ function toReply(decision: unknown): ModelReply {
       { kind: 'request', type: 'decide' },
     );
   }
-  const calls = requested.map(({ name, arguments: given }) => ({
+  const calls = requested.map(({ name, arguments: args }) => ({
     name,
-    arguments: typeof given === 'string' ? given : JSON.stringify(given ?? {}),
+    arguments: typeof args === 'string' ? args : JSON.stringify(args ?? {}),
   }));
   return { text: '', calls, finish: 'calls' };
 }

@@ -116,7 +116,7 @@ export async function checkCall(
       ? await checkArguments(input, value)
       : await checkPlannedArguments(input, value);
   if (!checked.ok) return { problem: checked.problem };
-  const call = { tool: known, given: value, parsed: checked.value };
+  const call = { tool: known, original: value, parsed: checked.value };
   const [summary, verdict] = await Promise.all([
     tool && describeCall(tool, 'described' in checked ? checked.described : checked.value),
     evaluateCall(call, ruleContext, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),

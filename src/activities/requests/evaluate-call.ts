@@ -17,7 +17,7 @@ export interface CheckedCall {
   /** The run's pinned definition of the tool. */
   readonly tool: ToolDefinition;
   /** The original arguments. */
-  readonly given: JsonObject;
+  readonly original: JsonObject;
   /** The arguments as parsed by the tool's `input`. */
   readonly parsed: unknown;
 }
@@ -79,12 +79,12 @@ export async function evaluateCall(
  * arguments, because defaults and conversions of `input` may change the effect.
  */
 export function evaluateRules(
-  { tool, given, parsed }: CheckedCall,
+  { tool, original, parsed }: CheckedCall,
   rules: readonly Rule[],
 ): Verdict | null {
   if (rules.length === 0) return null;
   const { name, effect } = tool;
-  const values = [given, toPlain(parsed)];
+  const values = [original, toPlain(parsed)];
   return strictest(values.map((value) => ruleVerdict(rules, { tool: name, effect, value })));
 }
 

@@ -39,7 +39,7 @@ export interface Execution {
   readonly agent: PinnedAgent;
   readonly pinned: ToolDefinition;
   /** The original arguments. */
-  readonly given: JsonObject;
+  readonly original: JsonObject;
   /** The checked arguments. */
   readonly value: unknown;
   readonly input: RunToolInput;
@@ -80,9 +80,9 @@ export async function executeCall(
 function deniedResult(
   { requests }: ActivityDependencies,
   { info }: Context,
-  { pinned, given, value }: Execution,
+  { pinned, original, value }: Execution,
 ): RunToolResult | null {
-  const verdict = evaluateRules({ tool: pinned, given, parsed: value }, requests.rules);
+  const verdict = evaluateRules({ tool: pinned, original, parsed: value }, requests.rules);
   if (verdict?.then !== 'deny') return null;
   const isUnsure = info.attempt > 1 && pinned.effect !== 'read';
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';

@@ -25,7 +25,7 @@ export type PreparedCall =
       /** The run's pinned definition of the tool; its effect, timeouts, and attempts apply. */
       readonly pinned: ToolDefinition;
       /** The original arguments. */
-      readonly given: JsonObject;
+      readonly original: JsonObject;
       /** The checked arguments. */
       readonly value: unknown;
     }
@@ -60,7 +60,7 @@ export async function prepareCall(
     }
   }
   if (!checked.ok) return refuse(checked.problem);
-  return { ok: true, agent, tool, pinned, given: parsed.value, value: checked.value };
+  return { ok: true, agent, tool, pinned, original: parsed.value, value: checked.value };
 }
 
 /** Returns the pinned tool and the worker's code for it. Throws the failure that blocks the run. */

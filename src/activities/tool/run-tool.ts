@@ -67,11 +67,11 @@ async function executeObserved(
 async function evaluateBeforeExecution(
   { requests }: ActivityDependencies,
   { info }: Context,
-  { agent, pinned, given, value, input, userContext }: Execution,
+  { agent, pinned, original, value, input, userContext }: Execution,
 ): Promise<RunToolResult | null> {
   if (input.evaluateRules !== true) return null;
   const ruleContext = createRuleContext({ requests, pinned: agent, input, info, userContext });
-  const verdict = await evaluateCall({ tool: pinned, given, parsed: value }, ruleContext);
+  const verdict = await evaluateCall({ tool: pinned, original, parsed: value }, ruleContext);
   return verdict === null ? null : { ok: 'undecided', verdict };
 }
 

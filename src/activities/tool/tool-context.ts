@@ -56,10 +56,10 @@ export async function openArtifacts(
   { blobs, run }: { readonly blobs: BlobStore; readonly run: string },
 ): Promise<CallArtifacts> {
   const named = input.artifacts?.named ?? [];
-  const readContent = async ({ name, blob, given }: ArtifactRef): Promise<string> => {
+  const readContent = async ({ name, blob, announcedBy }: ArtifactRef): Promise<string> => {
     const stored = await readFor(`artifact "${name}"`, blob, blobs);
     // The sender of a message chose the reference, so the value must have been stored for this run.
-    const text = given === undefined ? stored : readOwned('artifact', run, stored);
+    const text = announcedBy === undefined ? stored : readOwned('artifact', run, stored);
     if (text !== null) return text;
     throw new ToolError(`artifact "${name}" was not stored for this run; it has to be sent again`);
   };

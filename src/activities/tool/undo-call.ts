@@ -73,7 +73,7 @@ async function evaluateUndo(
   ruleContext: RuleContext,
   { call, isApproved }: { readonly call: Prepared; readonly isApproved: boolean },
 ): Promise<Verdict | null> {
-  const evaluated = { tool: call.pinned, given: call.given, parsed: call.value };
+  const evaluated = { tool: call.pinned, original: call.original, parsed: call.value };
   if (!isApproved) return await evaluateCall(evaluated, ruleContext);
   const verdict = evaluateRules(evaluated, requests.rules);
   return verdict?.then === 'deny' ? verdict : null;

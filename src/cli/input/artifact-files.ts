@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { openStores } from '../../storage/file-stores.js';
 import { storeArtifacts } from '../../client/store-artifacts.js';
 import { InputError } from '../../core/errors.js';
-import { MAX_ARTIFACTS, type GivenArtifact } from '../../core/input/given-artifacts.js';
+import { MAX_ARTIFACTS, type AttachedArtifact } from '../../core/input/attached-artifacts.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { UsageError } from '../exit-codes.js';
@@ -45,7 +45,7 @@ export async function ownArtifacts(
   { home, env }: CliContext,
   run: string,
   artifacts: ArtifactFiles,
-): Promise<{ readonly artifacts?: readonly GivenArtifact[] }> {
+): Promise<{ readonly artifacts?: readonly AttachedArtifact[] }> {
   if (Object.keys(artifacts).length === 0) return {};
   return await storeArtifacts(openStores(home, env).blobs, run, { artifacts }).catch(
     (error: unknown) => {

@@ -23,7 +23,7 @@ export function artifactText(artifact: RunArtifact, wanted: string, head: string
 }
 
 /** Returns the text that announces to the model an artifact of the next message. */
-export function givenArtifactText(
+export function attachedArtifactText(
   { name, kind, blob }: Pick<RunArtifact, 'name' | 'kind' | 'blob'>,
   wanted: string,
   head: string,
@@ -49,8 +49,8 @@ export function artifactList(artifacts: readonly RunArtifact[]): string {
   ].join('\n');
 }
 
-function line({ name, kind, blob, given, tool, call, summary }: RunArtifact): string {
-  const origin = given === undefined ? `made by ${tool} (${call})` : 'sent with a message';
+function line({ name, kind, blob, announcedBy, tool, call, summary }: RunArtifact): string {
+  const origin = announcedBy === undefined ? `made by ${tool} (${call})` : 'sent with a message';
   const what = `${name}: ${kind}, ${formatBytes(blob.bytes)}, ${origin}`;
   return summary === undefined ? what : `${what}: ${summary}`;
 }

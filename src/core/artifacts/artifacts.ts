@@ -1,8 +1,8 @@
-import { artifactText, givenArtifactText } from './artifact-text.js';
+import { artifactText, attachedArtifactText } from './artifact-text.js';
 import { fillBatch, openCalls } from '../calls/batch.js';
 import type { CallResult } from '../calls/call-result.js';
 import { appendMessage, withTurn } from '../change.js';
-import type { GivenArtifact } from '../input/given-artifacts.js';
+import type { AttachedArtifact } from '../input/attached-artifacts.js';
 import type { RunArtifact, CreatedArtifact } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { batchOf, type Batch } from '../turn.js';
@@ -68,18 +68,18 @@ export function takeArtifacts(
 }
 
 /** Adds the values of a message to the index and announces them to the model. */
-export function giveArtifacts(
+export function attachArtifacts(
   state: RunState,
-  artifacts: readonly GivenArtifact[],
+  artifacts: readonly AttachedArtifact[],
   at: number,
 ): RunState {
-  const given = state.transcript.next;
+  const announcedBy = state.transcript.next;
   let index = state.artifacts ?? [];
   const texts: string[] = [];
   for (const { head, ...made } of artifacts) {
-    const { named, index: next } = addArtifact(index, made, { given, tool: '', call: '' });
+    const { named, index: next } = addArtifact(index, made, { announcedBy, tool: '', call: '' });
     index = next;
-    texts.push(givenArtifactText(named, made.name, head));
+    texts.push(attachedArtifactText(named, made.name, head));
   }
   const text = texts.join('\n\n');
   return appendMessage({ ...state, artifacts: index }, at, {
@@ -93,7 +93,7 @@ export function giveArtifacts(
 function addArtifact(
   index: readonly RunArtifact[],
   made: CreatedArtifact,
-  by: Pick<RunArtifact, 'tool' | 'call' | 'given'>,
+  by: Pick<RunArtifact, 'tool' | 'call' | 'announcedBy'>,
 ): { readonly named: RunArtifact; readonly index: readonly RunArtifact[] } {
   const known = index.find((one) => isSame(one, made));
   if (known !== undefined) return { named: known, index };

@@ -11,7 +11,7 @@ const MAX_NAMED = 50;
 const MAX_KNOWN = 20;
 
 /** The part of an artifact that is sent with a call. */
-export type ArtifactRef = Pick<RunArtifact, 'name' | 'blob' | 'text' | 'given'>;
+export type ArtifactRef = Pick<RunArtifact, 'name' | 'blob' | 'text' | 'announcedBy'>;
 
 /** The artifacts that are sent with a call; absent if the run has none. */
 export interface CallArtifacts {
@@ -47,8 +47,8 @@ export function plainName(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function toRef({ name, blob, text, given }: RunArtifact): ArtifactRef {
-  return { name, blob, ...(text && { text }), ...(given !== undefined && { given }) };
+function toRef({ name, blob, text, announcedBy }: RunArtifact): ArtifactRef {
+  return { name, blob, ...(text && { text }), ...(announcedBy !== undefined && { announcedBy }) };
 }
 
 /** Returns the strings in a JSON value, at any depth, that may be names. */

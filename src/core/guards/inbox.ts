@@ -1,6 +1,6 @@
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
-import type { GivenArtifact } from '../input/given-artifacts.js';
-import type { GivenMessage } from '../input/given-messages.js';
+import type { AttachedArtifact } from '../input/attached-artifacts.js';
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import type { TurnContext } from '../input/turn-context.js';
 import { attachmentShape, blobShape } from './message.js';
 import {
@@ -18,7 +18,7 @@ import {
   yes,
 } from './shape.js';
 
-const givenArtifact = fields<GivenArtifact>({
+const attachedArtifact = fields<AttachedArtifact>({
   name: text,
   blob: blobShape,
   kind: text,
@@ -47,10 +47,10 @@ export const inboxShape = fields<Inbox>({
       refresh: optional(yes),
       by: optional(text),
       input: optional(jsonObject),
-      messages: optional(list(fields<GivenMessage>({ role: oneOf('user', 'assistant'), text }))),
+      messages: optional(list(fields<SuppliedMessage>({ role: oneOf('user', 'assistant'), text }))),
       prompt: optional(text),
       args: optional(jsonObject),
-      artifacts: optional(list(givenArtifact)),
+      artifacts: optional(list(attachedArtifact)),
       context: optional(turnContextShape),
     }),
   ),

@@ -105,7 +105,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     role: oneOf('assistant'),
     text,
     side: optional(yes),
-    given: optional(yes),
+    supplied: optional(yes),
     blob: optional(blobShape),
     calls: optional(list(callShape)),
     provider: optional(providerShape),
@@ -133,7 +133,7 @@ export const createdArtifactShape = fields<CreatedArtifact>(made);
 export const artifactShape = fields<RunArtifact>({
   ...made,
   base: optional(text),
-  given: optional(count),
+  announcedBy: optional(count),
   tool: text,
   call: text,
 });

@@ -32,8 +32,8 @@ export interface Forked {
 }
 
 /** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
-export function beginWithFork(state: RunState, given: Forked): RunState {
-  const { from, chunk, head, tokens, pinned, artifacts } = given;
+export function beginWithFork(state: RunState, forked: Forked): RunState {
+  const { from, chunk, head, tokens, pinned, artifacts } = forked;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
@@ -104,8 +104,8 @@ export function artifactsBefore(
   const later = new Set(
     messages.map((message) => (message.role === 'tool' && message.n >= at ? message.callId : '')),
   );
-  return artifacts.filter(({ call, given }) =>
-    given === undefined ? !later.has(call) : given < at,
+  return artifacts.filter(({ call, announcedBy }) =>
+    announcedBy === undefined ? !later.has(call) : announcedBy < at,
   );
 }
 

@@ -8,9 +8,9 @@ import { checkBy } from '../decisions.js';
 import { rulesProblem, type Rule } from '../requests/rules.js';
 import { checkLimits } from './check-limits.js';
 import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
-import { givenProblem, type GivenMessage } from './given-messages.js';
+import { suppliedProblem, type SuppliedMessage } from './supplied-messages.js';
 import { turnContextProblem, type TurnContext } from './turn-context.js';
-import { checkArtifacts, type GivenArtifact } from './given-artifacts.js';
+import { checkArtifacts, type AttachedArtifact } from './attached-artifacts.js';
 import { checkFork, type ForkInput } from './check-fork.js';
 import { checkTags } from './check-tags.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
@@ -25,7 +25,7 @@ export interface RunInput {
   /** Images and files that belong to the message. */
   readonly attachments?: readonly Attachment[];
   /** Values that become artifacts of the run with its first message. */
-  readonly artifacts?: readonly GivenArtifact[];
+  readonly artifacts?: readonly AttachedArtifact[];
   /** The run waits for more messages after a turn instead of ending. Default: false. */
   readonly open?: boolean;
   /** Lowers the agent's limits, or replaces its default limits. */
@@ -50,7 +50,7 @@ export interface RunInput {
    * Several messages, as a conversation, in place of `message`. The first and the last have role
    * `user`.
    */
-  readonly messages?: readonly GivenMessage[];
+  readonly messages?: readonly SuppliedMessage[];
   /** In place of `message`: a prompt of the agent. */
   readonly prompt?: string;
   /** Arguments of the prompt. */
@@ -162,7 +162,7 @@ export function parseRunInput(
     checkArgs(value['args']) ??
     checkInput(value['input']) ??
     startPromptProblem(value) ??
-    givenProblem(value) ??
+    suppliedProblem(value) ??
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??
     checkBy(value['by']) ??

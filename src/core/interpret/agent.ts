@@ -55,7 +55,7 @@ export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   // Another worker may have the agent.
   if (isLocal && problem?.type !== 'failed')
     return [waiting(state, problem === null ? {} : { missing: problem.message })];
-  if (interruptionOf(state) !== null) return given(state);
+  if (interruptionOf(state) !== null) return endLoading(state);
   const name = state.config.definition.name;
   const missing = findWork(state, WORK.agent)?.missing;
   const lost = {
@@ -66,18 +66,18 @@ export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   } as const;
   const found = problem ?? (failure.timedOut ? lost : null);
   const reasons: readonly string[] = isLoaded(state) ? ['storage'] : AGENT_BLOCKS;
-  if (found?.type !== 'blocked' || !reasons.includes(found.reason)) return given(state);
+  if (found?.type !== 'blocked' || !reasons.includes(found.reason)) return endLoading(state);
   return blockWork(state, fact, found);
 }
 
 export function agentCanceled(state: RunState): readonly RunEvent[] {
   const work = findWork(state, WORK.agent);
-  if (interruptionOf(state) !== null || work === undefined) return given(state);
+  if (interruptionOf(state) !== null || work === undefined) return endLoading(state);
   return [waiting(state, {})];
 }
 
 /** Returns the events that end the run, or that keep its current definition. */
-function given(state: RunState): readonly RunEvent[] {
+function endLoading(state: RunState): readonly RunEvent[] {
   return isLoaded(state) ? [OVER, { type: 'agent-refreshed', config: null }] : [OVER];
 }
 

@@ -163,12 +163,12 @@ function edited(
 function limitDecided(
   state: RunState,
   { name, request }: AskingWork,
-  { as, arguments: given }: Decision,
+  { as, arguments: raised }: Decision,
   at: number,
 ): readonly RunEvent[] {
   const over: RunEvent = { type: 'work-ended', name };
   if (as !== 'raise' || request.limit === undefined) return [over, { type: 'limit-kept' }];
-  const limits = raisedLimits(state, given ?? {}, at);
+  const limits = raisedLimits(state, raised ?? {}, at);
   return [over, { type: 'limits-set', limits }, { type: 'limit-raised' }];
 }
 

@@ -95,27 +95,27 @@ function decisionOf(
   what: ControlDecision,
 ): RecordedDecision {
   const { turn } = state;
-  const given = isObject(input) ? input : {};
-  const by = textField(given, 'by');
+  const fields = isObject(input) ? input : {};
+  const by = textField(fields, 'by');
   return {
     what,
     id,
     at,
     ...(by !== '' && { by }),
     ...(what === 'cancelTurn' && { turn: turn.number }),
-    ...(what === 'undo' && { call: callToUndo(state, callIn(given), at)?.call.id ?? '' }),
+    ...(what === 'undo' && { call: callToUndo(state, callIn(fields), at)?.call.id ?? '' }),
   };
 }
 
 /** Returns the decisions in the argument of a validated update. */
 function decisionsIn(input: unknown): readonly Decision[] {
-  const given: readonly unknown[] = Array.isArray(input) ? input : [input];
+  const list: readonly unknown[] = Array.isArray(input) ? input : [input];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  return given.filter(isObject) as unknown as readonly Decision[];
+  return list.filter(isObject) as unknown as readonly Decision[];
 }
 
-function callIn(given: Record<string, unknown>): string | undefined {
-  const { call } = given;
+function callIn(fields: Record<string, unknown>): string | undefined {
+  const { call } = fields;
   return typeof call === 'string' ? call : undefined;
 }
 

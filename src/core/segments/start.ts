@@ -25,13 +25,13 @@ export interface Begun {
  */
 export function readStart(
   start: SegmentStart,
-  { input: given, carried }: { readonly input: unknown; readonly carried: unknown },
+  { input: argument, carried }: { readonly input: unknown; readonly carried: unknown },
 ): Begun | { readonly problem: string } {
   const notStartable = startProblem(start);
   if (notStartable !== null) return { problem: notStartable };
   const before = readBefore(start, carried);
   if (before !== null && 'problem' in before) return before;
-  const input = parseRunInput(given, { continued: before !== null });
+  const input = parseRunInput(argument, { continued: before !== null });
   if (isProblem(input)) return { problem: input.problem };
   const problem = before === null ? inputProblem(start, input) : null;
   return problem === null ? { input, before } : { problem };

@@ -1,8 +1,8 @@
-import { giveArtifacts } from '../artifacts/artifacts.js';
+import { attachArtifacts } from '../artifacts/artifacts.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
-import type { GivenMessage } from '../input/given-messages.js';
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
 import { failed } from '../make-outcome.js';
 import { promptText, textProblem } from '../named-prompts/named-prompt.js';
@@ -41,10 +41,10 @@ export function joinMessages(state: RunState, at: number): RunState {
   return taken.reduce<RunState>(
     (told, message) => {
       const { id, pinned, attachments, artifacts, by, input, messages = [] } = message;
-      const next = artifacts === undefined ? told : giveArtifacts(told, artifacts, at);
+      const next = artifacts === undefined ? told : attachArtifacts(told, artifacts, at);
       const before = messages
         .slice(0, -1)
-        .reduce<RunState>((so, one) => appendGiven(so, at, one), next);
+        .reduce<RunState>((so, one) => appendSupplied(so, at, one), next);
       const text = messages.at(-1)?.text ?? textOf(state, message);
       // A graph's input without text adds no message for the model.
       if (text === '' && input !== undefined) return next;
@@ -64,8 +64,12 @@ export function joinMessages(state: RunState, at: number): RunState {
 /**
  * Appends one of several messages sent as one. Only the last one has the id and the attachments.
  */
-function appendGiven(state: RunState, at: number, { role, text }: GivenMessage): RunState {
-  return appendMessage(state, at, role === 'user' ? { role, text } : { role, text, given: true });
+function appendSupplied(state: RunState, at: number, { role, text }: SuppliedMessage): RunState {
+  return appendMessage(
+    state,
+    at,
+    role === 'user' ? { role, text } : { role, text, supplied: true },
+  );
 }
 
 /**

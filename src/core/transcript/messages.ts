@@ -37,7 +37,7 @@ export interface RunArtifact extends CreatedArtifact {
    * For an artifact from a message: number of the message that announced it. `tool` and `call` are
    * then empty.
    */
-  readonly given?: number;
+  readonly announcedBy?: number;
   /** The tool and the call that made it. */
   readonly tool: string;
   readonly call: string;
@@ -174,7 +174,7 @@ export interface AssistantMessage extends MessagePosition {
   /**
    * The sender supplied this message as part of the conversation; no model wrote it in this run.
    */
-  readonly given?: true;
+  readonly supplied?: true;
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];

@@ -26,9 +26,9 @@ export function readCarried(carried: unknown): Carried | null {
  * Returns the initial data of a segment; null if the run refuses it, or if a newer version wrote
  * it.
  */
-export function readBegun({ start, ...given }: EventOf<'started'>): Begun | null {
+export function readBegun({ start, ...args }: EventOf<'started'>): Begun | null {
   try {
-    const read = readStart(start, given);
+    const read = readStart(start, args);
     return 'problem' in read ? null : read;
   } catch {
     return null;

@@ -66,13 +66,13 @@ function childInput(
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
 ): RunInput {
   const { state, input } = run;
-  const given = parseJson(call.arguments);
+  const args = parseJson(call.arguments);
   const { depth = 0 } = state.config;
   const { rules, unattended, modelAttempts } = input;
   const [by] = state.turn.by ?? [];
   return {
     agent: tool.calls?.agent ?? '',
-    ...messageOrInput(given, tool.calls?.prompt),
+    ...messageOrInput(args, tool.calls?.prompt),
     ...conversationOf(state),
     depth: depth + 1,
     budget: childBudget(state, Date.now()),
@@ -97,22 +97,22 @@ function conversationOf(state: RunContext['state']): Pick<RunInput, 'fork'> {
  * called agent.
  */
 function messageOrInput(
-  given: unknown,
+  callArguments: unknown,
   prompt: string | undefined,
 ): Pick<RunInput, 'message' | 'input' | 'args' | 'prompt' | 'promptArgs'> {
-  if (!isObject(given)) return { message: '' };
-  const input = jsonField(given, 'input');
+  if (!isObject(callArguments)) return { message: '' };
+  const input = jsonField(callArguments, 'input');
   if (input !== null) return { input };
-  const args = jsonField(given, 'args');
+  const args = jsonField(callArguments, 'args');
   if (prompt !== undefined) {
-    const promptArgs = jsonField(given, 'promptArgs');
+    const promptArgs = jsonField(callArguments, 'promptArgs');
     return { prompt, ...(promptArgs && { promptArgs }), ...(args && { args }) };
   }
-  return { message: textField(given, 'message'), ...(args && { args }) };
+  return { message: textField(callArguments, 'message'), ...(args && { args }) };
 }
 
-function jsonField(given: Readonly<Record<string, unknown>>, name: string): JsonObject | null {
-  const value = given[name];
+function jsonField(object: Readonly<Record<string, unknown>>, name: string): JsonObject | null {
+  const value = object[name];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
   return isObject(value) ? (value as JsonObject) : null;
 }

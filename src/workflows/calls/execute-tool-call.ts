@@ -35,17 +35,17 @@ function activityFor(
   work: Work | undefined,
 ): Startable {
   const summary = callSummary(call);
-  const given = currentInput(run, input, work);
+  const current = currentInput(run, input, work);
   switch (step.as) {
     case 'check':
       return blobCheck(call.id, step);
     case 'verify': {
       const verify = functionActivity(tool, `verify ${summary}`);
-      return startable('runFunction', { ...given, function: 'verify' as const }, verify);
+      return startable('runFunction', { ...current, function: 'verify' as const }, verify);
     }
     case 'find': {
       const blocked = blockedField({ ...step, as: 'probe' }, TOOL_BLOCKS);
-      const find = { ...given, ...blocked, find: true as const };
+      const find = { ...current, ...blocked, find: true as const };
       return startable('runTool', find, findActivity(summary));
     }
     case 'attempt':
@@ -55,7 +55,7 @@ function activityFor(
       const blocked = blockedField(step, TOOL_BLOCKS);
       return startable(
         'runTool',
-        { ...given, ...blocked },
+        { ...current, ...blocked },
         toolActivity(tool, summary, wasBlocked),
       );
     }

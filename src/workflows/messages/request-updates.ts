@@ -25,21 +25,21 @@ export function handleRequestUpdates(run: RunContext): void {
       if (refused !== null) refuse(refused.message, refused.reason);
     },
   });
-  setHandler(revokeUpdate, (given) => decide(run, 'revoke', given, { revoked: given.grant }), {
-    validator: (given) => refuse(claimProblem(given) ?? revokeProblem(run.state, given)),
+  setHandler(revokeUpdate, (input) => decide(run, 'revoke', input, { revoked: input.grant }), {
+    validator: (input) => refuse(claimProblem(input) ?? revokeProblem(run.state, input)),
   });
-  setHandler(undoUpdate, (given) => undo(run, given), {
-    validator: (given) => refuse(claimProblem(given) ?? undoRefusal(run.state, given)),
+  setHandler(undoUpdate, (input) => undo(run, input), {
+    validator: (input) => refuse(claimProblem(input) ?? undoRefusal(run.state, input)),
   });
 }
 
 /** Handles decisions. An update that is sent again gets the same answer. */
 function resolve(
   run: RunContext,
-  given: Decision | readonly Decision[],
+  input: Decision | readonly Decision[],
 ): { readonly resolved: readonly DecisionReceipt[] } {
-  record(run, { type: 'update', name: 'resolve', id: updateId(), input: given });
-  const decisions: readonly Decision[] = isList(given) ? given : [given];
+  record(run, { type: 'update', name: 'resolve', id: updateId(), input });
+  const decisions: readonly Decision[] = isList(input) ? input : [input];
   const resolved = decisions.map(({ request, as }): DecisionReceipt => {
     const isChecked = run.state.work.some((work) => work.proposal?.decision.request === request);
     return { request, as, ...(isChecked && { checking: true }) };
@@ -50,39 +50,39 @@ function resolve(
 /** Begins to undo a call. */
 function undo(
   run: RunContext,
-  given: ActorClaim & { readonly call?: string },
+  input: ActorClaim & { readonly call?: string },
 ): { readonly undoing: string } {
   const id = updateId();
   const before = decidedBefore(run.state.decisions, id)?.call;
   if (before !== undefined) return { undoing: before };
-  const found = callToUndo(run.state, given.call, Date.now())?.call.id ?? '';
-  record(run, { type: 'update', name: 'undo', id, input: given });
+  const found = callToUndo(run.state, input.call, Date.now())?.call.id ?? '';
+  record(run, { type: 'update', name: 'undo', id, input });
   undoCall(run, found);
   return { undoing: found };
 }
 
-function undoRefusal(state: RunState, given: unknown): string | null {
+function undoRefusal(state: RunState, input: unknown): string | null {
   if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
-  return undoProblem(state, isObject(given) ? given['call'] : undefined, Date.now());
+  return undoProblem(state, isObject(input) ? input['call'] : undefined, Date.now());
 }
 
-function revokeProblem({ grants = [], decisions }: RunState, given: unknown): string | null {
+function revokeProblem({ grants = [], decisions }: RunState, input: unknown): string | null {
   if (decidedBefore(decisions, updateId()) !== undefined) return null;
-  const id = isObject(given) ? given['grant'] : undefined;
+  const id = isObject(input) ? input['grant'] : undefined;
   if (grants.some((grant) => grant.id === id)) return null;
   const known = grants.length === 0 ? 'it has none' : grants.map((grant) => grant.id).join(', ');
   return `grant: expected a grant of this run (${known}), got ${show(id)}`;
 }
 
 /** Returns the refusal of a list of decisions if one of their claims is malformed. */
-function claimsProblem(given: unknown): Refused | null {
-  for (const one of Array.isArray(given) ? (given as readonly unknown[]) : [given]) {
+function claimsProblem(input: unknown): Refused | null {
+  for (const one of Array.isArray(input) ? (input as readonly unknown[]) : [input]) {
     const message = claimProblem(one);
     if (message !== null) return { reason: 'malformed', message };
   }
   return null;
 }
 
-function isList(given: Decision | readonly Decision[]): given is readonly Decision[] {
-  return Array.isArray(given);
+function isList(input: Decision | readonly Decision[]): input is readonly Decision[] {
+  return Array.isArray(input);
 }

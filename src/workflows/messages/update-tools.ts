@@ -17,6 +17,6 @@ export function decide<T>(run: RunContext, name: ControlDecision, input: unknown
 }
 
 /** Returns what is wrong with the claim in an update's argument, or null. */
-export function claimProblem(given: unknown): string | null {
-  return isObject(given) ? checkBy(given['by']) : null;
+export function claimProblem(input: unknown): string | null {
+  return isObject(input) ? checkBy(input['by']) : null;
 }

@@ -63,7 +63,7 @@ export function handleUpdates(run: RunContext): void {
     validator: (ask) => refuse(askProblem(ask) ?? askRefusal(run.state, ask, messageId(ask))),
   });
   setHandler(outcomeUpdate, ({ turn }) => outcomeOfTurn(run, turn), {
-    validator: (given) => refuse(waitProblem(run, given)),
+    validator: (input) => refuse(waitProblem(run, input)),
   });
   setHandler(cancelTurnUpdate, (claim) => cancelTurn(run, claim), {
     validator: (claim) => refuse(cancelProblem(run, claim)),
@@ -120,20 +120,20 @@ async function outcomeOfTurn(run: RunContext, turn: number): Promise<TurnOutcome
   return found() ?? run.ended ?? { pending: true };
 }
 
-function cancelProblem(run: RunContext, given: unknown): string | null {
+function cancelProblem(run: RunContext, input: unknown): string | null {
   const { state } = run;
-  const problem = claimProblem(given);
+  const problem = claimProblem(input);
   if (problem !== null) return problem;
   if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
   if (!state.open) return 'expected an open run; cancel the run instead of the turn';
   if (!inTurn(state)) return 'no turn is under way';
-  const turn = isObject(given) ? given['turn'] : undefined;
+  const turn = isObject(input) ? input['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;
   return `turn: expected ${state.turn.number}, the turn under way, got ${show(turn)}`;
 }
 
-function waitProblem({ state, waiters }: RunContext, given: unknown): string | null {
-  const turn = isObject(given) ? given['turn'] : undefined;
+function waitProblem({ state, waiters }: RunContext, input: unknown): string | null {
+  const turn = isObject(input) ? input['turn'] : undefined;
   if (!Number.isInteger(turn) || Number(turn) < 1) {
     return `turn: expected a whole number from 1, got ${show(turn)}; give {"turn": 1}`;
   }
@@ -169,10 +169,10 @@ async function setLimits(
   return run.state.config.limits;
 }
 
-function limitsProblem(state: RunState, given: unknown): string | null {
-  const limits = isObject(given) ? withoutClaim(given) : given;
+function limitsProblem(state: RunState, input: unknown): string | null {
+  const limits = isObject(input) ? withoutClaim(input) : input;
   const problem =
-    claimProblem(given) ??
+    claimProblem(input) ??
     (limits === undefined
       ? 'limits: expected an object, got nothing; give for example {"steps": 10}'
       : checkLimits(limits, 'limits'));
@@ -183,8 +183,8 @@ function limitsProblem(state: RunState, given: unknown): string | null {
   return endedProblem(state);
 }
 
-function withoutClaim(given: Record<string, unknown>): Record<string, unknown> {
-  const { by: _, ...limits } = given;
+function withoutClaim(input: Record<string, unknown>): Record<string, unknown> {
+  const { by: _, ...limits } = input;
   return limits;
 }
 

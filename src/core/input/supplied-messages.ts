@@ -5,7 +5,7 @@ import { tooLong } from './check-object.js';
 /**
  * One of several messages that are sent as one: a person's text, or an assistant's earlier reply.
  */
-export interface GivenMessage {
+export interface SuppliedMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
 }
@@ -14,15 +14,15 @@ const MAX_MESSAGES = 100;
 const EXAMPLE = '[{"role": "user", "text": "Hello"}]';
 
 /** Returns what is wrong with several messages that are sent as one, or null. */
-export function checkMessages(given: unknown): string | null {
-  if (!Array.isArray(given) || given.length === 0 || given.length > MAX_MESSAGES) {
-    const got = Array.isArray(given) ? `${given.length}` : show(given);
+export function checkMessages(value: unknown): string | null {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_MESSAGES) {
+    const got = Array.isArray(value) ? `${value.length}` : show(value);
     return `messages: expected a list of 1–${MAX_MESSAGES} messages, got ${got}; give for example ${EXAMPLE}`;
   }
-  const found = given.map((one: unknown, index) => messageProblem(one, `messages[${index}]`));
+  const found = value.map((one: unknown, index) => messageProblem(one, `messages[${index}]`));
   const problem = found.find((one) => one !== null);
   if (problem !== undefined) return problem;
-  const messages = given.filter(isObject);
+  const messages = value.filter(isObject);
   const ends = [0, messages.length - 1].find((index) => messages[index]?.['role'] !== 'user');
   if (ends !== undefined) {
     return `messages[${ends}].role: expected "user" for the first and the last message, got "assistant"`;
@@ -45,7 +45,7 @@ function messageProblem(one: unknown, at: string): string | null {
 }
 
 /** Returns why `messages` conflicts with other fields that supply a text, or null. */
-export function givenProblem(value: Record<string, unknown>): string | null {
+export function suppliedProblem(value: Record<string, unknown>): string | null {
   const { messages, message, prompt, input } = value;
   if (messages === undefined) return null;
   const others = { message: message === '' ? undefined : message, prompt, input };

@@ -7,7 +7,7 @@ import type { BlobRef } from '../transcript/messages.js';
  * A value sent with a message, which becomes an artifact of the run. The client has stored it for
  * this run.
  */
-export interface GivenArtifact {
+export interface AttachedArtifact {
   /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
   readonly name: string;
   readonly blob: BlobRef;
@@ -35,16 +35,16 @@ export function checkArtifacts(value: unknown): string | null {
     const got = Array.isArray(value) ? `${value.length}` : show(value);
     return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; leave the field out if there are none`;
   }
-  const wrong = value.findIndex((one) => !isGiven(one));
+  const wrong = value.findIndex((one) => !isAttachedArtifact(one));
   if (wrong >= 0) {
     return `artifacts[${wrong}]: expected a value that the client has stored for this run, got ${show(value[wrong])}`;
   }
-  const names = value.filter(isGiven).map(({ name }) => name);
+  const names = value.filter(isAttachedArtifact).map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   return twice === undefined ? null : `artifacts: expected each name once, got "${twice}" twice`;
 }
 
-function isGiven(value: unknown): value is GivenArtifact {
+function isAttachedArtifact(value: unknown): value is AttachedArtifact {
   if (!isObject(value)) return false;
   const { name, blob, kind, text, head, ...rest } = value;
   return (

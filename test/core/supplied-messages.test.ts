@@ -34,7 +34,7 @@ describe('several messages in one', () => {
     expect(inTurn(state)).toBe(true);
     expect(state.transcript.messages).toMatchObject([
       { role: 'user', text: 'Is 7 prime?', n: 0 },
-      { role: 'assistant', text: 'Yes.', given: true, n: 1 },
+      { role: 'assistant', text: 'Yes.', supplied: true, n: 1 },
       { role: 'user', text: 'And 9?', by: 'ann', n: 2 },
     ]);
     // An assistant message that the sender passed is not an answer of this turn.
