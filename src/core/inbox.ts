@@ -177,7 +177,7 @@ export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
 }
 
 /** Returns why the inbox cannot accept another message now, or null. */
-export function inboxProblem(inbox: Inbox, coming: Carried): string | null {
+export function inboxProblem(inbox: Inbox, coming: CarriedMessage): string | null {
   const { waiting } = inbox;
   if (waiting.length === 0) return null;
   if (waiting.length < MAX_WAITING.messages) {
@@ -199,13 +199,13 @@ function waitingBytes(message: Incoming): number {
 }
 
 /** The parts of a message that count toward its size. */
-type Carried = Pick<
+type CarriedMessage = Pick<
   Incoming,
   'text' | 'attachments' | 'artifacts' | 'input' | 'args' | 'messages' | 'context'
 >;
 
 /** Returns the size in bytes of a message when passed from segment to segment. */
-export function carriedBytes({ text, ...rest }: Carried): number {
+export function carriedBytes({ text, ...rest }: CarriedMessage): number {
   const { attachments, artifacts, input, args, messages, context } = rest;
   const parts = [attachments, artifacts, input, args, messages, context].filter(
     (part) => part !== undefined,

@@ -19,7 +19,7 @@ import type { ToolCall } from './transcript/messages.js';
 import { chunkedLength } from './transcript/transcript.js';
 import type { Outcome, StopReason } from './outcome.js';
 import { type RunState } from './state.js';
-import { allPassedOn } from './work/next-step.js';
+import { canCarryAll } from './work/next-step.js';
 import { anyInFlight, findWork, turnWork, WORK } from './work/work.js';
 
 /** The next action of the loop. */
@@ -113,7 +113,7 @@ export function nextAction(state: RunState, segment: SegmentFacts = NEVER_FULL, 
 
 function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
   const isFull = state.work.length > 0 && segmentFull(state, segment, now);
-  return { type: isFull && allPassedOn(state) ? 'continue-as-new' : 'load' };
+  return { type: isFull && canCarryAll(state) ? 'continue-as-new' : 'load' };
 }
 
 function withinTurn(state: RunState, { segment, now }: Now): Action {
@@ -126,7 +126,7 @@ function withinTurn(state: RunState, { segment, now }: Now): Action {
   const batch = batchOf(state);
   if (batch !== null) return withinBatch(state, { batch, isFull, now });
   // A side branch is short, and stays in one segment.
-  if (!isRepairing(state) && isFull && allPassedOn(state)) return { type: 'continue-as-new' };
+  if (!isRepairing(state) && isFull && canCarryAll(state)) return { type: 'continue-as-new' };
   if (turnWork(state).length > 0) return underWay(state);
   if (state.paused) return { type: 'await-resume' };
   if (hasMessagesFor(state.inbox, turn.number)) return { type: 'join-messages' };
@@ -195,7 +195,7 @@ function withinBatch(
   const due = unchecked === undefined ? next : [unchecked];
   const waits = openWaits(state, batch, due);
   const isIdle = turnWork(state).length === 0;
-  const canLeave = isFull && fitsInput(batch) && allPassedOn(state);
+  const canLeave = isFull && fitsInput(batch) && canCarryAll(state);
   if (waits.length < due.length) {
     if (canLeave && (state.paused || !isIdle)) return { type: 'continue-as-new' };
     if (state.paused && isIdle) return { type: 'await-resume' };

@@ -7,7 +7,7 @@ import {
 import { byteLength } from '../core/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
-import { SCHEMA, type Carried } from '../core/segments/migrations.js';
+import { SCHEMA, type CarriedState } from '../core/segments/migrations.js';
 import type { RunState } from '../core/state.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
@@ -55,13 +55,13 @@ export async function continueAsNew(run: RunContext): Promise<void> {
  * Returns the arguments of the next segment. If they exceed the maximum input size, nonessential
  * parts are omitted; null if even that is not enough.
  */
-function nextArguments(run: RunContext): readonly [RunInput, Carried] | null {
+function nextArguments(run: RunContext): readonly [RunInput, CarriedState] | null {
   const { context, ...input } = withoutMessage(run.input);
   const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
   const next: RunInput = { ...input, ...(hasContext && { context }) };
   const state = reduce(run.state, { type: 'segment-begun' });
   for (const each of [state, reduced(state)]) {
-    const carried: Carried = { schema: SCHEMA, state: each, shown: run.shown };
+    const carried: CarriedState = { schema: SCHEMA, state: each, shown: run.shown };
     if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
   }
   return null;

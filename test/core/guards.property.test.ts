@@ -4,7 +4,7 @@ import { askProblem, askRefusal } from '../../src/core/ask.js';
 import { definitionHash } from '../../src/core/definition/hash.js';
 import { checkLimits } from '../../src/core/input/check-limits.js';
 import { isProblem, parseRunInput } from '../../src/core/input/input.js';
-import { NewerStateError, readForm, SCHEMA } from '../../src/core/segments/migrations.js';
+import { NewerStateError, parseCarriedState, SCHEMA } from '../../src/core/segments/migrations.js';
 import { reduce } from '../../src/core/reduce.js';
 import { problemText, show } from '../../src/core/text/format-value.js';
 import type { Work } from '../../src/core/work/work.js';
@@ -194,10 +194,10 @@ describe('a run’s input', () => {
 
 describe('carried state', () => {
   test('is accepted as a segment passes it on', () => {
-    expect(readForm(CARRIED)).toEqual({ form: CARRIED });
+    expect(parseCarriedState(CARRIED)).toEqual({ carried: CARRIED });
   });
 
-  test('of form 1 has its blocked work as part of the state, which people decide about again', () => {
+  test('of schema version 1 has its blocked work as part of the state, which people decide about again', () => {
     const { work: _, turn, ...rest } = BEGUN;
     const { phase, limit: __, ...kept } = turn;
     const batch = phase.type === 'acting' ? phase.batch : null;
@@ -209,7 +209,7 @@ describe('carried state', () => {
       { name: 'agent', reason: 'agent_missing', message: 'gone', probeMs: 1_000, asked: true },
       { name: 'call_1_1_1', reason: 'outcome_unknown', message: 'x', probeMs: 0, ...asking },
     ];
-    const found = readForm({
+    const found = parseCarriedState({
       schema: 1,
       state: { ...rest, turn: older, schema: 1 },
       shown: '',
@@ -231,8 +231,13 @@ describe('carried state', () => {
       },
     ];
     const state = { ...BEGUN, work, requests: 3 };
-    expect(found).toEqual({ form: { schema: 2, state, shown: '' } });
-    const broken = readForm({ schema: 1, state: BEGUN, shown: '', blocked: [{ name: 7 }] });
+    expect(found).toEqual({ carried: { schema: 2, state, shown: '' } });
+    const broken = parseCarriedState({
+      schema: 1,
+      state: BEGUN,
+      shown: '',
+      blocked: [{ name: 7 }],
+    });
     expect(isProblem(broken)).toBe(true);
   });
 
@@ -260,7 +265,7 @@ describe('carried state', () => {
         CARRIED,
       );
       const kind = value === null ? 'object' : typeof value;
-      const wrong = readForm(replaced(CARRIED, path, other[kind as keyof typeof other]));
+      const wrong = parseCarriedState(replaced(CARRIED, path, other[kind as keyof typeof other]));
       if (free.test(path.join('.')) && !isProblem(wrong)) continue;
       const problem: unknown = expect.stringContaining(path[0] ?? '');
       expect({ path, found: wrong }).toEqual({ path, found: { problem } });
@@ -272,12 +277,12 @@ describe('carried state', () => {
   test('without any required field is refused', () => {
     for (const key of Object.keys(BEGUN)) {
       const { [key as keyof RunState]: _, ...rest } = STATE;
-      const found = readForm({ ...CARRIED, state: rest });
+      const found = parseCarriedState({ ...CARRIED, state: rest });
       expect({ key, refused: isProblem(found) }).toEqual({ key, refused: true });
     }
   });
 
-  test('of any value gives a problem or a form, and never throws', () => {
+  test('of any value gives a problem or a state, and never throws', () => {
     const names = ['schema', 'state', 'shown', 'work'];
     const mutated = fc
       .tuple(fc.constantFrom(...pathsOf(CARRIED)), rubbish(names))
@@ -285,7 +290,7 @@ describe('carried state', () => {
     fc.assert(
       fc.property(fc.oneof(rubbish(names), mutated), (value) => {
         try {
-          const problem = problemOf(readForm(value));
+          const problem = problemOf(parseCarriedState(value));
           return problem === null || isWhole(problem);
         } catch (error) {
           return error instanceof NewerStateError;

@@ -7,7 +7,7 @@ import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { readForm, SCHEMA } from '../../src/core/segments/migrations.js';
+import { parseCarriedState, SCHEMA } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { initialState, type EndedTurn } from '../../src/core/state.js';
@@ -195,9 +195,9 @@ async function play(given: Scenario): Promise<Played> {
       apply(run, { type: 'messages-archived', archived, chunk });
       apply(run, { type: 'segment-begun' });
       const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
-      const read = readForm(JSON.parse(carried));
-      if (!('form' in read)) throw new Error(read.problem);
-      run.state = read.form.state;
+      const read = parseCarriedState(JSON.parse(carried));
+      if (!('carried' in read)) throw new Error(read.problem);
+      run.state = read.carried.state;
       counts.segments += 1;
     },
     observe: ({ turn }, action) => {

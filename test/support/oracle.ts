@@ -6,7 +6,7 @@ import type { Message } from '../../src/core/transcript/messages.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
-import { readForm } from '../../src/core/segments/migrations.js';
+import { parseCarriedState } from '../../src/core/segments/migrations.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History, HistoryEvent } from '../../src/history/history-event.js';
@@ -159,10 +159,10 @@ function heldMessages({ transcript }: RunState): readonly Message[] {
 }
 
 /** Returns why the state that a segment passes on cannot be read; null if it can, or if there is none. */
-export function passedOnProblem(history: History): string | null {
+export function carriedProblem(history: History): string | null {
   const { end } = stopBeforeEnd(history);
   if (end?.type !== 'ended' || end.how !== 'continued') return null;
-  const read = readForm(end.carried);
+  const read = parseCarriedState(end.carried);
   return 'problem' in read ? read.problem : null;
 }
 
@@ -173,13 +173,13 @@ export function passedOnProblem(history: History): string | null {
 export function carriedDifferences(history: History): readonly string[] {
   const { end, state } = stopBeforeEnd(history);
   if (end?.type !== 'ended' || end.how !== 'continued') return [];
-  const read = readForm(end.carried);
+  const read = parseCarriedState(end.carried);
   if ('problem' in read) return [];
   if (state === null) return ['the reader has no state at the end of the segment'];
-  const { transcript: run, ...carried } = read.form.state;
+  const { transcript: run, ...carried } = read.carried.state;
   const { firstRunId, ...known } = state;
   // Form 1 did not name the run.
-  const isNamed = read.form.state.firstRunId !== undefined && firstRunId !== undefined;
+  const isNamed = read.carried.state.firstRunId !== undefined && firstRunId !== undefined;
   const begun = reduce({ ...known, ...(isNamed && { firstRunId }) }, { type: 'segment-begun' });
   const { transcript: reader, ...reached } = begun;
   return [

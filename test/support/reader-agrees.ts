@@ -6,7 +6,7 @@ import { statusQuery, transcriptQuery } from '../../src/workflows/messages/defin
 import { answerByReplay, type ReplayedAnswer } from './answer-by-replay.js';
 import {
   carriedDifferences,
-  passedOnProblem,
+  carriedProblem,
   compare,
   endOfLastTask,
   readerAt,
@@ -141,7 +141,7 @@ async function compareEarlier(
     }
     // A workflow of another type may have continued as new into the run.
     if (typeOf(earlier) !== 'agent') break;
-    const unreadable = passedOnProblem(earlier);
+    const unreadable = carriedProblem(earlier);
     if (unreadable !== null)
       unchecked.push(`segment ${id} passes on an invalid state: ${unreadable}`);
     found.push(

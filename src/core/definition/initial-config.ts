@@ -32,7 +32,7 @@ export function isLoaded(state: RunState): boolean {
 }
 
 /**
- * Whether the hash of a passed-on definition matches its content. A run without a loaded agent must
+ * Whether the hash of a carried definition matches its content. A run without a loaded agent must
  * have the definition from `unloadedConfig`.
  */
 export function hasOwnHash(state: RunState): boolean {

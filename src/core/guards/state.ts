@@ -167,7 +167,7 @@ const kept = fields<KeptCall>({
   message: optional(text),
 });
 
-/** The complete shape of a run's state in the form `SCHEMA` of the migrations. */
+/** The complete shape of a run's state in the schema version `SCHEMA` of the migrations. */
 export const stateShape = fields<RunState>({
   schema: oneOf(2),
   config: configShape,

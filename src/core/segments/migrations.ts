@@ -3,30 +3,29 @@ import { count, fields, text } from '../guards/shape.js';
 import { show } from '../text/format-value.js';
 import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
-import { fromForm1 } from './form-1.js';
+import { fromSchema1 } from './schema-1.js';
 
-/** The version of the form in which a run's state is passed from segment to segment. */
+/** The version of the schema in which a run's state is carried from segment to segment. */
 export const SCHEMA = 2;
 
 /**
- * What a segment receives, in the form of this version. The field names are recorded: never rename
- * them.
+ * The state that a segment receives. The field names are recorded: never rename them.
  */
-export interface Carried {
+export interface CarriedState {
   readonly schema: number;
   readonly state: RunState;
   /** The status currently in the search attributes. */
   readonly shown: string;
 }
 
-/** The shape of this version's form. Change it whenever you add a step below. */
-const carriedShape = fields<Carried>({ schema: count, state: stateShape, shown: text });
+/** The shape of this schema version. Change it whenever you add a step below. */
+const carriedShape = fields<CarriedState>({ schema: count, state: stateShape, shown: text });
 
-type Form = Record<string, unknown>;
+type StoredState = Record<string, unknown>;
 
-/** The migration from each older form to the next. Released forms must stay readable. */
-const STEPS: Readonly<Record<number, (older: Form) => Form>> = {
-  1: fromForm1,
+/** The migration from each older schema version to the next. Released ones must stay readable. */
+const STEPS: Readonly<Record<number, (older: StoredState) => StoredState>> = {
+  1: fromSchema1,
 };
 
 /** Thrown for a state written by a newer version. A worker of that version can continue the run. */
@@ -35,48 +34,49 @@ export class NewerStateError extends Error {
 }
 
 /**
- * Checks the state that a segment received, and migrates an older form to this version. Returns the
- * problem as text if there is one. Throws a `NewerStateError` for a form that is newer than this
- * version: the workflow task is then retried until a worker can read it, and nothing is lost.
+ * Checks the state that a segment received, and migrates it from an older schema version. Returns the
+ * problem as text if there is one. Throws a `NewerStateError` for a version above `SCHEMA`: the workflow
+ * task is then retried until a worker can read it, and nothing is lost.
  */
-export function readForm(
+export function parseCarriedState(
   value: unknown,
-): { readonly form: Carried } | { readonly problem: string } {
+): { readonly carried: CarriedState } | { readonly problem: string } {
   const schema = isObject(value) ? value['schema'] : undefined;
   if (!isObject(value) || !Number.isSafeInteger(schema) || Number(schema) < 1) {
     return { problem: `carried.schema: expected a whole number from 1, got ${show(schema)}` };
   }
-  if (Number(schema) > SCHEMA) return { form: migrate(value) };
-  let form: Carried;
+  if (Number(schema) > SCHEMA) return { carried: migrate(value) };
+  let carried: CarriedState;
   try {
-    form = migrate(value);
+    carried = migrate(value);
   } catch {
-    return { problem: `carried: expected the state of form ${String(schema)}` };
+    return { problem: `carried: expected a state of schema version ${String(schema)}` };
   }
-  const problem = carriedShape(form, 'carried');
-  return problem === null ? { form } : { problem };
+  const problem = carriedShape(carried, 'carried');
+  return problem === null ? { carried } : { problem };
 }
 
 /**
- * Migrates a state to the form `to`, step by step, without checking its content. Throws a
- * `NewerStateError` if there is no step for its form.
+ * Migrates a state to the schema version `to`, step by step, without checking its content. Throws a
+ * `NewerStateError` if there is no step for its version.
  */
-export function migrate(value: Form, steps = STEPS, to = SCHEMA): Carried {
-  let form = value;
+export function migrate(value: StoredState, steps = STEPS, to = SCHEMA): CarriedState {
+  let stored = value;
   for (;;) {
-    const { schema } = form;
+    const { schema } = stored;
     if (schema === to) {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by `readForm`
-      return form as unknown as Carried;
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by `parseCarriedState`
+      return stored as unknown as CarriedState;
     }
     const step = typeof schema === 'number' ? steps[schema] : undefined;
     if (step === undefined) {
       throw new NewerStateError(
-        `the run's state has form ${String(schema)}, this version reads up to ${to}; deploy the version that wrote it`,
+        `the run's state has schema version ${String(schema)}, and this version reads up to ${to}; deploy the version that wrote it`,
       );
     }
-    const next = step(form);
-    if (next['schema'] === schema) throw new Error(`form ${String(schema)} cannot be read`);
-    form = next;
+    const next = step(stored);
+    if (next['schema'] === schema)
+      throw new Error(`schema version ${String(schema)} cannot be read`);
+    stored = next;
   }
 }

@@ -1,6 +1,6 @@
 import { isProblem, parseRunInput, type RunInput } from '../input/input.js';
-import type { Carried } from './migrations.js';
-import { readPassedOn } from './passed-on.js';
+import type { CarriedState } from './migrations.js';
+import { readCarriedState } from './carried-state.js';
 
 /** How Temporal started a segment, as its history records it. */
 export interface SegmentStart {
@@ -16,7 +16,7 @@ export interface SegmentStart {
 /** The initial data of a segment. `before` is null in the first one. */
 export interface Begun {
   readonly input: RunInput;
-  readonly before: Carried | null;
+  readonly before: CarriedState | null;
 }
 
 /**
@@ -53,15 +53,15 @@ function startProblem({ cronSchedule, hasRetryPolicy }: SegmentStart): string | 
 function readBefore(
   { isContinued }: SegmentStart,
   carried: unknown,
-): Carried | { readonly problem: string } | null {
+): CarriedState | { readonly problem: string } | null {
   if (carried === undefined || carried === null) return null;
   if (!isContinued) {
     return {
       problem: 'carried: expected no second argument; only the run itself passes its state',
     };
   }
-  const read = readPassedOn(carried);
-  return 'form' in read ? read.form : read;
+  const read = readCarriedState(carried);
+  return 'carried' in read ? read.carried : read;
 }
 
 /**

@@ -63,7 +63,7 @@ export function isOnce(state: RunState, name: string): boolean {
  * Whether a new segment can continue this work: nothing in flight would be lost, and it holds no
  * paid reply, because a message could still join that reply's prompt.
  */
-export function canBePassedOn(state: RunState, work: Work): boolean {
+export function canBeCarried(state: RunState, work: Work): boolean {
   if (work.name === WORK.archive || work.name === WORK.fork || work.paid !== undefined)
     return false;
   if (work.phase === 'asking') return true;
@@ -72,6 +72,6 @@ export function canBePassedOn(state: RunState, work: Work): boolean {
 }
 
 /** Whether a new segment can continue all work that is under way. */
-export function allPassedOn(state: RunState): boolean {
-  return state.work.every((work) => canBePassedOn(state, work));
+export function canCarryAll(state: RunState): boolean {
+  return state.work.every((work) => canBeCarried(state, work));
 }

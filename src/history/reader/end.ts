@@ -2,8 +2,8 @@ import { isLoaded } from '../../core/definition/initial-config.js';
 import { isOutcome } from '../../core/guards/recorded.js';
 import { runCancelled } from '../../core/make-outcome.js';
 import type { Outcome } from '../../core/outcome.js';
-import type { Carried } from '../../core/segments/migrations.js';
-import { readPassedOn } from '../../core/segments/passed-on.js';
+import type { CarriedState } from '../../core/segments/migrations.js';
+import { readCarriedState } from '../../core/segments/carried-state.js';
 import { outcomeOf as turnOutcome } from '../../core/turn.js';
 import type { RunState } from '../../core/state.js';
 import { readStart, type Begun } from '../../core/segments/start.js';
@@ -11,12 +11,12 @@ import type { EndedEvent, EventOf, ReadRun } from './run-view.js';
 
 /**
  * Returns the state that one segment carries over to the next. Null if there is none or it cannot
- * be read: a starter can pass any value, and a newer version may use another form.
+ * be read: a starter can pass any value, and a newer version may use another schema version.
  */
-export function readCarried(carried: unknown): Carried | null {
+export function readCarried(carried: unknown): CarriedState | null {
   try {
-    const read = readPassedOn(carried);
-    return 'form' in read ? read.form : null;
+    const read = readCarriedState(carried);
+    return 'carried' in read ? read.carried : null;
   } catch {
     return null;
   }

@@ -5,7 +5,7 @@ import { FIRST_MESSAGE_MS, nextAction, type TimedAction } from '../../../src/cor
 import type { Outcome } from '../../../src/core/outcome.js';
 import { firstState } from '../../../src/core/segments/begin.js';
 import { countOverflow } from '../../../src/core/segments/carry.js';
-import { readForm, SCHEMA } from '../../../src/core/segments/migrations.js';
+import { parseCarriedState, SCHEMA } from '../../../src/core/segments/migrations.js';
 import type { EndedTurn, RunState } from '../../../src/core/state.js';
 import { chunkedLength } from '../../../src/core/transcript/transcript.js';
 import { findWork, WORK } from '../../../src/core/work/work.js';
@@ -106,9 +106,9 @@ function chooseFirst(dice: Dice): RunState {
 
 /** Returns the state as the next segment receives it. Throws if that segment would refuse it. */
 export function carry(state: RunState): RunState {
-  const read = readForm(JSON.parse(JSON.stringify({ schema: SCHEMA, state, shown: '' })));
-  if (!('form' in read)) throw new Error(read.problem);
-  return read.form.state;
+  const read = parseCarriedState(JSON.parse(JSON.stringify({ schema: SCHEMA, state, shown: '' })));
+  if (!('carried' in read)) throw new Error(read.problem);
+  return read.carried.state;
 }
 
 function perform(world: World, action: TimedAction, carried: RunState[]): void {

@@ -18,11 +18,11 @@ import {
 import type { SafetyCheck } from '../transcript/messages.js';
 import type { Work } from '../work/work.js';
 
-type Form = Record<string, unknown>;
+type StoredState = Record<string, unknown>;
 
-/** Reasons for blocked work that are requests in the current form. */
-const ASKED = ['outcome_unknown', 'safety_check'] as const;
-type AskedReason = (typeof ASKED)[number];
+/** Reasons for blocked work that are requests in the current schema. */
+const REQUESTED = ['outcome_unknown', 'safety_check'] as const;
+type RequestReason = (typeof REQUESTED)[number];
 
 interface UnknownPending {
   readonly type: 'outcome_unknown';
@@ -52,11 +52,11 @@ interface Resolution {
   readonly definition?: string;
 }
 
-/** Blocked work in the first form, which stored it separately from the state. */
+/** Blocked work in the first schema, which stored it separately from the state. */
 interface BlockedWork {
   /** Call id, `model`, `retrieve`, or `agent`. */
   readonly name: string;
-  readonly reason: BlockedReason | AskedReason;
+  readonly reason: BlockedReason | RequestReason;
   readonly message: string;
   readonly reports?: readonly AttemptReport[];
   /** For `tool_changed`: the tool's current form, which a person may accept. */
@@ -93,7 +93,7 @@ const safetyPending = fields<SafetyPending>({
 
 const blockedWorkShape = fields<BlockedWork>({
   name: text,
-  reason: oneOf(...BLOCKED_REASONS, ...ASKED),
+  reason: oneOf(...BLOCKED_REASONS, ...REQUESTED),
   message: text,
   reports: optional(list(reportShape)),
   definition: optional(text),
@@ -116,7 +116,7 @@ const blockedWorkShape = fields<BlockedWork>({
   ),
 });
 
-/** Returns blocked work of the first form as work of the second one. */
+/** Returns blocked work of the first schema as work of the second one. */
 function toWork(blocked: BlockedWork, number: number): Work {
   const { name, reason, message, probeMs, asked, pending, resolution: _, ...rest } = blocked;
   const { reports, definition, blob } = rest;
@@ -140,17 +140,21 @@ function toWork(blocked: BlockedWork, number: number): Work {
 const blockedShape = list(blockedWorkShape);
 
 /**
- * Migrates the first form: its blocked work was separate from the state, and its turn had a field
- * for each phase. Malformed parts stay unchanged and fail the check of the new form.
+ * Migrates the first schema: its blocked work was separate from the state, and its turn had a field
+ * for each phase. Malformed parts stay unchanged and fail the check of the new schema.
  */
-export function fromForm1({ blocked = [], state, ...rest }: Form): Form {
+export function fromSchema1({ blocked = [], state, ...rest }: StoredState): StoredState {
   if (!isObject(state) || blockedShape(blocked, 'blocked') !== null) return { ...rest, schema: 2 };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its shape was checked
   const work = (blocked as readonly BlockedWork[]).map((one, index) => toWork(one, index + 1));
-  const asked = work.length > 0 && { requests: work.length };
+  const counted = work.length > 0 && { requests: work.length };
   const turn = isObject(state['turn']) ? turnFrom(state['turn']) : state['turn'];
   const archives = state['open'] === true && { archives: true };
-  return { ...rest, schema: 2, state: { ...state, schema: 2, turn, work, ...archives, ...asked } };
+  return {
+    ...rest,
+    schema: 2,
+    state: { ...state, schema: 2, turn, work, ...archives, ...counted },
+  };
 }
 
 function turnFrom({
@@ -163,12 +167,12 @@ function turnFrom({
   deadlineReached,
   clippedBy,
   ...turn
-}: Form): Form {
+}: StoredState): StoredState {
   const limit = deadlineReached === true ? 'wallMs' : (callsRefused ?? clippedBy ?? null);
   return { ...turn, limit, phase: phaseFrom({ batch, branch, closing, outcome, recorded, turn }) };
 }
 
-function phaseFrom({ batch, branch, closing, outcome, recorded, turn }: Form): Form {
+function phaseFrom({ batch, branch, closing, outcome, recorded, turn }: StoredState): StoredState {
   if (outcome !== null) return { type: recorded === true ? 'idle' : 'over', outcome };
   if (isObject(turn) && turn['number'] === 0) return { type: 'idle', outcome: null };
   if (closing !== null) return { type: 'closing', reason: closing };
