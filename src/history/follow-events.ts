@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { visible } from '../core/text/summaries.js';
 import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
 import type { HistoryEvent } from './history-event.js';
-import { isAfter, readOffset, writeOffset } from './offset.js';
+import { isAfter, readOffset, writeOffset, type Offset } from './offset.js';
 import { describeRun } from './read-run.js';
 import type { DurableEvent } from './durable-events.js';
 import { InputError } from '../core/errors.js';
@@ -31,11 +31,15 @@ export async function* followEvents(
   const after = from === undefined ? null : readOffset(from);
   const { runId: newest } = await describeRun(client, id);
   const first = after?.runId ?? (await oldestKeptSegment(client, id, newest));
-  for await (const { runId, steps } of followSteps(client, { id, runId: first, signal })) {
-    for (const step of steps) {
-      if (after?.runId !== runId || isAfter(readOffset(step.offset), after)) yield step;
-    }
+  for await (const steps of followSteps(client, { id, runId: first, signal })) {
+    yield* after === null ? steps.steps : stepsAfter(steps, after);
   }
+}
+
+/** Returns the events after an offset, which is in the same segment as these or in an earlier one. */
+export function stepsAfter({ runId, steps }: EventSteps, after: Offset): readonly DurableEvent[] {
+  if (after.runId !== runId) return steps;
+  return steps.filter((step) => isAfter(readOffset(step.offset), after));
 }
 
 /** A history event with the durable events that it adds. */

@@ -60,6 +60,11 @@ describe('dev', () => {
     await writeFile(join(folder, 'perdure.config.ts'), configOf('second'));
     await running.prints('perdure.config.ts has changed.');
     await running.prints('with 1 agent: second');
+    const second = workerPid(running.stderr());
+    // From one worker that runs to another.
+    await writeFile(join(folder, 'perdure.config.ts'), configOf('third'));
+    await running.prints('with 1 agent: third');
+    expect(isAlive(second)).toBe(false);
     running.child.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(0);

@@ -10,6 +10,7 @@ import { replyCall, replyText as answer } from '../../src/models/scripted.js';
 import { replayRuns } from '../../src/worker/replay.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { Output, runHere } from '../support/command-here.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -161,8 +162,11 @@ describe('replay --from-server', () => {
   });
 
   test('without a query replays all running runs', async () => {
-    const end = await ask({ fromServer: true }, true);
-    const { query, runs } = JSON.parse(end.stdout);
+    // The real parser reads the option without a value, and the next one is not its value.
+    const args = ['replay', '--from-server', '--json', '--address', address];
+    const output = new Output();
+    const code = await runHere(args, { env: { ...process.env, PERDURE_HOME: rig.home }, output });
+    const { query, runs } = JSON.parse(output.stdout);
     expect(query).toBe("ExecutionStatus = 'Running' AND WorkflowType = 'agent'");
     const types = Object.fromEntries(
       (runs as { id: string; type: string }[]).map(({ id, type }) => [id, type]),
@@ -172,7 +176,7 @@ describe('replay --from-server', () => {
       [`${prefix}-changed`]: 'different',
     });
     expect(types).not.toHaveProperty(`${prefix}-own-done`);
-    expect(end.code).toBe(1);
+    expect(code).toBe(1);
   });
 
   test('succeeds with a note if no run matches', async () => {

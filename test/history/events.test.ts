@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/history/durable-events.js';
+import { followSteps, stepsAfter, type EventSteps } from '../../src/history/follow-events.js';
+import { readOffset } from '../../src/history/offset.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';
@@ -141,6 +143,23 @@ describe('the events of a run', () => {
     expect(new Set(events.map(({ offset }) => offset)).size).toBe(events.length);
     for (const index of kindsIn(events)) {
       expect(await all(id, events[index]?.offset)).toEqual(events.slice(index + 1));
+    }
+  });
+
+  test('after every offset are exactly the later ones', async () => {
+    const id = await runBySteps();
+    const events = await all(id);
+    const [first] = events.map(({ offset }) => readOffset(offset).runId);
+    const { signal } = new AbortController();
+    // Read once, because each reader costs a few requests to the server.
+    const read: EventSteps[] = [];
+    for await (const steps of followSteps(rig.client, { id, runId: first ?? '', signal }))
+      read.push(steps);
+    for (const [index, { offset }] of events.entries()) {
+      const after = readOffset(offset);
+      const from = read.findIndex(({ runId }) => runId === after.runId);
+      const later = read.slice(from).flatMap((steps) => stepsAfter(steps, after));
+      expect(later).toEqual(events.slice(index + 1));
     }
   });
 

@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { cp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client, Connection } from '@temporalio/client';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { freshProject, type FreshProject } from '../support/packed-package.js';
 
@@ -32,10 +30,8 @@ describe('the installed package', () => {
     // The project's own workflows keep their stack traces.
     expect(printed.stack).toContain('workflows');
 
-    const connection = await Connection.connect({ address });
-    const handle = new Client({ connection }).workflow.getHandle(`${queue}-agent`);
-    await writeFile(join(folder, 'run.json'), historyToJSON(await handle.fetchHistory()));
-    await connection.close();
+    const history = await run('perdure', 'export', `${queue}-agent`, '--address', address);
+    await writeFile(join(folder, 'run.json'), history);
     expect(await run('perdure', 'replay', 'run.json')).toMatch(/^ok +run\.json · \d+ events\n$/);
   });
 

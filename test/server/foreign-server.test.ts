@@ -51,19 +51,20 @@ test('a folder with its own runs uses its own server', async () => {
 
 test('the embedded server of another folder is not used at the default port', async () => {
   const defaultPort = Number(own.address.split(':')[1]);
-  const server = await ensureServer({ home: await freshHome(), defaultPort });
-  expect(server.how).toBe('started');
-  expect(server.address).not.toBe(own.address);
+  expect(await findServer({ home: await freshHome(), defaultPort })).toBeNull();
 });
 
-test('an open port without gRPC is not a Temporal server', async () => {
+test('a server is started if the default port is open without gRPC', async () => {
   const web = createHttpServer((_request, response) => response.end('hello'));
   web.listen(0, '127.0.0.1');
   await once(web, 'listening');
   const webPort = portOf(web);
   expect(await probe(`127.0.0.1:${webPort}`, { timeoutMs: 500 })).toMatchObject({ alive: false });
-  // Then one is started, as in the test above.
-  expect(await findServer({ home: await freshHome(), defaultPort: webPort })).toBeNull();
+  const home = await freshHome();
+  expect(await findServer({ home, defaultPort: webPort })).toBeNull();
+  const server = await ensureServer({ home, defaultPort: webPort });
+  expect(server.how).toBe('started');
+  expect(server.address).not.toBe(`127.0.0.1:${webPort}`);
   web.close();
 });
 
