@@ -94,7 +94,7 @@ async function createDefinition(
     throw ApplicationFailure.create({
       type: 'AgentNeedsTime',
       nonRetryable: true,
-      message: 'its MCP servers must be asked for their tools',
+      message: 'its MCP servers must list their tools first',
     });
   }
   return await listMcpTools(deps, loaded, { definition, refuse: refused });

@@ -34,7 +34,7 @@ export function refuseCatalog(
 ): void {
   if (typeof decide === 'function') {
     throw new InputError(
-      `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, leave it out`,
+      `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, omit it`,
     );
   }
   const reserved = names.find((name) => CATALOG_NAMES.includes(name));

@@ -195,7 +195,7 @@ function checkedSettings<Output>({
     throw new InputError(`${path}: handler "${handler}" is not a tool of this agent; ${known}`);
   }
   if (decide !== undefined && decide !== 'tools') {
-    throw new InputError(`${path}: actions on a screen are native calls; leave \`decide\` out`);
+    throw new InputError(`${path}: actions on a screen are native calls; omit \`decide\``);
   }
   return { ...settings, nativeTools };
 }

@@ -75,20 +75,20 @@ const FILLED: Readonly<Record<string, string>> = {
   messages: 'use `instructions`, and the messages of the run',
   input: 'use `instructions`, and the messages of the run',
   instructions: 'use `instructions`',
-  tools: 'use `tools`, or `settings.nativeTools` for those of the provider',
+  tools: 'use `tools`, or `settings.nativeTools` for tools of the provider',
   tool_choice: 'use `toolChoice`',
   response_format: 'use `output`',
   logprobs: 'use `output: classify({ … })`',
   top_logprobs: 'use `output: classify({ … })`',
   stream: 'replies are streamed wherever the model can; set `capabilities.streaming` of the model',
-  stream_options: 'the usage is always asked for',
+  stream_options: 'perdure always requests the usage',
   n: 'a step takes one reply; start several runs',
 };
 
 function refuseFilledSettings(settings: object, context: z.RefinementCtx): void {
   for (const [name, instead] of Object.entries(FILLED)) {
     if (!Object.hasOwn(settings, name)) continue;
-    const message = `expected no such setting, because perdure fills it; ${instead}`;
+    const message = `expected no such setting, because perdure sets it; ${instead}`;
     context.addIssue({ code: 'custom', path: [name], message });
   }
 }
@@ -117,10 +117,7 @@ const agentOptions = z.strictObject({
     'a text or a template',
     (value) => typeof value === 'string' || isTemplate(value),
   ),
-  model: z
-    .string()
-    .min(1, 'expected the name of a model; leave it out to use PERDURE_MODEL')
-    .optional(),
+  model: z.string().min(1, 'expected the name of a model; omit it to use PERDURE_MODEL').optional(),
   tools: z.array(expected('a tool; make it with defineTool({…})', isTool)).optional(),
   mcp: uniquelyNamed(
     expectedHidden<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),

@@ -48,7 +48,7 @@ export function readCursor(scope: CursorScope): ListPlace {
   const content = decode(cursor);
   if (content === null || content.sum !== sumOf(content)) {
     throw new InputError(
-      `cursor: expected the cursor of a list, got ${show(cursor)}; copy it completely, or leave it out for the first page`,
+      `cursor: expected the cursor of a list, got ${show(cursor)}; copy it completely, or omit it for the first page`,
     );
   }
   if (content.scope === scopeDigest(scope)) {
@@ -56,7 +56,7 @@ export function readCursor(scope: CursorScope): ListPlace {
   }
   throw new InputError(
     `cursor: expected the cursor of a list with the same filter and namespace, got ${show(cursor)}; ` +
-      'repeat the options of the previous page, or leave it out for the first page',
+      'repeat the options of the previous page, or omit it for the first page',
   );
 }
 

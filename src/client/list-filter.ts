@@ -62,11 +62,11 @@ const MAX_CHARACTERS = 1_000;
 const isoTime = z.union([z.iso.datetime({ local: true, offset: true }), z.iso.date()]);
 
 const textOption = expected<string>(
-  'a text; give one, or leave it out',
+  'a text; give one, or omit it',
   (value) => typeof value === 'string' && value !== '',
 ).optional();
 const plainOption = expected<string>(
-  `a text of 1 to ${MAX_CHARACTERS} characters without quotes and backslashes; leave those out`,
+  `a text of 1 to ${MAX_CHARACTERS} characters without quotes and backslashes; omit those`,
   (value) =>
     typeof value === 'string' &&
     value !== '' &&

@@ -184,7 +184,7 @@ export function inboxProblem(inbox: Inbox, coming: CarriedMessage): string | nul
     const bytes = waiting.reduce((sum, message) => sum + waitingBytes(message), 0);
     if (bytes + carriedBytes(coming) <= MAX_WAITING.bytes) return null;
   }
-  return `${waiting.length} messages wait already; send it again later`;
+  return `${waiting.length} messages are already waiting; send it again later`;
 }
 
 /** Cached sizes of waiting messages, because each signal needs their sum. */

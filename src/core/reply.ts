@@ -44,7 +44,7 @@ export interface RecordedReply {
     /** The tokens of the longest prompt. */
     readonly promptTokens: number;
   };
-  /** Parameters that the server refused in this call; the next calls leave them out. */
+  /** Parameters that the server refused in this call; the next calls omit them. */
   readonly dropped?: readonly string[];
   /** The span of the call as a W3C `traceparent`, if its tool calls are traced below it. */
   readonly span?: string;

@@ -89,7 +89,7 @@ function checkInstructions(where: string, { instructions, decide }: Given): void
   const isOwn = typeof decide === 'function';
   if (!isOwn && (instructions === undefined || instructions === '')) {
     throw new InputError(
-      `${where}: expected \`instructions\` of the graph, got none; say what to decide`,
+      `${where}: expected \`instructions\` of the graph, got none; specify what to decide`,
     );
   }
 }

@@ -81,7 +81,7 @@ async function* followSegment(
     for await (const events of segmentEvents(client, segment)) yield* events;
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    const message = `from: the server does not keep this part of run ${visible(segment.id)}; leave it out`;
+    const message = `from: the server does not keep this part of run ${visible(segment.id)}; omit it`;
     throw new InputError(message, { cause: error });
   }
 }

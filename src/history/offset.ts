@@ -18,7 +18,7 @@ export function readOffset(text: string): Offset {
   const [, runId, event, index] = /^([\w-]{1,64}):(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   if (runId === undefined) {
     throw new InputError(
-      `from: expected the offset of an event, got ${show(text)}; leave it out for all events`,
+      `from: expected the offset of an event, got ${show(text)}; omit it for all events`,
     );
   }
   return { runId, event: Number(event), index: Number(index) };

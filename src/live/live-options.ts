@@ -49,7 +49,7 @@ export function resolveLiveOptions(
   if (secret === '' && !isLoopback(host)) {
     throw new LiveOptionsError(
       `live.host: ${host} lets other machines read the runs; set PERDURE_LIVE_TOKEN (or live.token), ` +
-        'or leave the host out to serve this machine only',
+        'or omit the host to serve this machine only',
     );
   }
   const [invalid] = Object.entries(limits).filter(([, value]) => !(value >= 1 && value < 2 ** 31));

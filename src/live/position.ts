@@ -31,7 +31,7 @@ export function readPosition(text: string): Position {
     ) ?? [];
   if (segment === undefined || activity === undefined) {
     throw new InputError(
-      `after: expected the position of an event, got ${show(text)}; leave it out for all events`,
+      `after: expected the position of an event, got ${show(text)}; omit it for all events`,
     );
   }
   const [attempt = 0, turn = 0, step = 0, offset = 0] = numbers.map(Number);

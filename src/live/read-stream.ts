@@ -85,9 +85,7 @@ export async function checkPosition(
     ? await hasEvent(client, id, place)
     : (await readSegmentStart(client, id, place.runId)) !== null;
   if (isKept) return;
-  throw new InputError(
-    `after: the server does not keep this part of run ${visible(id)}; leave it out`,
-  );
+  throw new InputError(`after: the server does not keep this part of run ${visible(id)}; omit it`);
 }
 
 async function hasEvent(client: Client, id: string, { runId, event }: Offset): Promise<boolean> {

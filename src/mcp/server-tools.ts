@@ -48,7 +48,7 @@ function unknownNames(
       .filter((name) => !known.has(name))
       .map((name) => {
         const existing = [...known].toSorted().slice(0, 40).join(', ') || 'none';
-        return `${list} names tool "${name}", which it does not have; it has ${existing}`;
+        return `${list} names tool "${name}", which it does not have; available: ${existing}`;
       }),
   );
 }

@@ -68,7 +68,7 @@ export interface ModelOptions extends ModelFacts {
 const DOLLARS = 'expected US dollars per million tokens, 0 or more';
 const dollars = z.number(DOLLARS).nonnegative(DOLLARS);
 
-const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or leave it out';
+const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or omit it';
 
 const LONGEST_CALL_MS = 60 * 60_000;
 const DURATION = `expected milliseconds up to ${LONGEST_CALL_MS} (an hour)`;

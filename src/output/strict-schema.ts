@@ -70,15 +70,15 @@ function findUnsupported(node: JsonObject): string | undefined {
   if (isNode(others) || others === true) {
     return 'keys that are not named; name them, or use an array of objects';
   }
-  if (node['not'] !== undefined) return 'nothing is allowed there; leave it out';
+  if (node['not'] !== undefined) return 'nothing is allowed there; omit it';
   const parts = listNodes(node['allOf']);
   if (parts.some((part) => Object.keys(part).some((key) => key !== 'pattern'))) {
     return 'an intersection; use one object';
   }
   const kinds = ['type', 'enum', 'const', 'anyOf', 'oneOf'];
-  if (kinds.every((key) => node[key] === undefined)) return 'a value of any kind; say which';
+  if (kinds.every((key) => node[key] === undefined)) return 'a value of any kind; specify which';
   return node['type'] === 'array' && !isNode(node['items'])
-    ? 'items of any kind; say which'
+    ? 'items of any kind; specify which'
     : undefined;
 }
 

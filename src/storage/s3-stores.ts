@@ -91,7 +91,7 @@ export function storesAt(
   const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
   if (bucket === undefined) {
     throw new InputError(
-      'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; leave it out for files in PERDURE_HOME',
+      'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; omit it for files in PERDURE_HOME',
     );
   }
   const options = { bucket, prefix: prefix.replace(/\/+$/, '') };

@@ -66,7 +66,7 @@ const toolOptions = z
   })
   .refine(({ effect, retry }) => effect !== 'once' || (retry?.attempts ?? 1) === 1, {
     path: ['retry', 'attempts'],
-    error: 'expected 1 with effect "once"; leave it out, or make the tool "keyed"',
+    error: 'expected 1 with effect "once"; omit it, or make the tool "keyed"',
   })
   .refine(({ effect, undo }) => undo === undefined || effect !== 'read', {
     path: ['undo'],
@@ -85,7 +85,7 @@ const toolOptions = z
   .superRefine((options, context) => {
     if (options.execute !== undefined) return;
     if ('execute' in options) {
-      const message = 'expected a function; leave it out only if the caller provides the result';
+      const message = 'expected a function; omit it only if the caller provides the result';
       context.addIssue({ code: 'custom', path: ['execute'], message });
     }
     for (const option of WORKER_OPTIONS) {

@@ -92,6 +92,6 @@ function isList(given: Decision | readonly Decision[]): given is readonly Decisi
 function checkUpdateId(id: unknown): void {
   if (typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARACTERS) return;
   throw new InputError(
-    `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; leave it out for a random one`,
+    `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; omit it for a random one`,
   );
 }

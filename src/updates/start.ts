@@ -60,7 +60,7 @@ const MAX_ID_CHARACTERS = 1_000;
 /** Describes what is wrong with the id of a new run; returns null if it is valid. */
 export function runIdProblem(id: string): string | null {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) return null;
-  return `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; leave it out for a new id`;
+  return `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; omit it for a new id`;
 }
 
 /** Throws an `InputError` for an invalid run id. */

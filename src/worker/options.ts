@@ -203,7 +203,7 @@ const OWN_WORKER = {
 export function assertPluginOptions(options: PluginOptions): void {
   const lines = Object.entries(OWN_WORKER)
     .filter(([name]) => isObject(options) && options[name] !== undefined)
-    .map(([name, why]) => `perdurePlugin: ${name} ${why}, and leave it out here`);
+    .map(([name, why]) => `perdurePlugin: ${name} ${why}, and omit it here`);
   if (lines.length > 0) throw new InputError(lines.join('\n'));
   check('perdurePlugin', pluginOptions, options);
 }

@@ -80,7 +80,7 @@ describe('a pinned tool on a worker with newer code', () => {
       'stricter input',
       look({ input: z.object({ at: z.enum(['y']) }) }),
       'tool_changed',
-      'not as it is now',
+      'but not its current version',
     ],
     ['place: none', null, 'tool_missing', '"look"'],
   ])('blocks the run if it has another %s', async (_what, tool, type, message) => {

@@ -48,10 +48,7 @@ describe('defineAgent', () => {
     [{ name: 'a b' }, 'agent "a b": name: expected 1 to 64 letters, digits, "_", "-" or "."'],
     [{ instructions: 7 }, 'agent "a": instructions: expected a text or a template, got 7'],
     [{ instruction: 'x' }, '"instruction" is not an option; did you mean instructions?'],
-    [
-      { model: '' },
-      'model: expected the name of a model, got ""; leave it out to use PERDURE_MODEL',
-    ],
+    [{ model: '' }, 'model: expected the name of a model, got ""; omit it to use PERDURE_MODEL'],
     [{ tools: [{}] }, 'tools[0]: expected a tool, got an object; make it with defineTool({…})'],
     [
       { agents: [{}] },
@@ -77,7 +74,7 @@ describe('defineAgent', () => {
     ],
     [
       { settings: { stream: false } },
-      'settings.stream: expected no such setting, because perdure fills it, got false; replies are streamed',
+      'settings.stream: expected no such setting, because perdure sets it, got false; replies are streamed',
     ],
     [{ settings: { messages: [] } }, 'settings.messages: expected no such setting'],
     [

@@ -44,7 +44,7 @@ describe('the command fork', () => {
       '#1 user (unverified:os-user:' + userInfo().username + ')',
       '#2 model',
     ]);
-    expect(output.stderr).toContain(`The messages before #1 are those of run ${source}`);
+    expect(output.stderr).toContain(`The messages before #1 come from run ${source}`);
 
     const taken = await perdure('fork', source, 'x', '--id', id);
     expect(taken.code).toBe(2);

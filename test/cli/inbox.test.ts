@@ -122,7 +122,7 @@ describe('a decision', () => {
     const edited = perdure(edit, { id, request: 'r1', arguments: { to: 'Bergen' } });
     await expect(edited).rejects.toThrow('--digest: expected the digest');
     const wrong = perdure(approve, { id, request: 'r1', digest: 'f'.repeat(12) });
-    await expect(wrong).rejects.toThrow('is not what you have seen');
+    await expect(wrong).rejects.toThrow('may have changed, so review it');
     expect(await handle.query<RunStatus>('status')).toMatchObject({ status: 'waiting_decision' });
     await handle.cancel();
   });

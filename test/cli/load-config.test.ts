@@ -138,7 +138,7 @@ describe('an unwanted configuration', () => {
 describe('an error names the file and the fix', () => {
   test('if a file is missing', async () => {
     await expect(load(await folderWith({}), 'my.ts')).rejects.toThrow(
-      '--config: expected an existing file, got my.ts; name one that exists, or leave --config out',
+      '--config: expected an existing file, got my.ts; name one that exists, or omit --config',
     );
   });
 

@@ -79,7 +79,7 @@ describe('the command', () => {
   });
 
   test('refuses an empty id of a new run and of an existing one', async () => {
-    const empty = '--id: expected a string of 1 to 1000 characters, got ""; leave it out';
+    const empty = '--id: expected a string of 1 to 1000 characters, got ""; omit it';
     expect(await refused('run', 'desk', 'hi', '--config', config, '--id', '')).toContain(empty);
     expect(await refused('fork', 'some-run', 'hi', '--id', ' ')).toContain('--id: expected');
     expect(await refused('status', '')).toContain('id: expected the id of a run, got ""');

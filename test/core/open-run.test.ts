@@ -48,14 +48,14 @@ describe('a message', () => {
   test('is refused while too many wait, and accepted again later', () => {
     const long = 'x'.repeat(200_000);
     let state = withMessages(open(), `1${long}`, `2${long}`);
-    expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages wait');
+    expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages are already waiting');
     state = reduce(state, { type: 'turn-begun', at: 0 });
     expect(askRefusal(state, { message: long }, 'new')).toBeNull();
     const many = withMessages(
       open(),
       ...Array.from({ length: MAX_WAITING.messages }, (_, n) => `m${n}`),
     );
-    expect(askRefusal(many, { message: 'x' }, 'new')).toContain('wait already');
+    expect(askRefusal(many, { message: 'x' }, 'new')).toContain('already waiting');
   });
 
   test('is recognized by its id for a thousand further messages', () => {

@@ -159,7 +159,7 @@ describe('the answer to a plan', () => {
     });
     expect(planAfter(plan, { as: 'nothing' })?.actions).toEqual([]);
     const shown = showPlan(plan);
-    expect(shown).toContain('no       leaves out a2, a3, a4 and executes the other actions');
+    expect(shown).toContain('no       omits a2, a3, a4 and executes the other actions');
     expect(shown).toContain('! a2  add');
     expect(PLAN_WORDS).toContain('yes');
   });

@@ -209,7 +209,7 @@ test('the undo of a call whose tool can no longer undo is refused', () => {
 describe('the undo of a call whose tool a newer version of the agent lacks', () => {
   const without = (state: RunState): RunState =>
     reduce(state, { type: 'agent-refreshed', config: config() });
-  const fault = 'the agent has no tool "book" any more';
+  const fault = 'the agent no longer has tool "book"';
 
   test('is refused', () => {
     expect(undoProblem(booked(), ID, 20)).toBeNull();

@@ -25,7 +25,7 @@ test('a call whose tool a newer version of the agent lacks is not undone, and th
   await handle.executeUpdate('ask', { args: [{ message: 'hello', refresh: true }] });
   await desk.statusWhere(handle, ({ status, turn }) => status === 'waiting_message' && turn === 2);
   await expect(handle.executeUpdate(undoUpdate, { args: [{}] })).rejects.toMatchObject({
-    cause: { message: expect.stringContaining('the agent has no tool "book" any more') },
+    cause: { message: expect.stringContaining('the agent no longer has tool "book"') },
   });
   await handle.executeUpdate('ask', { args: [{ message: 'bye' }] });
   await desk.statusWhere(handle, ({ status, turn }) => status === 'waiting_message' && turn === 3);

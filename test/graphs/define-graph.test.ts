@@ -280,7 +280,7 @@ describe('a definition is refused', () => {
       { start: 'a', edges: {} },
     ],
     [
-      'graph "mail": node "a": expected `instructions` of the graph, got none; say what to decide',
+      'graph "mail": node "a": expected `instructions` of the graph, got none; specify what to decide',
       { ...nodes((k) => ({ a: k.decide({}) })), tools: [search] },
       { start: 'a', edges: {} },
     ],

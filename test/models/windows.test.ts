@@ -63,7 +63,7 @@ describe('the window of a resolved model', () => {
     (window) => {
       const entries = { mine: { window } as unknown as ModelEntry };
       expect(() => createModelCatalog(entries, {})).toThrow(
-        /^models\.mine: window: expected a whole number of tokens .+, got .+; or leave it out$/,
+        /^models\.mine: window: expected a whole number of tokens .+, got .+; or omit it$/,
       );
     },
   );

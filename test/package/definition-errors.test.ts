@@ -49,7 +49,7 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   [
     'perdurePlugin',
     [{ agents: [], taskQueue: 'x', address: 'a:1' }],
-    'perdurePlugin: taskQueue belongs to your own worker; pass it to Worker.create, and leave it out ' +
+    'perdurePlugin: taskQueue belongs to your own worker; pass it to Worker.create, and omit it ' +
       'here\nperdurePlugin: address belongs to your own connection; pass it to NativeConnection.connect',
   ],
   ['fileTools', [{ rot: '.' }], 'fileTools:'],

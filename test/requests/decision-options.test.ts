@@ -27,9 +27,9 @@ describe('the digest that a person has seen', () => {
 
   test('is refused if it belongs to another request', () => {
     expect(() => checkDigest('ab12cd34ef57', request)).toThrow(
-      '--digest: expected ab12cd34ef56, got ab12cd34ef57: request r1 is not what you have seen',
+      '--digest: expected ab12cd34ef56, got ab12cd34ef57; request r1 may have changed',
     );
-    expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request)).toThrow('is not what you have');
+    expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request)).toThrow('may have changed');
   });
 });
 

@@ -43,7 +43,7 @@ describe('a request for people', () => {
     ]) {
       expect(text).toContain(part);
     }
-    expect(text).not.toContain('CUT');
+    expect(text).not.toContain('TRUNCATED');
   });
 
   test.each(Object.entries(OFFERED))('offers the commands of kind %s', (kind, decisions) => {
@@ -88,10 +88,10 @@ describe('a request for people', () => {
       /\[… 1999608 characters not shown, 2\.0 MB in all …\]/,
     );
     expect(cut.replaceAll(/ \\?\n +/g, ' ')).toContain('npx perdure inbox desk-1 r1 --full');
-    expect(cut).toContain('CUT');
+    expect(cut).toContain('TRUNCATED');
     expect(cut).toContain('  euros: 60');
     const whole = shown(request, 80, true);
-    expect(whole).not.toContain('CUT');
+    expect(whole).not.toContain('TRUNCATED');
     // `toContain` would print 2 MB.
     const unwrapped = whole.replaceAll(/\n {2}/g, '');
     expect(unwrapped.includes(JSON.stringify(text))).toBe(true);
@@ -103,7 +103,7 @@ describe('a request for people', () => {
     expect(text).toContain('  a39: 39');
     expect(text).not.toContain('a40: 40');
     expect(text).toContain('… 20 more arguments');
-    expect(text).toContain('CUT');
+    expect(text).toContain('TRUNCATED');
   });
 
   test('shows hidden characters of every field', () => {

@@ -266,7 +266,7 @@ describe('a limit within a decision', () => {
       { limits: { costUsd: 0.0015 } },
     );
     expect(outcome).toMatchObject({ status: 'completed' });
-    expect(outcome.answer).toMatch(/^3: .*the limit "costUsd" leaves no room for another call/);
+    expect(outcome.answer).toMatch(/^3: .*the limit "costUsd" allows no further call/);
   });
 });
 

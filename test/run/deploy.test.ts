@@ -103,7 +103,7 @@ describe('a deployment during a run', () => {
   });
 
   test.each([
-    ['other arguments', look('where'), 'fit tool "look" as it was'],
+    ['other arguments', look('where'), 'fit tool "look" as of the start'],
     ['another effect', look('at', 'keyed'), 'was "read" when the run began and is "keyed" now'],
   ])('with a tool of %s blocks the run', async (_what, changed, message) => {
     const handle = await deployMidway(agent([look('at')]), agent([changed]));

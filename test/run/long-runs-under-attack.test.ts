@@ -166,7 +166,7 @@ describe('the state that a new segment receives', () => {
     await ask(handle, quotes);
     await ask(handle, quotes);
     await expect(ask(handle, quotes)).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('wait already') },
+      cause: { message: expect.stringContaining('already waiting') },
     });
     door.release();
     await handle.executeUpdate(closeUpdate, { args: [{}] });

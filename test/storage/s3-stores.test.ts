@@ -101,7 +101,7 @@ describe('PERDURE_STORE', () => {
   });
 
   it.each([
-    ['s3:/agents', 'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; leave it out'],
+    ['s3:/agents', 'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; omit it'],
     ['gs://agents', 'PERDURE_STORE: expected s3://BUCKET'],
     ['s3://KEY:hunter2@agents', /^(?!.*hunter2).*bucket: expected 3 to 63/s],
     ['https://KEY:hunter2@agents', /^(?!.*hunter2).*expected s3:/s],

@@ -31,7 +31,7 @@ describe('artifact', () => {
   );
 
   test.each([
-    [undefined, 'there is no value'],
+    [undefined, 'expected a value, got undefined'],
     [Promise.resolve(1), 'a promise; await it first'],
     [artifact(1), 'an artifact already'],
   ])('refuses %o', (value, message) => {

@@ -179,7 +179,7 @@ describe('defineTool', () => {
     [{ retry: { attempts: 1.5 } }, 'retry.attempts: expected int, got 1.5'],
     [
       { effect: 'once', retry: { attempts: 2 } },
-      'retry.attempts: expected 1 with effect "once", got 2; leave it out, or make the tool "keyed"',
+      'retry.attempts: expected 1 with effect "once", got 2; omit it, or make the tool "keyed"',
     ],
     [{ verify: () => undefined }, 'verify: expected only with effect "once", got'],
     [{ ends: 'yes' }, 'ends: expected boolean, got "yes"'],

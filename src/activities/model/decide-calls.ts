@@ -35,7 +35,7 @@ export class BudgetError extends ModelError {
   readonly limit: BudgetName;
 
   constructor(limit: BudgetName) {
-    const message = `model.call: the limit "${limit}" leaves no room for another call in this decision; answer with what there is, or let this error end the turn at its limit`;
+    const message = `model.call: the limit "${limit}" allows no further call in this decision; answer with what you have, or let this error end the turn at its limit`;
     super(message, { kind: 'request', type: 'limit' });
     this.limit = limit;
   }

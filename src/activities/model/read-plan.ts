@@ -76,7 +76,7 @@ async function checkAction(
 ): Promise<PlannedAction | string> {
   const { id, tool, arguments: given } = action;
   const known = options.ruleContext.pinned.definition.tools.find(({ name }) => name === tool);
-  if (known?.kind === 'wait') return `action ${id}: a plan cannot wait; leave it out`;
+  if (known?.kind === 'wait') return `action ${id}: a plan cannot wait; omit it`;
   const { problem, summary, verdict } = await checkCall(tool, given, options);
   if (problem !== undefined) return `action ${id}: ${problem.message}`;
   if (verdict?.then === 'deny') return `action ${id}: it is not allowed: ${verdict.why}`;

@@ -82,7 +82,7 @@ export function recordSafety({ safety = [] }: ReplyCall): { safety?: readonly Sa
     ...(message !== undefined && { message: cut(message, MESSAGE_CHARACTERS) }),
   }));
   const left = safety.length - shown.length;
-  const more = { id: 'more', message: `and ${left} further checks` };
+  const more = { id: 'more', message: `and ${left} more checks` };
   return { safety: left > 0 ? [...shown, more] : shown };
 }
 

@@ -108,7 +108,7 @@ async function findChange(
   if (ifUnchanged(pinned, tool) !== undefined) return null;
   const fitsPinned = await toPinnedInput(pinned).safeParseAsync(call.value);
   if (!fitsPinned.success || call.fits) return null;
-  return `the arguments fit tool "${pinned.name}" as it was when the run began, not as it is now; ${START_NEW_RUN}`;
+  return `the arguments fit tool "${pinned.name}" as of the start of the run, but not its current version; ${START_NEW_RUN}`;
 }
 
 function refuse(problem: Parameters<typeof errorText>[0]): PreparedCall {

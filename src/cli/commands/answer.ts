@@ -36,9 +36,7 @@ export const answer: Command<AnswerOptions> = {
 export function resultOf(text: readonly string[], result: Json | undefined): Json {
   const words = text.join(' ');
   if (result !== undefined && text.length > 0) {
-    throw new UsageError(
-      '--result: expected either TEXT or --result JSON, got both; leave one out',
-    );
+    throw new UsageError('--result: expected either TEXT or --result JSON, got both; omit one');
   }
   if (result !== undefined) return result;
   if (words.trim() !== '') return words;

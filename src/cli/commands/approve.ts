@@ -54,7 +54,7 @@ export function grantOf({
   where,
 }: Pick<ApproveOptions, 'grant' | 'where'>): RequestedGrant | null {
   if (where !== undefined && grant !== 'tool') {
-    throw new UsageError('--where: expected --grant tool; add it, or leave --where out');
+    throw new UsageError('--where: expected --grant tool; add it, or omit --where');
   }
   if (grant === undefined) return null;
   if (where === undefined) return { scope: grant };

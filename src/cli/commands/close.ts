@@ -27,7 +27,7 @@ export const close: Command<{ readonly id: string }> = {
     context.note(
       ended
         ? `Run ${visible(id)} is closed. Read its messages with: ${see}`
-        : `Run ${visible(id)} accepts no more messages and ends after those it has. Follow it with: ${see}`,
+        : `Run ${visible(id)} accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
     );
     if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
     return EXIT.completed;

@@ -85,7 +85,7 @@ async function exportHistory(context: CliContext, options: ExportOptions): Promi
 function checkOptions({ segment, all, out }: ExportOptions): void {
   if (all && segment !== undefined) {
     throw new UsageError(
-      `--segment: expected no --all, got --segment ${segment} --all; leave one of the two out`,
+      `--segment: expected no --all, got --segment ${segment} --all; omit one of the two`,
     );
   }
   if (all && out === undefined) {

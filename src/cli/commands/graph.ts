@@ -56,7 +56,7 @@ export const graph: Command<GraphOptions> = {
       .option('--run <id>', 'the graph of this run, with its progress'),
   async run(context, { name, run }) {
     if (name !== undefined && run !== undefined) {
-      throw new UsageError('--run: expected no NAME, got both; leave one of them out');
+      throw new UsageError('--run: expected no NAME, got both; omit one of them');
     }
     if (run !== undefined) return print(context, await graphOfRun(context, run));
     if (name !== undefined) return print(context, await graphOfAgent(context, name));

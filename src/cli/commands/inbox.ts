@@ -30,10 +30,10 @@ export const inbox: Command<InboxOptions> = {
       .option('--full', 'do not truncate arguments; with ID'),
   async run(context, { id, request, agent, full = false }) {
     if (id === undefined && full) {
-      throw new UsageError('--full: expected a run, got none; give its id, or leave --full out');
+      throw new UsageError('--full: expected a run, got none; give its id, or omit --full');
     }
     if (id !== undefined && agent !== undefined) {
-      throw new UsageError('--agent: expected no ID, got both; leave one of them out');
+      throw new UsageError('--agent: expected no ID, got both; omit one of them');
     }
     return id === undefined
       ? await listAll(context, agent)

@@ -61,7 +61,7 @@ export const resolve: Command<ResolveCommandOptions> = {
   async run(context, { call, result, definition, note, ...given }) {
     const { as } = given;
     if (result !== undefined && !WITH_RESULT.includes(as)) {
-      throw new UsageError(`--result: expected --as happened, got --as ${as}; leave --result out`);
+      throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
     }
     checkAcceptance(as, definition, given.digest);
     return await decideRequest(context, {
@@ -85,16 +85,14 @@ function checkAcceptance(as: string, definition: string | undefined, digest: str
     );
   }
   if (as !== 'accept' && definition !== undefined) {
-    throw new UsageError(
-      `--definition: expected --as accept, got --as ${as}; leave --definition out`,
-    );
+    throw new UsageError(`--definition: expected --as accept, got --as ${as}; omit --definition`);
   }
 }
 
 function checkDefinition(request: Request, definition: string | undefined): void {
   if (definition === undefined || definition === request.definition) return;
   throw new Error(
-    `--definition: expected ${request.definition ?? 'none, since no tool has changed'}, got ${visible(definition)}: ` +
-      'the tool is not what you have seen; look at it again before you accept it',
+    `--definition: expected ${request.definition ?? 'none, since no tool has changed'}, got ${visible(definition)}; ` +
+      'the tool may have changed again, so review it before you accept it',
   );
 }

@@ -127,7 +127,7 @@ async function startDetached(
 function noWorkerError(context: CliContext, taskQueue: string): UsageError {
   return new UsageError(
     `--detach: expected a worker on task queue "${visible(taskQueue)}", got none; ` +
-      `start one with: ${nextCommand(context, 'worker')} (or leave --detach out)`,
+      `start one with: ${nextCommand(context, 'worker')} (or omit --detach)`,
   );
 }
 

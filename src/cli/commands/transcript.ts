@@ -115,7 +115,7 @@ async function printMessages(
     const { forkedFrom } = run.view.state ?? {};
     if (forkedFrom !== undefined && (from ?? 0) < forkedFrom.at) {
       context.note(
-        `The messages before #${forkedFrom.at} are those of run ${visible(forkedFrom.run)}, from which this run was forked`,
+        `The messages before #${forkedFrom.at} come from run ${visible(forkedFrom.run)}, from which this run was forked`,
       );
     }
     if (hidden > 0) {
@@ -165,6 +165,6 @@ function checkView({ calls, turns, from, to, full, side }: TranscriptOptions): v
 function expectNone(option: string, others: Readonly<Record<string, unknown>>): void {
   for (const [other, value] of Object.entries(others)) {
     if (value === undefined || value === false) continue;
-    throw new UsageError(`${option}: expected no ${other}, got both; leave one of the two out`);
+    throw new UsageError(`${option}: expected no ${other}, got both; omit one of the two`);
   }
 }

@@ -102,9 +102,7 @@ function liveOptions({
 }: WorkerCommandOptions): LiveOptions | false {
   if (live) return { ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
   if (port === undefined && host === undefined) return false;
-  throw new UsageError(
-    '--no-live: expected no --live-port and no --live-host; leave one of them out',
-  );
+  throw new UsageError('--no-live: expected no --live-port and no --live-host; omit one of them');
 }
 
 function deploymentOptions({

@@ -19,7 +19,7 @@ export type ArtifactFiles = Readonly<Record<string, unknown>>;
 export async function artifactFiles(given: readonly string[] = []): Promise<ArtifactFiles> {
   if (given.length > MAX_ARTIFACTS) {
     throw new UsageError(
-      `--artifact: expected at most ${MAX_ARTIFACTS}, got ${given.length}; send the others with further messages`,
+      `--artifact: expected at most ${MAX_ARTIFACTS}, got ${given.length}; send the others with later messages`,
     );
   }
   const entries = given.map(async (argument): Promise<[string, unknown]> => {

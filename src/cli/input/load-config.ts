@@ -60,7 +60,7 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
   const path = resolve(folder, file);
   if (existsSync(path)) return path;
   throw new UsageError(
-    `--config: expected an existing file, got ${file}; name one that exists, or leave --config out ` +
+    `--config: expected an existing file, got ${file}; name one that exists, or omit --config ` +
       `to use ${CONFIG_NAMES.join(', ')}, or the built-in agent`,
   );
 }

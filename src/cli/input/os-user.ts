@@ -16,7 +16,7 @@ export function deciderName(by: string | undefined): string {
   if (by === undefined) return osUser();
   if (by.trim() !== '' && by.length <= MAX_CHARACTERS) return by;
   throw new UsageError(
-    `--by: expected a name of 1 to ${MAX_CHARACTERS} characters, got ${by.length}; leave it out for the OS user`,
+    `--by: expected a name of 1 to ${MAX_CHARACTERS} characters, got ${by.length}; omit it for the OS user`,
   );
 }
 

@@ -116,7 +116,7 @@ export function checkDigest(given: string, { id, digest }: Pick<Request, 'id' | 
   checkDigestForm(given);
   if (digest.startsWith(given.toLowerCase())) return;
   throw new Error(
-    `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}: request ${visible(id)} is not ` +
-      'what you have seen; look at it again before you decide',
+    `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}; request ${visible(id)} ` +
+      'may have changed, so review it again before you decide',
   );
 }

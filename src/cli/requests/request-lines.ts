@@ -79,7 +79,7 @@ const KINDS: Readonly<Record<Request['kind'], string>> = {
   client_tool: 'the result of a call that you execute',
   limit: 'a higher limit',
   outcome_unknown: 'the outcome of a call',
-  safety_check: 'approval of a call that the provider of the model wants a person to check',
+  safety_check: "approval of a call that the model's provider wants a person to review",
   tool_changed: 'approval of a tool that its server has changed',
 };
 
@@ -94,7 +94,7 @@ function headline({ shown, kind }: Request): string {
   if (kind === 'question') return 'the model asks a person';
   const [line = ''] = shown.split('\n');
   if (line.length <= MAX_HEADLINE) return line;
-  return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (cut; see the arguments)`;
+  return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (truncated; see the arguments)`;
 }
 
 /** Returns the lines of a plan, which code writes line by line. */
@@ -111,16 +111,16 @@ function argumentsOf({ request, unreadable, whole }: RequestView, options: Reque
   const { lines, cut } = argumentLines(request.arguments ?? '{}', options);
   if (!cut) return ['arguments:', ...lines];
   return [
-    ...wrapped('arguments (CUT; read the whole before you decide):', width),
+    ...wrapped('arguments (TRUNCATED; read them in full before you decide):', width),
     ...lines,
-    ...wrapped('the whole:', width),
+    ...wrapped('in full:', width),
     ...wrappedCommand(oneLine(whole), width),
   ];
 }
 
 function limitOf({ limit }: Request): readonly string[] {
   if (limit === undefined) return [];
-  return [`${limit.name}: ${limit.used} used of ${limit.limit ?? 'what the run as a whole has'}`];
+  return [`${limit.name}: ${limit.used} used of ${limit.limit ?? 'the limit of the whole run'}`];
 }
 
 function keyOf({ idempotencyKey = '' }: Request): readonly string[] {

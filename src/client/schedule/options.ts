@@ -85,7 +85,7 @@ const scheduleOptions = z
       (ms) => Number.isInteger(ms) && Number(ms) >= SECOND_MS && Number(ms) % SECOND_MS === 0,
     ).optional(),
     timeZone: expected(
-      'a time zone; give a name such as "Europe/Berlin", or leave it out for UTC',
+      'a time zone; give a name such as "Europe/Berlin", or omit it for UTC',
       isTimeZone,
     ).optional(),
     overlap: overlapOption.optional(),

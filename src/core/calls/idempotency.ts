@@ -71,7 +71,7 @@ export function checkCalled(value: unknown): string | null {
   const isSpan = span === undefined || isTraceparent(span);
   const fits = isKey && (again === undefined || again === true) && isSpan;
   if (fits && Object.keys(rest).length === 0) return null;
-  return `called: expected what a calling workflow sets, got ${show(value)}; leave it out`;
+  return `called: expected what a calling workflow sets, got ${show(value)}; omit it`;
 }
 
 /**

@@ -188,7 +188,7 @@ function calledEnd(node: GraphNode & { readonly save?: string }, output: Json): 
 }
 
 function toText(error: unknown): string {
-  return typeof error === 'string' ? error : 'it left no outcome';
+  return typeof error === 'string' ? error : 'it returned no outcome';
 }
 
 function confirmEnd(

@@ -77,7 +77,7 @@ export function inputProblem(
       (node.kind === 'plan' || node.kind === 'execute') && fields.includes(node.save),
   );
   if (own === undefined) return null;
-  return `input.${own.save}: only the node "${own.name}" of graph "${name}" fills this field; leave it out`;
+  return `input.${own.save}: only the node "${own.name}" of graph "${name}" fills this field; omit it`;
 }
 
 function historyEntry(

@@ -33,7 +33,7 @@ export function checkArtifacts(value: unknown): string | null {
   }
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ARTIFACTS) {
     const got = Array.isArray(value) ? `${value.length}` : show(value);
-    return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; leave the field out if there are none`;
+    return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; omit the field if there are none`;
   }
   const wrong = value.findIndex((one) => !isAttachedArtifact(one));
   if (wrong >= 0) {

@@ -15,7 +15,7 @@ export function checkAttachments(value: unknown): string | null {
     return `attachments: expected a list, got ${show(value)}; ${EXAMPLES}`;
   }
   if (value.length === 0 || value.length > MAX_ATTACHMENTS) {
-    return `attachments: expected 1–${MAX_ATTACHMENTS}, got ${value.length}; leave the field out if there are none`;
+    return `attachments: expected 1–${MAX_ATTACHMENTS}, got ${value.length}; omit the field if there are none`;
   }
   const wrong = value.findIndex((each) => !isAttachment(each));
   if (wrong === -1) return null;

@@ -33,7 +33,7 @@ export function checkFork(value: unknown): string | null {
     return `fork.run: expected the id of the run to fork, got ${show(run)}`;
   }
   if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
-    return `fork.runId: expected the run id of the first segment, got ${show(runId)}; leave it out`;
+    return `fork.runId: expected the run id of the first segment, got ${show(runId)}; omit it`;
   }
   if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
   return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;

@@ -221,19 +221,19 @@ export function checkFlag(field: string, value: unknown): string | null {
 
 function checkDepth(value: unknown): string | null {
   if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)) return null;
-  return `depth: expected a whole number from 0, got ${show(value)}; leave it out`;
+  return `depth: expected a whole number from 0, got ${show(value)}; omit it`;
 }
 
 function checkUnattended(value: unknown): string | null {
   if (value === undefined || value === 'deny') return null;
-  return `unattended: expected "deny", got ${show(value)}; leave it out if people can decide`;
+  return `unattended: expected "deny", got ${show(value)}; omit it if people can decide`;
 }
 
 function checkModelAttempts(value: unknown): string | null {
   if (value === undefined) return null;
   if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_MODEL_ATTEMPTS)
     return null;
-  return `modelAttempts: expected a whole number from 1 to ${MAX_MODEL_ATTEMPTS}, got ${show(value)}; leave it out to wait for the model`;
+  return `modelAttempts: expected a whole number from 1 to ${MAX_MODEL_ATTEMPTS}, got ${show(value)}; omit it to wait for the model`;
 }
 
 function checkBlob(value: unknown): string | null {

@@ -24,7 +24,7 @@ export function messageContextProblem({
   contextMode: mode,
 }: Readonly<Record<string, unknown>>): string | null {
   if (mode !== undefined && context === undefined) {
-    return 'contextMode: expected a context; give "context" too, or leave it out';
+    return 'contextMode: expected a context; give "context" too, or omit it';
   }
   if (mode !== undefined && mode !== 'extend' && mode !== 'replace') {
     return `contextMode: expected "extend" or "replace", got ${show(mode)}`;

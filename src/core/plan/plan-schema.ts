@@ -20,9 +20,9 @@ export const planSchema = (tools: readonly string[]): JsonObject => ({
           arguments: {
             type: 'object',
             description:
-              'under the tool\'s schema; {"$ref": "a1", "path": "data.id"} stands for a result',
+              'arguments that match the tool\'s schema; {"$ref": "a1", "path": "data.id"} stands for a result',
           },
-          after: { ...ids, description: 'actions that have to end first' },
+          after: { ...ids, description: 'actions that must finish first' },
         },
         required: ['id', 'tool', 'arguments'],
       },

@@ -69,7 +69,7 @@ function answers(plan: Plan): readonly string[] {
     'yes      executes all actions',
     gone.length === 0
       ? 'no       executes nothing'
-      : `no       leaves out ${gone.join(', ')} and ${rest}`,
+      : `no       omits ${gone.join(', ')} and ${rest}`,
     `some ${plan.actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
     'nothing  executes nothing',
     'edit …   requests a new plan with your change',

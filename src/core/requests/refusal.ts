@@ -79,7 +79,7 @@ function oneProblem(
     return { reason: 'expired', message };
   }
   if (decision.digest !== request.digest) {
-    const message = `digest: expected that of ${id} as it is now, got ${show(decision.digest)}; look at the request again`;
+    const message = `digest: expected the current digest of ${id}, got ${show(decision.digest)}; review the request again`;
     return { reason: 'wrong_digest', message };
   }
   if (!request.decisions.includes(as)) {
@@ -109,7 +109,10 @@ function unknownProblem(state: RunState, id: string): Refused {
     }
     if (made.as === 'expired') return { reason: 'expired', message: `request: ${id} has expired` };
     const by = made.by === undefined ? '' : `, by ${made.by}`;
-    return { reason: 'decided', message: `request: ${id} is decided already (${made.as}${by})` };
+    return {
+      reason: 'decided',
+      message: `request: ${id} has already been decided (${made.as}${by})`,
+    };
   }
   const open = askingWork(state).map(({ request }) => request.id);
   const known = `open: ${open.join(', ') || 'none'}`;

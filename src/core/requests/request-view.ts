@@ -151,7 +151,7 @@ function argumentLines({ arguments: json, blob }: ToolCall): readonly string[] {
     left -= line.length;
     return shown.length === line.length
       ? line
-      : `${shown}… [cut: ${line.length} characters; the request's \`arguments\` have them all]`;
+      : `${shown}… [truncated: ${line.length} characters; see \`arguments\` of the request]`;
   });
   return lines.length === 0 ? ['(no arguments)'] : lines;
 }

@@ -116,7 +116,7 @@ interface HasTools {
  */
 export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>): string | null {
   const tool = config.definition.tools.find((one) => one.name === name);
-  if (tool === undefined) return `the agent has no tool "${name}" any more`;
+  if (tool === undefined) return `the agent no longer has tool "${name}"`;
   return tool.undoMs === undefined ? `the tool "${name}" can no longer undo` : null;
 }
 

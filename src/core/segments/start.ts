@@ -73,8 +73,8 @@ function inputProblem(
   { called, contextBlob, turnContext }: RunInput,
 ): string | null {
   if (hasParent) return null;
-  if (called !== undefined) return 'called: expected a calling workflow; leave it out';
+  if (called !== undefined) return 'called: expected a calling workflow; omit it';
   if (contextBlob === undefined && turnContext === undefined) return null;
   const field = contextBlob === undefined ? 'turnContext' : 'contextBlob';
-  return `${field}: only an agent that calls another gives it; give \`context\``;
+  return `${field}: expected only from an agent that calls another; give \`context\``;
 }

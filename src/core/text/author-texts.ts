@@ -32,8 +32,7 @@ const LEAST_BEGIN = 12;
 
 /** Returns the problem with an author's text, and the fix; null if there is none. */
 export function textProblem(name: keyof AgentTexts, text: string): string | null {
-  if (text.trim() === '')
-    return 'expected a text, got only blanks; leave it out to use the default';
+  if (text.trim() === '') return 'expected a text, got only blanks; omit it to use the default';
   const known = PLACEHOLDERS[name];
   try {
     const parts = parsePlaceholders(text);
@@ -50,7 +49,7 @@ export function textProblem(name: keyof AgentTexts, text: string): string | null
     const [first] = parts;
     return first?.type === 'text' && first.text.trim().length >= LEAST_BEGIN
       ? null
-      : `expected at least ${LEAST_BEGIN} characters before the first placeholder, by which repairs are known`;
+      : `expected at least ${LEAST_BEGIN} characters before the first placeholder, by which repairs are recognized`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -61,7 +61,7 @@ function parseCalls(content: readonly unknown[], source: ReplySource): ModelRepl
       }
       throw unusableAnswer(source, {
         type: 'bad_call',
-        what: 'asked for a call without a name',
+        what: 'requested a call without a name',
         text: toArgumentsText(input),
       });
     });

@@ -41,7 +41,7 @@ export async function readAnswer(
     return reply;
   } catch (error) {
     if (!(error instanceof ReplyTooLargeError)) throw error;
-    const what = `sent a reply with ${error.message}; nothing of it is used. Limit \`maxOutputTokens\``;
+    const what = `sent a reply with ${error.message}; it is discarded. Limit \`maxOutputTokens\``;
     throw unusableAnswer(source, { kind: 'request', type: 'answer_too_large', what, text: '' });
   }
 }
@@ -130,7 +130,7 @@ async function assemble(
     }
   }
   if (assembly.isFinished() || (assembly.hasContent() && endsWithDone())) return assembly.answer();
-  const what = 'ended its stream before the answer was whole';
+  const what = 'ended its stream before the answer was complete';
   throw unusableAnswer(source, { type: 'stream_cut', what, text: '' });
 }
 

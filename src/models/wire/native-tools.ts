@@ -48,7 +48,7 @@ export function refuseComputer(
 ): void {
   if (accepts.computerUse || computerHandler(settings) === null) return;
   const message =
-    `settings.nativeTools: the model "${model}" cannot use a computer; use one that can. If it does, set ` +
+    `settings.nativeTools: the model "${model}" cannot use a computer; use one that can. If it can, set ` +
     'capabilities: { computerUse: true } at its entry in `models` of the config';
   throw new ModelError(message, { kind: 'request', type: 'no_computer_use' });
 }

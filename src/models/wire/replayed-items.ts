@@ -55,7 +55,7 @@ export async function readStoredItems(
       throw unreadable(error instanceof Error ? error.message : String(error), error);
     });
     const items = parseJson(text ?? '');
-    if (!Array.isArray(items)) throw unreadable(`blob ${blob.sha256} holds no items`);
+    if (!Array.isArray(items)) throw unreadable(`blob ${blob.sha256} contains no items`);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, made by us
     return [blob.sha256, items as readonly JsonObject[]] as const;
   });

@@ -101,7 +101,7 @@ export function defaultArtifactName(tool: string): string {
 }
 
 function faultOf(value: unknown): string | null {
-  if (value === undefined) return 'there is no value (undefined); return one, or nothing at all';
+  if (value === undefined) return 'expected a value, got undefined; return one, or nothing at all';
   if (types.isPromise(value)) return 'the value is a promise; await it first';
   return isArtifact(value) ? 'the value is an artifact already; return that one' : null;
 }

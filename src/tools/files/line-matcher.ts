@@ -72,7 +72,7 @@ function compiled(query: string, flags: string): RegExp {
     return new RegExp(query, flags);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ToolError(`${reason}; leave out \`regex\` to search for the text as it is`);
+    throw new ToolError(`${reason}; omit \`regex\` to search for the text as it is`);
   }
 }
 

@@ -37,7 +37,7 @@ export function writeFileTool(settings: FileToolSettings): Tool {
       const bytes = Buffer.from(content);
       if (bytes.length > settings.maxFileBytes) {
         throw new ToolError(
-          `the content has ${bytes.length} bytes, more than the ${settings.maxFileBytes} that a file may have here; write several files`,
+          `content: expected at most ${settings.maxFileBytes} bytes, got ${bytes.length}; write several files`,
         );
       }
       const place = await targetOf(settings, requested);

@@ -145,7 +145,7 @@ function waitProblem({ state, waiters }: RunContext, input: unknown): string | n
   if (!isKnown)
     return `turn: the run no longer has the outcome of turn ${show(turn)}; read its transcript`;
   if (waiters < MAX_WAITERS) return null;
-  return `outcome: ${MAX_WAITERS} callers wait already; follow the run's history instead`;
+  return `outcome: ${MAX_WAITERS} callers are already waiting; follow the run's history instead`;
 }
 
 /**

@@ -56,7 +56,7 @@ describe('search_text', () => {
     const error = await place.failure('search_text', { query: '(', regex: true });
     expect(error.name).toBe('ToolError');
     expect(error.message).toContain('Invalid regular expression');
-    expect(error.message).toContain('leave out `regex`');
+    expect(error.message).toContain('omit `regex`');
   });
 
   it.each(['(a+)+$', '(a|a)*$', '(.*a){25}$', '^(([a-z])+.)+[A-Z]([a-z])+$'])(

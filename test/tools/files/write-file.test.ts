@@ -91,7 +91,9 @@ describe('write_file', () => {
   it('refuses content above the limit, naming it', async () => {
     const place = await yard({ maxFileBytes: 10 });
     const error = await place.failure('write_file', { path: 'a.txt', content: 'é'.repeat(6) });
-    expect(error.message).toContain('12 bytes, more than the 10 that a file may have here');
+    expect(error.message).toContain(
+      'content: expected at most 10 bytes, got 12; write several files',
+    );
     expect(await readdir(place.root)).toEqual([]);
   });
 

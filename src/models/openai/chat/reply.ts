@@ -76,7 +76,7 @@ function parseCalls(message: Record<string, unknown>, source: ReplySource): Mode
     if (!isObject(requested) || typeof requested['name'] !== 'string' || requested['name'] === '') {
       throw unusableAnswer(source, {
         type: 'bad_call',
-        what: 'asked for a call without a name',
+        what: 'requested a call without a name',
         text: JSON.stringify(call),
       });
     }

@@ -107,7 +107,7 @@ function parseCalls(output: readonly JsonObject[], source: ReplySource): ModelRe
       if (item['type'] === 'computer_call') return createComputerCall(item, source.computer ?? '');
       const { name, arguments: args } = item;
       if (typeof name !== 'string' || name === '') {
-        const what = 'asked for a call without a name';
+        const what = 'requested a call without a name';
         throw unusableAnswer(source, { type: 'bad_call', what, text: JSON.stringify(item) });
       }
       return { name, arguments: toArgumentsText(args) };

@@ -90,7 +90,7 @@ function refuseStoredConversation(settings: ModelRequest['settings']): void {
   const found = STORED.find((name) => settings[name] !== undefined);
   if (found === undefined) return;
   throw new ModelError(
-    `settings.${found}: the conversation is the run's own transcript, and nothing is stored at the provider; leave it out`,
+    `settings.${found}: the conversation is the run's own transcript, and nothing is stored at the provider; omit it`,
     { kind: 'request', type: 'bad_setting' },
   );
 }
