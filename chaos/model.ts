@@ -48,7 +48,7 @@ function answerTo(request: StubRequest, digest: string): Step {
   const last = messages.findLastIndex(({ role, content }) => role === 'user' && isTask(content));
   const [, run, message, steps] = TASK.exec(text(messages[last]?.content)) ?? [];
   const done = messages.slice(last).filter(({ role }) => role === 'assistant').length;
-  const delivery = { delayMs: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
+  const delivery = { delay: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
   if (run === undefined || done >= Number(steps)) {
     return reply.text(`answer to run ${run} message ${message} [${digest}]`, delivery);
   }

@@ -60,7 +60,7 @@ const worker = await createWorker({
   taskQueue: QUEUE,
   workflowBundle: { codePath: BUNDLE },
   segment: { steps: Number(SEGMENT_STEPS), bytes: 2 ** 21 },
-  shutdownGraceMs: 500,
+  shutdownGrace: 500,
 });
 process.send?.('ready');
 process.once('disconnect', () => process.exit());

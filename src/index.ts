@@ -253,7 +253,12 @@ export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch
 export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';
 export type { ScheduleChanges } from './client/schedule/update.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
-export type { Firing, ScheduleDetails, ScheduleRow } from './client/schedule/view.js';
+export type {
+  Firing,
+  RecordedTimes,
+  ScheduleDetails,
+  ScheduleRow,
+} from './client/schedule/view.js';
 export type { ConnectionSettings } from './temporal/connection.js';
 
 // Runs and their data

@@ -1,5 +1,6 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { DeploymentError, InputError } from './core/errors.js';
+import { toMs } from './core/text/duration.js';
 import { withTraces } from './telemetry/activity-traces.js';
 import { perdureHome } from './storage/home.js';
 import { resolveTaskQueue } from './temporal/task-queue.js';
@@ -35,7 +36,7 @@ export interface RunningWorker {
   /** Resolves when the worker has shut down; rejects if it failed. */
   readonly stopped: Promise<void>;
   /**
-   * Stops polling, waits for activities as long as `shutdownGraceMs` allows, and closes the
+   * Stops polling, waits for activities as long as `shutdownGrace` allows, and closes the
    * connection.
    */
   shutdown(): Promise<void>;
@@ -108,7 +109,9 @@ async function start({
       ...WORKER_SETTINGS,
       interceptors: withTraces(options.interceptors),
       ...(options.activities === false && { enableNonLocalActivities: false }),
-      ...(options.shutdownGraceMs !== undefined && { shutdownGraceTime: options.shutdownGraceMs }),
+      ...(options.shutdownGrace !== undefined && {
+        shutdownGraceTime: toMs(options.shutdownGrace),
+      }),
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,
       }),

@@ -52,7 +52,7 @@ export async function startDestinations(): Promise<Destinations> {
     if (!isFirst) arrive();
     return {
       ...stubAnswer(request),
-      delivery: { delayMs: ANSWER_MS, ...(isFirst && { holdBeforeHeaders: GATE }) },
+      delivery: { delay: ANSWER_MS, ...(isFirst && { holdBeforeHeaders: GATE }) },
     };
   });
   ledger.onAttempt = async (number, when) => {

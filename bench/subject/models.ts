@@ -107,7 +107,7 @@ function modelReply({ text, calls }: ScriptReply): ModelReply {
 const SSE = { charactersPerEvent: 4 };
 /** About 100 tokens a second, for conversations whose name begins with this. */
 export const PACED = 'paced';
-const PACE = { bytes: 200, everyMs: 10 };
+const PACE = { bytes: 200, every: 10 };
 
 /** The same model as served by the stub. */
 export function stubAnswer(request: StubRequest): Step {

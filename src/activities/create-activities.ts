@@ -99,12 +99,12 @@ async function askRun({ to, id, message, start }: SendMessageInput): Promise<Ask
   const ask = { message, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
   try {
     const { turn, duplicate } = await (start === undefined
-      ? askWorker(client, to, ask, { withinMs: WITHIN_MS })
+      ? askWorker(client, to, ask, { within: WITHIN_MS })
       : askOrStartWorker(client, ask, {
           id: to,
           taskQueue: info.taskQueue,
           input: start,
-          withinMs: WITHIN_MS,
+          within: WITHIN_MS,
         }));
     return { turn, ...(duplicate && { duplicate }) };
   } catch (error) {

@@ -24,7 +24,7 @@ import type { RetrieveOptions } from './retriever.js';
 
 /** All answers of a turn stay in one segment of the history. */
 const MAX_ATTEMPTS = 100;
-const attemptTime = duration(60 * 60_000, '1 hour');
+const attemptTime = duration({ maxMs: 60 * 60_000, range: 'at most 1 hour' });
 
 const agentName = z
   .string()

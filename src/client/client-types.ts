@@ -157,7 +157,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
   /**
    * Sends a message to an open run. Resolves when the run has received it, with the turn that it
    * belongs to. Repeating it with the same message `id` has no further effect. A run that has ended
-   * is never started again. Tries for a minute, or `withinMs`. Without a worker, the server records
+   * is never started again. Tries for a minute, or `within`. Without a worker, the server records
    * the message: `delivered` is false, the next worker delivers it, and the run's status shows if
    * the run refuses it.
    *

@@ -49,39 +49,39 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       optional: ['capped'],
     };
   },
-  agent: ({ agent, message, prompt, args, save, continues, timeoutMs }, site) => ({
+  agent: ({ agent, message, prompt, args, save, continues, timeout }, site) => ({
     kind: {
       kind: 'agent',
       agent: nameOf(agent),
       ...messageParts(site, { agent, message, prompt, args }),
       ...saved(site, save),
       ...(continues && { continues }),
-      ...limitsOf({ timeoutMs }),
+      ...limitsOf({ timeout }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],
     agents: objectOf(agent),
   }),
-  graph: ({ graph, input, save, timeoutMs }, site) => ({
+  graph: ({ graph, input, save, timeout }, site) => ({
     kind: {
       kind: 'graph',
       graph: nameOf(graph),
       input: computed(site, 'input', input),
       ...saved(site, save),
-      ...limitsOf({ timeoutMs }),
+      ...limitsOf({ timeout }),
     },
     exits: ['done', 'stopped', 'failed'],
     optional: ['capped'],
     agents: objectOf(graph),
   }),
   decide: decideParts,
-  tool: ({ tool, arguments: given, save, timeoutMs, attempts }, site) => ({
+  tool: ({ tool, arguments: given, save, timeout, attempts }, site) => ({
     kind: {
       kind: 'tool',
       tool: nameOf(tool),
       ...(given !== undefined && { arguments: computed(site, 'arguments', given) }),
       ...saved(site, save),
-      ...limitsOf({ timeoutMs, attempts }),
+      ...limitsOf({ timeout, attempts }),
     },
     exits: ['done'],
     optional: ['failed', 'capped'],
@@ -141,7 +141,7 @@ function partsOf<Kind extends KindName>(
 }
 
 function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
-  const { run, agent, graph, tool, timeoutMs } = options;
+  const { run, agent, graph, tool, timeout } = options;
   const bodies = Object.entries({ run, agent, graph, tool }).filter(
     ([, body]) => body !== undefined,
   );
@@ -154,14 +154,14 @@ function eachBody(options: OptionsOf<'each'>, site: Site): EachBody {
   if (agent !== undefined) {
     const { message, prompt, args } = options;
     const input = messageParts(site, { agent, message, prompt, args }, true);
-    return { kind: 'agent', agent: nameOf(agent), ...input, ...limitsOf({ timeoutMs }) };
+    return { kind: 'agent', agent: nameOf(agent), ...input, ...limitsOf({ timeout }) };
   }
   if (graph !== undefined) {
     return {
       kind: 'graph',
       graph: nameOf(graph),
       input: computed(site, 'input', options.input, true),
-      ...limitsOf({ timeoutMs }),
+      ...limitsOf({ timeout }),
     };
   }
   if (tool !== undefined) {

@@ -4,7 +4,7 @@ import type { Agent } from '../agents/agent.js';
 import { isTool } from '../tools/registry.js';
 import type { Tool } from '../tools/tool.js';
 import { expected } from '../validation/check-options.js';
-import { durableDuration, milliseconds } from '../validation/durations.js';
+import { durableDuration, timerDuration } from '../validation/durations.js';
 import type { AuthorFunction } from './node-function.js';
 
 const MAX_ATTEMPTS = 100;
@@ -37,7 +37,7 @@ const common = {
 };
 const worker = {
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
-  timeoutMs: milliseconds.optional(),
+  timeout: timerDuration.optional(),
 };
 const save = { save: z.string().optional() };
 
@@ -57,14 +57,14 @@ export const NODE_OPTIONS = {
     prompt: z.string().optional(),
     args: authorFunction.optional(),
     continues: z.literal(true).optional(),
-    timeoutMs: milliseconds.optional(),
+    timeout: timerDuration.optional(),
     ...save,
     ...common,
   }),
   graph: z.strictObject({
     graph: agentName,
     input: authorFunction,
-    timeoutMs: milliseconds.optional(),
+    timeout: timerDuration.optional(),
     ...save,
     ...common,
   }),
@@ -87,7 +87,7 @@ export const NODE_OPTIONS = {
     plan: z.string(),
     save: z.string(),
     atOnce: z.int().min(1).max(MAX_AT_ONCE).optional(),
-    timeoutMs: milliseconds.optional(),
+    timeout: timerDuration.optional(),
     onFailedDependency: z.enum(['skip', 'fail', 'null']).optional(),
     ...common,
   }),

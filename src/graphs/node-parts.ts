@@ -51,13 +51,13 @@ export function saved(
   return { save };
 }
 
-export function workerNode({
-  attempts = 3,
-  timeoutMs = 120_000,
-}: {
+/** The checked limits of a node; `timeout` is in ms. */
+interface NodeLimits {
+  readonly timeout?: number | undefined;
   readonly attempts?: number | undefined;
-  readonly timeoutMs?: number | undefined;
-}): WorkerNode {
+}
+
+export function workerNode({ attempts = 3, timeout: timeoutMs = 120_000 }: NodeLimits): WorkerNode {
   return { timeoutMs, attempts };
 }
 
@@ -147,15 +147,9 @@ export function fieldOf({ where, fields }: Site, option: string, name: string): 
 }
 
 /** Returns the limits that the author has set for a node. */
-export function limitsOf({
-  timeoutMs,
-  attempts,
-}: {
-  readonly timeoutMs?: number | undefined;
-  readonly attempts?: number | undefined;
-}): Partial<WorkerNode> {
+export function limitsOf({ timeout, attempts }: NodeLimits): Partial<WorkerNode> {
   return {
-    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(timeout !== undefined && { timeoutMs: timeout }),
     ...(attempts !== undefined && { attempts }),
   };
 }

@@ -39,8 +39,11 @@ export interface GraphNodeOptions {
 export interface NodeFunctionOptions {
   /** The maximum number of executions before the node fails; default 3. */
   readonly attempts?: number;
-  /** Maximum duration of one execution in ms; default two minutes. */
-  readonly timeoutMs?: number;
+  /**
+   * How long one execution may take. A duration: ms, or words such as '2 minutes', which is the
+   * default.
+   */
+  readonly timeout?: Duration;
 }
 
 /** The field that receives the node's result. */
@@ -88,12 +91,12 @@ export type EachAction<Shape extends z.ZodObject, Item> =
     } & NodeFunctionOptions)
   | ({
       readonly agent: string | Agent;
-      readonly timeoutMs?: number;
+      readonly timeout?: Duration;
     } & GraphMessage<[state: Place<Shape>, item: GraphPath<Item>]>)
   | {
       readonly graph: string | Agent;
       input(state: Place<Shape>, item: GraphPath<Item>): GraphTemplate;
-      readonly timeoutMs?: number;
+      readonly timeout?: Duration;
     }
   | ({
       readonly tool: string | Tool;
@@ -137,8 +140,11 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       readonly agent: string | Agent;
       /** Each visit continues the conversation of the previous visit in the same run. */
       readonly continues?: true;
-      /** Maximum duration of the run in ms; then it stops, with its best answer. */
-      readonly timeoutMs?: number;
+      /**
+       * How long the run may take, as ms or words such as '5 minutes'; then it stops, with its best
+       * answer.
+       */
+      readonly timeout?: Duration;
     } & GraphMessage<[state: Place<Shape>]> &
       NodeSaveOptions<Shape> &
       GraphNodeOptions,
@@ -148,8 +154,8 @@ export interface GraphKinds<Shape extends z.ZodObject> {
     options: {
       readonly graph: string | (Agent & TypedInput<Input>);
       input(state: Place<Shape>): GraphInputTemplate<NoInfer<Input>>;
-      /** Maximum duration of the run in ms; then it stops. */
-      readonly timeoutMs?: number;
+      /** How long the run may take, as ms or words such as '5 minutes'; then it stops. */
+      readonly timeout?: Duration;
     } & NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;

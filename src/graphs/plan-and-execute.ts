@@ -49,8 +49,8 @@ export interface PlanAndExecuteOptions extends Pick<
   readonly confirm?: { readonly when?: 'when_asked' | 'always'; readonly expires?: Duration };
   /** The maximum number of actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
-  /** Maximum duration of one action in ms; default 30 s. */
-  readonly timeoutMs?: number;
+  /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */
+  readonly timeout?: Duration;
   readonly onFailedDependency?: ExecuteNodeOptions<PlanStateShape>['onFailedDependency'];
 }
 
@@ -76,7 +76,7 @@ const planAndExecuteOptions = z.strictObject({
     .optional(),
   // `defineGraph` and the nodes check these.
   atOnce: z.unknown().optional(),
-  timeoutMs: z.unknown().optional(),
+  timeout: z.unknown().optional(),
   onFailedDependency: z.unknown().optional(),
   description: z.unknown().optional(),
   limits: z.unknown().optional(),
@@ -147,7 +147,7 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
     planning,
     confirm: confirmation = {},
     atOnce,
-    timeoutMs,
+    timeout,
     onFailedDependency,
   } = options;
   const { when = 'when_asked', expires = '7 days' } = confirmation;
@@ -167,7 +167,7 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
       plan: 'plan',
       save: 'results',
       ...(atOnce !== undefined && { atOnce }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(timeout !== undefined && { timeout }),
       ...(onFailedDependency !== undefined && { onFailedDependency }),
     }),
     answer: answer({ save: 'answer', plan: 'plan', results: 'results' }),

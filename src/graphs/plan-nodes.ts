@@ -99,7 +99,13 @@ export function planParts(options: OptionsOf<'plan'>, site: Site): Parts {
 
 /** Builds an `execute` node. */
 export function executeParts(options: OptionsOf<'execute'>, site: Site): Parts {
-  const { plan, save, atOnce = 5, timeoutMs = ACTION_MS, onFailedDependency = 'skip' } = options;
+  const {
+    plan,
+    save,
+    atOnce = 5,
+    timeout: timeoutMs = ACTION_MS,
+    onFailedDependency = 'skip',
+  } = options;
   return {
     kind: {
       kind: 'execute',

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Duration } from '../core/text/duration.js';
 import type { GraphFieldOf } from './state-shape.js';
 
 /** Options of a `plan` node. */
@@ -26,8 +27,8 @@ export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
   readonly save: GraphFieldOf<Shape>;
   /** The maximum number of actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
-  /** Maximum duration of one action in ms; default 30 s. */
-  readonly timeoutMs?: number;
+  /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */
+  readonly timeout?: Duration;
   /**
    * What happens to an action if one that it needs has failed: it is skipped with a reason (`skip`,
    * default), no further action of the plan starts (`fail`), or it receives null as that result

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Refusal } from './admission.js';
-import type { LiveLimits } from './live-limits.js';
+import type { LimitsInForce } from './live-limits.js';
 
 /** Seconds after which a refused reader may try again. */
 const RETRY_AFTER = 5;
@@ -19,7 +19,7 @@ export interface Connections {
  * Keeps the connections of a server within its limits. Connections that read no stream are counted
  * separately, and only the newest of them stay open, so idle ones cannot keep readers out.
  */
-export function guardConnections(server: Server, limits: LiveLimits): Connections {
+export function guardConnections(server: Server, limits: LimitsInForce): Connections {
   const waiting = new Set<Socket>();
   const reading = new Set<Duplex>();
   const streamsByClient = new Map<string, number>();

@@ -4,7 +4,7 @@ import { visibleJson } from '../core/text/hidden.js';
 import { visible } from '../core/text/summaries.js';
 import { authorize, type Refusal } from './admission.js';
 import { guardConnections, type Connections } from './connections.js';
-import { defaultLimits, type LiveLimits } from './live-limits.js';
+import { defaultLimits, type LimitsInForce } from './live-limits.js';
 import { isLoopback } from '../core/text/loopback.js';
 import type { ListenSettings } from './live-options.js';
 import { show } from '../core/text/format-value.js';
@@ -14,7 +14,7 @@ export interface Exchange {
   readonly requested: LiveRequest;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly limits: LiveLimits;
+  readonly limits: LimitsInForce;
 }
 
 /** Answers a request about a run. Returns null, or a refusal if nothing was sent yet. */
@@ -72,7 +72,7 @@ export async function startHttpServer(
 interface ServerContext {
   readonly settings: ListenSettings;
   readonly routes: Readonly<Record<string, Route>>;
-  readonly limits: LiveLimits;
+  readonly limits: LimitsInForce;
   readonly connections: Connections;
 }
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { Duration } from '../core/text/duration.js';
 
-/** Limits on the resources of a worker that readers may use. */
-export interface LiveLimits {
+/** How many readers a worker serves at once. */
+interface LiveCounts {
   /** Streams open at once, for all clients. */
   readonly streams: number;
   /** Streams open at once per client. A client is an IPv4 address or an IPv6 /64 network. */
@@ -10,13 +11,28 @@ export interface LiveLimits {
    * Connections that have not requested a stream yet. If there is one more, the oldest is closed.
    */
   readonly waiting: number;
-  /** Milliseconds within which the headers of a request must arrive. */
+}
+
+/**
+ * Limits on the resources of a worker that readers may use. Times are durations: ms, or words such
+ * as '5 seconds'.
+ */
+export interface LiveLimits extends LiveCounts {
+  /** The time within which the headers of a request must arrive. */
+  readonly headersTimeout: Duration;
+  /** The time within which a whole request must arrive. */
+  readonly requestTimeout: Duration;
+  /** The time within which the run must be found; otherwise the response is 503. */
+  readonly openTimeout: Duration;
+  /** The time within which a reader must read what was sent; otherwise it is disconnected. */
+  readonly readTimeout: Duration;
+}
+
+/** The limits in force; see `LiveLimits`. */
+export interface LimitsInForce extends LiveCounts {
   readonly headersMs: number;
-  /** Milliseconds within which a whole request must arrive. */
   readonly requestMs: number;
-  /** Milliseconds within which the run must be found; otherwise the response is 503. */
   readonly openMs: number;
-  /** Milliseconds within which a reader must read what was sent; otherwise it is disconnected. */
   readonly stalledMs: number;
 }
 
@@ -29,7 +45,7 @@ const MIN_SHARE = 16;
  * Returns the default limits. Readers get at most three eighths of the file descriptors that the
  * process may open; the rest is for Temporal, models, and tools.
  */
-export function defaultLimits(descriptors: number = descriptorLimit()): LiveLimits {
+export function defaultLimits(descriptors: number = descriptorLimit()): LimitsInForce {
   const streams = share(descriptors / 4, MAX_STREAMS);
   return {
     streams,

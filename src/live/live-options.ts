@@ -1,7 +1,8 @@
+import { toMs } from '../core/text/duration.js';
 import { isLoopback } from '../core/text/loopback.js';
 import { show } from '../core/text/format-value.js';
 import { learnSecrets } from '../secrets/known.js';
-import type { LiveLimits } from './live-limits.js';
+import type { LimitsInForce, LiveLimits } from './live-limits.js';
 import { LiveOptionsError } from '../core/errors.js';
 
 /** How a worker serves live streams. */
@@ -27,7 +28,7 @@ export interface ListenSettings {
   readonly host: string;
   /** The token that readers must send; empty if none is needed. */
   readonly token: string;
-  readonly limits?: Partial<LiveLimits>;
+  readonly limits?: Partial<LimitsInForce>;
 }
 
 /** Fills in defaults. Throws a `LiveOptionsError` with the value and the fix. */
@@ -52,11 +53,43 @@ export function resolveLiveOptions(
         'or omit the host to serve this machine only',
     );
   }
-  const [invalid] = Object.entries(limits).filter(([, value]) => !(value >= 1 && value < 2 ** 31));
-  if (invalid !== undefined) {
-    const [name, value] = invalid;
-    throw new LiveOptionsError(`live.limits.${name}: expected a number from 1, got ${show(value)}`);
-  }
   if (secret !== '') learnSecrets({ values: [secret] });
-  return { port, host, token: secret, limits };
+  return { port, host, token: secret, limits: inForce(limits) };
+}
+
+/** Each limit in force, by the option that sets it. */
+const LIMITS: Readonly<Record<keyof LiveLimits, keyof LimitsInForce>> = {
+  streams: 'streams',
+  streamsPerClient: 'streamsPerClient',
+  waiting: 'waiting',
+  headersTimeout: 'headersMs',
+  requestTimeout: 'requestMs',
+  openTimeout: 'openMs',
+  readTimeout: 'stalledMs',
+};
+
+/** Returns the limits that the options set. Throws a `LiveOptionsError` for an invalid one. */
+function inForce(limits: Partial<LiveLimits>): Partial<LimitsInForce> {
+  const set: { -readonly [Name in keyof LimitsInForce]?: number } = {};
+  for (const [option, given] of Object.entries(limits)) {
+    if (!isLimit(option)) {
+      const known = Object.keys(LIMITS).join(', ');
+      throw new LiveOptionsError(
+        `live.limits: ${show(option)} is not an option; the options are ${known}`,
+      );
+    }
+    const value = option.endsWith('Timeout') ? toMs(given) : Number(given);
+    if (!(value >= 1 && value < 2 ** 31)) {
+      const expected = option.endsWith('Timeout')
+        ? 'a whole number of ms or words such as "5 seconds"'
+        : 'a number from 1';
+      throw new LiveOptionsError(`live.limits.${option}: expected ${expected}, got ${show(given)}`);
+    }
+    set[LIMITS[option]] = value;
+  }
+  return set;
+}
+
+function isLimit(name: string): name is keyof LiveLimits {
+  return Object.hasOwn(LIMITS, name);
 }

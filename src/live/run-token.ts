@@ -1,4 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { toMs, type Duration } from '../core/text/duration.js';
 import { show } from '../core/text/format-value.js';
 import { RunTokenError } from '../core/errors.js';
 
@@ -26,8 +27,11 @@ export interface RunTokenOptions {
   readonly run: string;
   /** The workers' own token, at least 32 characters; default PERDURE_LIVE_TOKEN. */
   readonly token?: string;
-  /** Milliseconds until the new token expires, up to seven days; default one hour. */
-  readonly expiresInMs?: number;
+  /**
+   * The time after which the new token expires, at most seven days. A duration: ms, or words such as
+   * '1 hour', which is the default.
+   */
+  readonly expiresIn?: Duration;
 }
 
 /**
@@ -40,7 +44,7 @@ export interface RunTokenOptions {
  * import { runToken } from 'perdure';
  *
  * const run = 'files-20261121-8f3a2c';
- * const token = runToken({ run, expiresInMs: 15 * 60_000 });
+ * const token = runToken({ run, expiresIn: '15 minutes' });
  * const headers = { authorization: `Bearer ${token}` };
  * const events = await fetch(`http://127.0.0.1:8090/runs/${run}/events`, { headers });
  * console.log(events.status);
@@ -49,8 +53,15 @@ export interface RunTokenOptions {
 export function runToken({
   run,
   token = process.env['PERDURE_LIVE_TOKEN'] ?? '',
-  expiresInMs = DEFAULT_MS,
+  expiresIn = DEFAULT_MS,
+  ...others
 }: RunTokenOptions): string {
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    throw new RunTokenError(
+      `${show(other)} is not an option; the options are run, token, expiresIn`,
+    );
+  }
   if (token.length < MIN_SECRET) {
     throw new RunTokenError(
       `token: expected the workers' token, at least ${MIN_SECRET} characters; got ${token.length}; ` +
@@ -60,9 +71,10 @@ export function runToken({
   if (run === '' || run.length > MAX_ID || /\p{Surrogate}/u.test(run)) {
     throw new RunTokenError(`run: expected the id of a run, got ${show(run)}`);
   }
+  const expiresInMs = toMs(expiresIn);
   if (!(expiresInMs >= 1_000 && expiresInMs <= MAX_MS)) {
     throw new RunTokenError(
-      `expiresInMs: expected 1000 to ${MAX_MS} (seven days), got ${show(expiresInMs)}`,
+      `expiresIn: expected a whole number of ms or words such as "15 minutes", from 1 second to 7 days, got ${show(expiresIn)}`,
     );
   }
   const expires = String(Math.floor((Date.now() + expiresInMs) / 1_000));

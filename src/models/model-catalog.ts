@@ -5,6 +5,7 @@ import { findPrice, findWindow, getCapabilities } from './known-models.js';
 import type { Model } from './model.js';
 import {
   assertModelEntry,
+  inMilliseconds,
   type ModelEntry,
   type ModelFacts,
   type ModelOptions,
@@ -102,7 +103,7 @@ function resolveEntry(name: string, entry: ModelEntry, environment: Environment)
       capabilities: getCapabilities(name, entry.capabilities),
     };
   }
-  const { model = name, price: _, window: __, api, ...options } = entry;
+  const { model = name, price: _, window: __, api, ...options } = inMilliseconds(entry);
   if (api === 'anthropic' || isForAnthropic(name, entry, environment)) {
     return { model: createAnthropic(entry, environment), ...anthropicFacts(model, entry) };
   }
@@ -129,7 +130,7 @@ function createAnthropic(
   { apiKeyEnv = 'ANTHROPIC_API_KEY', ...entry }: ModelOptions,
   environment: Environment,
 ): Model {
-  const { model: _, api: __, price: ___, window: ____, ...options } = entry;
+  const { model: _, api: __, price: ___, window: ____, ...options } = inMilliseconds(entry);
   const apiKey = environment[apiKeyEnv]?.trim() ?? '';
   const baseUrl = options.baseUrl ?? environment['ANTHROPIC_BASE_URL']?.trim() ?? '';
   return anthropicModel({

@@ -1,15 +1,18 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
 import { isObject } from '../core/json.js';
+import { toMs, type Duration } from '../core/text/duration.js';
 import {
   anyFunction,
   checkOptions,
   expectedHidden,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { duration } from '../validation/durations.js';
 import { capabilityOptions, type ModelCapabilities } from './capabilities.js';
 import type { Model } from './model.js';
 import type { OpenAiApiName } from './openai/model.js';
+import type { WireModelOptions } from './wire/wire-model.js';
 
 /** A model of the config: a custom adapter, or the options for a server with a known API. */
 export type ModelEntry = ModelOptions | (Model & ModelFacts);
@@ -55,14 +58,17 @@ export interface ModelOptions extends ModelFacts {
    * if the reply may have readers. False: never, for servers that cannot stream.
    */
   readonly stream?: boolean;
-  /** Milliseconds that a whole call may take, at most an hour; default 10 minutes. */
-  readonly timeoutMs?: number;
   /**
-   * Milliseconds without a byte after which a streamed reply is abandoned, at most an hour; default
-   * 60 s. Before the first word, it is five times as long; with the default, as long as the whole
-   * call.
+   * How long a whole call may take, at most an hour. A duration: ms, or words such as '10 minutes',
+   * which is the default.
    */
-  readonly idleMs?: number;
+  readonly timeout?: Duration;
+  /**
+   * The time without a byte after which a streamed reply is abandoned, at most an hour. A duration:
+   * ms, or words such as '60 seconds', which is the default. Before the first word, it is five times
+   * as long; with the default, as long as the whole call.
+   */
+  readonly idleTimeout?: Duration;
 }
 
 const DOLLARS = 'expected US dollars per million tokens, 0 or more';
@@ -70,9 +76,7 @@ const dollars = z.number(DOLLARS).nonnegative(DOLLARS);
 
 const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or omit it';
 
-const LONGEST_CALL_MS = 60 * 60_000;
-const DURATION = `expected milliseconds up to ${LONGEST_CALL_MS} (an hour)`;
-const duration = z.number(DURATION).positive(DURATION).max(LONGEST_CALL_MS, DURATION);
+const callTime = duration({ maxMs: 60 * 60_000, range: 'at most 1 hour' });
 
 const modelFacts = {
   price: z
@@ -99,12 +103,26 @@ const modelOptions = z.strictObject({
   ).optional(),
   api: z.enum(['chat', 'responses', 'anthropic']).optional(),
   stream: z.boolean().optional(),
-  timeoutMs: duration.optional(),
-  idleMs: duration.optional(),
+  timeout: callTime.optional(),
+  idleTimeout: callTime.optional(),
 } satisfies OptionSchemas<ModelOptions>);
 
 /** Throws an `InputError` with a line for each fault of the entry `models.name`. */
 export function assertModelEntry(name: string, entry: ModelEntry): void {
   const schema = isObject(entry) && 'call' in entry ? adapterOptions : modelOptions;
   checkOptions(`models.${name}`, { schema, options: entry });
+}
+
+/** Returns the entry with its times as adapters take them. */
+export function inMilliseconds({
+  timeout,
+  idleTimeout,
+  ...entry
+}: ModelOptions): Omit<ModelOptions, 'timeout' | 'idleTimeout'> &
+  Pick<WireModelOptions, 'timeoutMs' | 'idleMs'> {
+  return {
+    ...entry,
+    ...(timeout !== undefined && { timeoutMs: toMs(timeout) }),
+    ...(idleTimeout !== undefined && { idleMs: toMs(idleTimeout) }),
+  };
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Gate } from './barrier.js';
 import type { JsonObject } from '../core/json.js';
+import { toMs } from '../core/text/duration.js';
 import { createMessage, writeMessage } from './messages.js';
 import type { StubApi, StubRequest } from './requests.js';
 import { createResponse } from './responses.js';
@@ -38,7 +39,7 @@ export async function play(step: Step, exchange: Exchange): Promise<void> {
   if (delivery.holdBeforeHeaders !== undefined) {
     await exchange.gate(delivery.holdBeforeHeaders).wait(signal);
   }
-  if (delivery.delayMs !== undefined) await sleep(delivery.delayMs, undefined, { signal });
+  if (delivery.delay !== undefined) await sleep(toMs(delivery.delay), undefined, { signal });
   if (step.type === 'reset') {
     cutConnection(exchange, 'reset');
     return;
@@ -109,13 +110,13 @@ async function sendBody(exchange: Exchange, whole: Buffer, delivery: Delivery): 
 async function drip(
   exchange: Exchange,
   body: Buffer,
-  { bytes, everyMs }: NonNullable<Delivery['drip']>,
+  { bytes, every }: NonNullable<Delivery['drip']>,
 ): Promise<void> {
   for (let at = 0; at < body.length; at += bytes) {
     // oxlint-disable-next-line no-await-in-loop -- the bytes go one after the other
     await write(exchange, body.subarray(at, at + bytes));
     // oxlint-disable-next-line no-await-in-loop -- the pauses are the purpose
-    await sleep(everyMs, undefined, { signal: exchange.signal });
+    await sleep(toMs(every), undefined, { signal: exchange.signal });
   }
 }
 

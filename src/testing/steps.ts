@@ -1,4 +1,5 @@
 import type { JsonObject } from '../core/json.js';
+import type { Duration } from '../core/text/duration.js';
 
 /**
  * How an answer is cut: by a reset, by closing the connection, or by ending the HTTP message too
@@ -27,13 +28,14 @@ export interface SseOptions {
 export interface Delivery {
   /** The name of a barrier to wait at before anything is sent. */
   readonly holdBeforeHeaders?: string;
-  readonly delayMs?: number;
+  /** A duration: ms, or words such as '2 seconds'. */
+  readonly delay?: Duration;
   /** The name of a barrier to wait at once the headers are sent. */
   readonly holdAfterHeaders?: string;
   /** Waits at a barrier after this many events of a stream. */
   readonly holdAfterEvent?: { readonly event: number; readonly barrier: string };
-  /** Sends the body in parts of this many bytes. */
-  readonly drip?: { readonly bytes: number; readonly everyMs: number };
+  /** Sends the body in parts of this many bytes; `every` is a duration. */
+  readonly drip?: { readonly bytes: number; readonly every: Duration };
   /** Cuts the answer after this many bytes of the body. */
   readonly cut?: { readonly afterBytes: number; readonly how: CutHow };
   readonly headers?: Readonly<Record<string, string>>;
@@ -173,7 +175,7 @@ export const reply = {
     return { type: 'raw', status, body, delivery };
   },
 
-  reset(delivery: Pick<Delivery, 'holdBeforeHeaders' | 'delayMs'> = {}): Step {
+  reset(delivery: Pick<Delivery, 'holdBeforeHeaders' | 'delay'> = {}): Step {
     return { type: 'reset', delivery };
   },
 } as const;

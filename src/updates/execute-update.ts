@@ -9,18 +9,20 @@ import {
 } from '@temporalio/client';
 import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
 import { ApplicationFailure } from '@temporalio/common';
+import { toMs, type Duration } from '../core/text/duration.js';
+import { show } from '../core/text/format-value.js';
 import { visible } from '../core/text/summaries.js';
 import { findTaskQueue, checkForWorker } from './find-worker.js';
-import { NotDeliveredError, RefusedError, type WorkerState } from '../core/errors.js';
+import { InputError, NotDeliveredError, RefusedError, type WorkerState } from '../core/errors.js';
 import { refusalReason } from './refusal-reason.js';
 
 /** How long to try sending a message or decision. */
 export interface UpdateOptions {
   /**
-   * Milliseconds until the attempt fails; default 60,000, so a third worker can answer after two
-   * have failed.
+   * How long to try. A duration: ms, or words such as '1 minute', which is the default: after two
+   * workers have failed, a third one can still answer.
    */
-  readonly withinMs?: number;
+  readonly within?: Duration;
   /** Ends the wait with a `NotDeliveredError`; what was sent may still arrive. */
   readonly signal?: AbortSignal;
 }
@@ -67,14 +69,20 @@ interface FailedTry {
 /**
  * Sends an update and waits for its answer, and retries until the deadline: while the run continues
  * in a new segment, while its inbox is full, and while no worker answers. `update` must therefore
- * be idempotent. Rejects with a `RefusedError` or a `NotDeliveredError`.
+ * be idempotent. Rejects with a `RefusedError` or a `NotDeliveredError`, and with an `InputError` if
+ * `within` is invalid.
  */
 export async function executeUpdate<T>(
   client: Client,
   target: UpdateTarget,
   update: () => Promise<T>,
-  { withinMs = WITHIN_MS, signal }: UpdateOptions = {},
+  { within = WITHIN_MS, signal }: UpdateOptions = {},
 ): Promise<T> {
+  const withinMs = toMs(within);
+  if (!(withinMs > 0)) {
+    const message = `within: expected a whole number of ms or words such as "30 seconds", got ${show(within)}`;
+    throw new InputError(message);
+  }
   const giveUpAt = Date.now() + withinMs;
   let mayArrive = false;
   for (;;) {

@@ -6,6 +6,7 @@ import type { Config } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
 import type { SegmentSize } from '../core/state.js';
+import type { Duration } from '../core/text/duration.js';
 import type { LiveOptions } from '../live/live-options.js';
 import { secretNamesProblem } from '../secrets/names.js';
 import type { Archive } from '../storage/archive.js';
@@ -17,6 +18,7 @@ import {
   expectedHidden,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { timerDurationFrom } from '../validation/durations.js';
 import type { DeploymentOptions } from './deployment.js';
 
 /** Options of `createWorker` and of `perdurePlugin`. */
@@ -36,11 +38,12 @@ export interface SharedWorkerOptions extends RequestOptions {
   /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
   readonly segment?: SegmentSize;
   /**
-   * Milliseconds that a model call or a retrieval may go without a heartbeat, at least 1,000;
-   * default 10,000. After that, the server gives the work of a dead worker to another one. Each run
-   * pins the value at its start. Tools have their own option (`heartbeat`).
+   * How long a model call or a retrieval may go without a heartbeat. A duration of at least a second:
+   * ms, or words such as '10 seconds', which is the default. After that, the server gives the work of
+   * a dead worker to another one. Each run pins the value at its start. Tools have their own option
+   * (`heartbeat`).
    */
-  readonly heartbeatMs?: number;
+  readonly heartbeat?: Duration;
   /** More names of secret variables, like `secrets` of the configuration; both lists apply. */
   readonly secrets?: readonly string[];
   /**
@@ -80,10 +83,10 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   /** A bundle of workflow code; default: perdure's own. */
   readonly workflowBundle?: WorkflowBundleOption;
   /**
-   * Milliseconds that activities in flight may take to end when the worker shuts down; default
-   * 5,000.
+   * How long activities in flight may take to end when the worker shuts down. A duration: ms, or
+   * words such as '5 seconds', which is the default.
    */
-  readonly shutdownGraceMs?: number;
+  readonly shutdownGrace?: Duration;
   /** How many idle runs stay in memory; default: based on the heap size. */
   readonly maxCachedWorkflows?: number;
   /** Worker versioning: runs stay on the build on which they started. Default: no versioning. */
@@ -136,7 +139,7 @@ const sharedOptions = {
       events: positive.optional(),
     } satisfies OptionSchemas<SegmentSize>)
     .optional(),
-  heartbeatMs: z.int().min(MIN_HEARTBEAT_MS).optional(),
+  heartbeat: timerDurationFrom(MIN_HEARTBEAT_MS, '1 second').optional(),
   secrets: z.unknown().optional(),
   transcriptCacheBytes: z.number().min(0).optional(),
 } satisfies OptionSchemas<SharedWorkerOptions>;
@@ -156,7 +159,7 @@ const workerOptions = z.strictObject({
   interceptors: anyObject.optional(),
   runtime: anyObject.optional(),
   workflowBundle: anyObject.optional(),
-  shutdownGraceMs: z.number().min(0).optional(),
+  shutdownGrace: timerDurationFrom(0).optional(),
   maxCachedWorkflows: z.int().min(0).optional(),
   deployment: z
     .strictObject({

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
 import type { Worker, WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
 import { InputError } from '../core/errors.js';
+import { toMs } from '../core/text/duration.js';
 import type { Activities } from '../core/contract.js';
 import { createActivities } from '../activities/create-activities.js';
 import { createDefinitionCache } from '../activities/definitions.js';
@@ -77,7 +78,7 @@ export function createWorkerParts(
     ...(options.hub && { live: options.hub }),
     mcp,
     ...(options.segment && { segment: options.segment }),
-    ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
+    ...(options.heartbeat !== undefined && { heartbeatMs: toMs(options.heartbeat) }),
     searchAttributes: createAttributeLookup(() => {
       const { client, info } = Context.current();
       return { connection: client.connection, namespace: info.namespace };

@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
 import { ruleVerdict, type Rule } from '../../src/core/requests/rules.js';
-import { defineAgent, defineGraph, defineTool, InputError, mcpServer } from '../../src/index.js';
+import {
+  defineAgent,
+  defineGraph,
+  defineTool,
+  InputError,
+  mcpServer,
+  planAndExecute,
+} from '../../src/index.js';
 import { askPerson } from '../../src/tools.js';
 
 /** What a JavaScript author could write. */
@@ -30,6 +37,19 @@ const confirmed = (expires: unknown): unknown => {
   return graph.wire({ start: 'ask', edges: { ask: { yes: 'end', no: 'end', expired: 'end' } } });
 };
 
+const node = (timeout: unknown): unknown => {
+  const graph = loosely(defineGraph, {
+    name: 'g',
+    state: z.object({}),
+    nodes: (kinds: { run: (options: object) => unknown }) => ({
+      work: kinds.run({ run: () => ({}), timeout }),
+    }),
+  }) as { wire: (wiring: object) => unknown };
+  return graph.wire({ start: 'work', edges: { work: 'end' } });
+};
+const planned = (timeout: unknown) =>
+  loosely(planAndExecute, { name: 'p', instructions: 'x', tools: [tool({})], timeout });
+
 /** Each option that takes a duration: how it is given, and where the definition has its milliseconds. */
 const OPTIONS: readonly (readonly [string, (given: unknown) => unknown, string])[] = [
   ['timeout of a tool', (timeout) => tool({ timeout }), 'timeoutMs'],
@@ -50,6 +70,8 @@ const OPTIONS: readonly (readonly [string, (given: unknown) => unknown, string])
   ['expires of a rule', (expires) => agent({ rules: [rule(expires)] }), 'rules[0].expires'],
   ['timeout of an MCP server', (timeout) => server({ timeout }), 'timeoutMs'],
   ['connectTimeout', (connectTimeout) => server({ connectTimeout }), 'connectMs'],
+  ['timeout of a node', node, 'graph.definition.nodes[0].timeoutMs'],
+  ['timeout of a plan', planned, 'graph.definition.nodes[3].timeoutMs'],
   ['expires of confirm', confirmed, 'graph.definition.nodes[0].expiresMs'],
 ];
 

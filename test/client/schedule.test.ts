@@ -31,7 +31,7 @@ const work = () => rig.worker([clerk()], { models: { m: obedientModel() } });
 /** A schedule that does not fire by itself during a test. */
 async function create(options: Partial<ScheduleOptions> = {}): Promise<string> {
   const id = `schedule-${randomUUID()}`;
-  const when = options.everyMs === undefined ? { cron: '0 9 1 1 *' } : {};
+  const when = options.every === undefined ? { cron: '0 9 1 1 *' } : {};
   const who = options.to === undefined ? { agent: clerk() } : {};
   await client.schedule.create({ id, message: 'the report', ...when, ...who, ...options });
   created.push(options.id ?? id);
@@ -47,7 +47,7 @@ async function firings(id: string, count: number): Promise<readonly string[]> {
 
 describe('a schedule', () => {
   test('fires by itself without a worker; the next worker executes the runs', async () => {
-    const id = await create({ everyMs: 1_000, overlap: 'allow_all', tags: ['nightly'] });
+    const id = await create({ every: '1 second', overlap: 'allow_all', tags: ['nightly'] });
     const recent = async () => (await client.schedule.describe(id)).recent.length;
     await expect.poll(recent, { timeout: 20_000 }).toBeGreaterThanOrEqual(2);
     await client.schedule.pause(id, { note: 'enough' });
@@ -130,8 +130,8 @@ describe('an update', () => {
     await work();
     const id = await create({ limits: { steps: 3 }, tags: ['old'], timeZone: 'Europe/Berlin' });
     await client.schedule.pause(id, { note: 'for a while' });
-    const changes = { everyMs: 86_400_000, message: 'the summary', tags: null } as const;
-    await client.schedule.update(id, { ...changes, overlap: 'buffer_one', catchUpMs: 60_000 });
+    const changes = { every: '1 day', message: 'the summary', tags: null } as const;
+    await client.schedule.update(id, { ...changes, overlap: 'buffer_one', catchUp: '1 minute' });
     const row = { id, agent: 'clerk', everyMs: 86_400_000, paused: true, note: 'for a while' };
     const details = await vi.waitFor(async () => {
       const described = await client.schedule.describe(id);
@@ -168,11 +168,11 @@ describe('an update', () => {
   test.each<[ScheduleChanges, string]>([
     [{ cron: 'now and then' }, 'cron: expected an expression, e.g.'],
     [{ cron: null }, 'expected either cron, e.g.'],
-    [{ cron: '@daily', everyMs: 1_000 }, 'expected either cron, e.g.'],
+    [{ cron: '@daily', every: 1_000 }, 'expected either cron, e.g.'],
     [{ message: '' }, 'message: expected text'],
     [{ limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
     [{ agent: null }, 'agent: expected the name of an agent, got none'],
-    [{ evryMs: 1 } as never, '"evryMs" is not an option; did you mean everyMs?'],
+    [{ everyMs: 1 } as never, '"everyMs" is not an option; did you mean every?'],
     [{ overlap: 'queue' as never }, 'overlap: expected one of "skip"|"buffer_one"'],
   ])('%j is refused, and changes nothing', async (changes, message) => {
     const id = await create();
@@ -238,18 +238,18 @@ describe('a schedule that sends to an open run', () => {
 describe('an invalid schedule', () => {
   test.each<[string, Partial<ScheduleOptions>, string]>([
     ['no time', { cron: undefined as never }, 'schedule: expected either cron, e.g.'],
-    ['both times', { everyMs: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
+    ['both times', { every: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
     ['a bad cron', { cron: 'now and then' }, 'got "now and then" ('],
     ['an empty cron', { cron: ' ' }, 'cron: expected a cron expression, got " "; write'],
     [
       'a broken second',
-      { everyMs: 1_500 },
-      'everyMs: expected whole seconds in milliseconds, from 1000, got 1500',
+      { every: 1_500 },
+      'every: expected whole seconds, such as "90 seconds" or 90000, got 1500',
     ],
     [
       'an interval of nothing',
-      { everyMs: 0 },
-      'everyMs: expected whole seconds in milliseconds, from 1000, got 0',
+      { every: 0 },
+      'every: expected a whole number of ms or words such as "30 seconds" or "2 days", got 0; at least 1 second',
     ],
     [
       'a strange zone',
@@ -261,11 +261,11 @@ describe('an invalid schedule', () => {
       { overlap: 'queue' as never },
       'overlap: expected one of "skip"|"buffer_one"',
     ],
-    ['a typo', { catchupMs: 5 } as never, 'is not an option; did you mean catchUpMs?'],
+    ['a typo', { catchUpMs: 5 } as never, 'is not an option; did you mean catchUp?'],
     ['no message', { message: '' }, 'message: expected text'],
     ['a bad limit', { limits: { steps: 0 } }, 'limits.steps: expected a positive whole number'],
     ['no id', { id: '' }, 'id: expected a text of 1 to 150 characters, got ""'],
-    ['a hasty catch-up', { catchUpMs: 5 }, 'catchUpMs: expected number to be >=10000, got 5'],
+    ['a hasty catch-up', { catchUp: 5 }, 'catchUp: expected a whole number of ms or words such as'],
     ['settings without an agent', { to: 'x', tags: ['y'] }, 'tags: expected only with "agent"'],
   ])('%s', async (_, options, message) => {
     await expect(create(options)).rejects.toThrow(message);

@@ -139,7 +139,7 @@ test('a node sets a shorter timeout for a tool than the tool itself', async () =
     errorTo: 'error',
     tools: [wait],
     nodes: ({ tool }) => ({
-      wait: tool({ tool: wait, arguments: () => ({}), timeoutMs: 200 }),
+      wait: tool({ tool: wait, arguments: () => ({}), timeout: 200 }),
     }),
   }).wire({ start: 'wait', edges: { wait: { done: 'end', failed: 'end' } } });
   await desk.work([graph]);

@@ -211,7 +211,7 @@ test('a hung action delays only the actions that depend on it', async () => {
         });
       }),
   });
-  await desk.work([assistant({ tools: [addEvent, hang], rules: [], timeoutMs: 1_500 })]);
+  await desk.work([assistant({ tools: [addEvent, hang], rules: [], timeout: '1.5 seconds' })]);
   const actions = [
     { id: 'a1', tool: 'hang', arguments: {} },
     { id: 'a2', tool: 'add_event', arguments: { title: 'behind' }, after: ['a1'] },

@@ -67,7 +67,7 @@ const HEAD = 'GET /runs/r/deltas HTTP/1.1\r\nHost: localhost\r\n';
 describe('the live port', () => {
   let url: string;
   beforeAll(async () => {
-    ({ url } = await serve({ streams: 3, streamsPerClient: 2, waiting: 4, headersMs: 150 }));
+    ({ url } = await serve({ streams: 3, streamsPerClient: 2, waiting: 4, headersTimeout: 150 }));
   });
 
   test('answers 429 to a client with too many streams until it closes one', async () => {
@@ -153,7 +153,7 @@ describe('the live port', () => {
   });
 
   test('disconnects a reader that reads nothing, and gives its slot to another', async () => {
-    const { url: other, hub } = await serve({ streams: 1, streamsPerClient: 1, stalledMs: 100 });
+    const { url: other, hub } = await serve({ streams: 1, streamsPerClient: 1, readTimeout: 100 });
     const writer = hub.begin('r', attempt);
     const { socket } = await open(other);
     socket.pause();
@@ -179,6 +179,15 @@ describe('the live port', () => {
     expect(defaultLimits(256)).toMatchObject({ streams: 64, streamsPerClient: 32, waiting: 32 });
     expect(defaultLimits(Infinity)).toMatchObject({ streams: 512, waiting: 256 });
     expect(() => resolveLiveOptions({ limits: { streams: 0 } }, {})).toThrow(LiveOptionsError);
+    const limitsOf = (limits: object) => resolveLiveOptions({ limits }, {}).limits;
+    expect(limitsOf({ headersTimeout: '2 seconds', waiting: 3 })).toEqual({
+      headersMs: 2_000,
+      waiting: 3,
+    });
+    expect(() => limitsOf({ openTimeout: '2s' })).toThrow(
+      'live.limits.openTimeout: expected a whole number of ms or words such as "5 seconds", got "2s"',
+    );
+    expect(() => limitsOf({ headersMs: 5 })).toThrow('live.limits: "headersMs" is not an option');
   });
 });
 
@@ -202,7 +211,7 @@ describe('a run token', () => {
 
   test('ends a stream when it expires', async () => {
     const { url } = await serve({}, SECRET);
-    const token = runToken({ run: 'r', token: SECRET, expiresInMs: 1_500 });
+    const token = runToken({ run: 'r', token: SECRET, expiresIn: 1_500 });
     const response = await request(`${url}/runs/r/deltas`, bearer(token));
     response.on('error', () => undefined).resume();
     await new Promise((resolve) => response.once('close', resolve));
@@ -230,6 +239,8 @@ describe('a run token', () => {
     expect(verifyToken(token, SECRET, Date.now() + 2 * 60 * 60_000)).toBeNull();
     expect(() => runToken({ run: 'a', token: 'short' })).toThrow('at least 32 characters; got 5');
     expect(() => runToken({ run: '', token: SECRET })).toThrow('run: expected the id of a run');
-    expect(() => runToken({ run: 'a', token: SECRET, expiresInMs: 1e12 })).toThrow('seven days');
+    expect(() => runToken({ run: 'a', token: SECRET, expiresIn: 1e12 })).toThrow('7 days');
+    const old = { run: 'a', token: SECRET, expiresInMs: 1_000 };
+    expect(() => runToken(old)).toThrow('"expiresInMs" is not an option; the options are run,');
   });
 });

@@ -136,3 +136,20 @@ describe('the capabilities of a resolved model', () => {
     expect(create).toThrow(/^models\.mine: apiKeyEnv: (?!.*hunter2).*not the key$/);
   });
 });
+
+describe('the times of a model', () => {
+  test.each<[object, string]>([
+    [{ timeoutMs: 5 }, 'models.mine: "timeoutMs" is not an option; did you mean timeout? Options:'],
+    [{ timeout: '2 hours' }, 'timeout: expected a whole number of ms or words such as'],
+    [{ idleTimeout: 0 }, 'idleTimeout: expected a whole number of ms or words such as'],
+  ])('cannot be %j', (entry, message) => {
+    expect(() => createModelCatalog({ mine: entry as ModelEntry }, {})).toThrow(message);
+  });
+
+  test.each<ModelEntry>([
+    { timeout: '10 minutes', idleTimeout: 30_000 },
+    { api: 'anthropic', idleTimeout: '1 minute' },
+  ])('can be %j', (mine) => {
+    expect(createModelCatalog({ mine }, {}).resolve('mine').name).toBe('mine');
+  });
+});

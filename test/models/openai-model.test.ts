@@ -45,8 +45,8 @@ test('sends one request with the key, and no retry headers of its own', async ()
 test.each<[string, Step]>([
   ['in one piece', saying()],
   ['in deltas', saying({ sse: { charactersPerEvent: 3 } })],
-  ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, everyMs: 0 } })],
-  ['with CRLF, byte by byte', saying({ sse: { lineEnd: '\r\n' }, drip: { bytes: 1, everyMs: 0 } })],
+  ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, every: 0 } })],
+  ['with CRLF, byte by byte', saying({ sse: { lineEnd: '\r\n' }, drip: { bytes: 1, every: 0 } })],
   ['with comments between events', saying({ sse: { comments: true, charactersPerEvent: 2 } })],
   ['without the end mark', saying({ sse: { endBefore: 'done' } })],
 ])('reads the same reply from a stream %s as from a whole answer', async (_name, step) => {
@@ -104,7 +104,7 @@ test.each([
   const events = deltas.map((delta) => JSON.stringify({ choices: [{ delta }] }));
   const body = [...events, end].filter(Boolean).map((data) => `data: ${data}\n\n`);
   const headers = { 'content-type': 'text/event-stream' };
-  const drip = { bytes: 7, everyMs: 0 };
+  const drip = { bytes: 7, every: 0 };
   const stub = await stubWith(reply.raw(body.join(''), { headers, drip }));
   const answer = callOnce(modelOf(stub, { stream: true }));
   if (text === null) expect((await failureOf(answer)).details.type).toBe('stream_cut');
@@ -112,7 +112,7 @@ test.each([
 });
 
 test('accepts a slow but steady stream within the total limit', async () => {
-  const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, everyMs: 25 } }));
+  const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, every: 25 } }));
   const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));
   expect(answer.text).toHaveLength(20);
 });

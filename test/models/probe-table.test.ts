@@ -180,7 +180,7 @@ const ROWS: Record<string, Row> = {
     ...retry('idle'),
   },
   'a stream that drips on beyond the total': {
-    step: reply.text(hello.repeat(50), { drip: { bytes: 1, everyMs: 5 } }),
+    step: reply.text(hello.repeat(50), { drip: { bytes: 1, every: 5 } }),
     options: { ...streamed, idleMs: 10_000, timeoutMs: 200 },
     ...retry('timeout'),
   },

@@ -80,7 +80,11 @@ describe('the mistake in a definition', () => {
       'createWorker: "taskQeue" is not an option; did you',
     ],
     [{ config: {} }, 'createWorker: config: expected a configuration; make it with defineConfig'],
-    [{ config: { agents: [] }, heartbeatMs: 5 }, 'createWorker: heartbeatMs: expected'],
+    [{ config: { agents: [] }, heartbeat: 5 }, 'createWorker: heartbeat: expected'],
+    [
+      { config: { agents: [] }, shutdownGraceMs: 5 },
+      'createWorker: "shutdownGraceMs" is not an option; did you mean shutdownGrace?',
+    ],
     [{ config: { agents: [] }, segment: { steps: 0, bytes: 1 } }, 'createWorker: segment.steps: '],
     [{ config: { agents: [] }, live: { prot: 1 } }, 'createWorker: live: "prot" is not an option'],
     [{ config: { agents: [] }, secrets: 'KEY' }, 'createWorker: secrets: expected a list'],

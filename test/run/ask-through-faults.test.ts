@@ -38,7 +38,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
 
   process.kill(two.pid, 'SIGSTOP');
   const third = { message: 'third', id: 'm-3' };
-  const given = client.ask(id, third, { withinMs: 3_000 });
+  const given = client.ask(id, third, { within: '3 seconds' });
   await expect(given).rejects.toMatchObject({
     code: 'not_delivered',
     mayArrive: true,
@@ -49,7 +49,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
     `a worker polls task queue "${taskQueue}" but does not answer; it may be frozen, disconnected, or busy; ` +
       'it may still arrive; sent again with id "m-3" it is the same message',
   );
-  const closing = client.close(id, { withinMs: 1_500 });
+  const closing = client.close(id, { within: 1_500 });
   await expect(closing).rejects.toThrow('look at the status of the run before you repeat it');
 
   await one.kill();

@@ -53,7 +53,7 @@ test.each(ATTEMPTS)(
     };
     const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'm' });
     const work = async () =>
-      await rig.worker([agent], { models: { m: model }, shutdownGraceMs: 30_000 });
+      await rig.worker([agent], { models: { m: model }, shutdownGrace: '30 seconds' });
     const first = await work();
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'go' });
     await held.reached;

@@ -80,7 +80,7 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
         env: { ...CANARIES, PERDURE_HOME: home },
         secrets: CANARY_NAMES,
         workflowBundle: await sourceBundle(),
-        shutdownGraceMs: 200,
+        shutdownGrace: 200,
         ...rest,
       });
       workers.push(worker);

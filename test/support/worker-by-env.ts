@@ -30,7 +30,7 @@ export async function workflowsOnly(
 /** Creates the worker of the tests that kill workers, as its environment describes it. */
 export async function workerByEnv(
   env: Readonly<Record<string, string | undefined>>,
-  rest: Partial<Pick<WorkerOptions, 'workflowBundle' | 'shutdownGraceMs'>>,
+  rest: Partial<Pick<WorkerOptions, 'workflowBundle' | 'shutdownGrace'>>,
 ): Promise<RunningWorker> {
   const steps = Number(env['STEPS'] ?? 0);
   const window = Number(env['WINDOW'] ?? 0);
@@ -59,7 +59,7 @@ export async function workerByEnv(
     env,
     workflows: env['ROLE'] !== 'activities',
     // These workers are killed, and tests should not wait ten seconds until that is detected.
-    heartbeatMs: Number(env['HEARTBEAT_MS'] ?? 3_000),
+    heartbeat: Number(env['HEARTBEAT_MS'] ?? 3_000),
     ...(env['SEGMENT_STEPS'] && {
       segment: { steps: Number(env['SEGMENT_STEPS']), bytes: 1e6 },
     }),

@@ -51,7 +51,7 @@ export async function workerHere(
 ): Promise<{ stop(): Promise<void> }> {
   const workflowBundle = await sourceBundle();
   if (env['ROLE'] === 'workflows') return await workflowsHere(env, workflowBundle);
-  const worker = await workerByEnv(env, { workflowBundle, shutdownGraceMs: 200 });
+  const worker = await workerByEnv(env, { workflowBundle, shutdownGrace: 200 });
   return { stop: () => worker.shutdown() };
 }
 

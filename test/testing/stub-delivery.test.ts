@@ -99,7 +99,7 @@ test('notices a client that disconnects at a barrier, and continues', async () =
 });
 
 test('notices a client that disconnects during a slow answer', async () => {
-  const stub = await stubFor(reply.text('x'.repeat(500), { drip: { bytes: 1, everyMs: 5 } }));
+  const stub = await stubFor(reply.text('x'.repeat(500), { drip: { bytes: 1, every: 5 } }));
   const controller = new AbortController();
   const response = await ask(stub, { signal: controller.signal });
   controller.abort();
@@ -108,7 +108,7 @@ test('notices a client that disconnects during a slow answer', async () => {
 });
 
 test('delays an answer', async () => {
-  const stub = await stubFor(reply.text('slow', { delayMs: 200 }), reply.text('quick'));
+  const stub = await stubFor(reply.text('slow', { delay: 200 }), reply.text('quick'));
   const order: string[] = [];
   const asked = async (): Promise<void> => {
     const text = await (await ask(stub)).text();
@@ -119,7 +119,7 @@ test('delays an answer', async () => {
 });
 
 test('sends small parts with pauses', async () => {
-  const stub = await stubFor(reply.raw('abcdefgh', { drip: { bytes: 2, everyMs: 3 } }));
+  const stub = await stubFor(reply.raw('abcdefgh', { drip: { bytes: 2, every: 3 } }));
   const { text, pieces } = await onWire(stub);
   expect(text).toMatch(/\r\nab\r\n2\r\ncd\r\n2\r\nef\r\n2\r\ngh\r\n/);
   expect(pieces).toBeGreaterThan(2);

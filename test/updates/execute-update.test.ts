@@ -85,9 +85,17 @@ describe('an update', () => {
     [{ code: 'not_delivered', mayArrive: true }, serviceError(14, 'connection refused')],
   ])('fails with %j after %s', async (known, error, run = id) => {
     const sending = executeUpdate(rig.client, { id: run }, () => Promise.reject(error), {
-      withinMs: 1,
+      within: 1,
     });
     await expect(sending).rejects.toMatchObject(known);
+  });
+
+  test.each([0, '5s', null])('refuses to try for %j', async (within) => {
+    const options = { within: within as never };
+    const sending = executeUpdate(rig.client, { id }, () => Promise.resolve(), options);
+    await expect(sending).rejects.toThrow(
+      'within: expected a whole number of ms or words such as "30 seconds", got',
+    );
   });
 
   test('stays uncertain after one uncertain try, whatever the next try reports', async () => {
@@ -124,7 +132,7 @@ describe('an update', () => {
 
   test('reports the queue that no worker polls, and the id that makes a repeat safe', async () => {
     const silent = () => Promise.reject(new WorkflowUpdateRPCTimeoutOrCancelledError('x'));
-    const sending = executeUpdate(rig.client, { id, messageId: 'm-1' }, silent, { withinMs: 1 });
+    const sending = executeUpdate(rig.client, { id, messageId: 'm-1' }, silent, { within: 1 });
     await expect(sending).rejects.toMatchObject({ worker: 'missing', messageId: 'm-1' });
     await expect(sending).rejects.toThrow(
       `no worker polls task queue "${rig.taskQueue}"; it may still arrive; sent again with id "m-1"`,

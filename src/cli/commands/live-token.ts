@@ -2,12 +2,12 @@ import { RunTokenError } from '../../core/errors.js';
 import { runToken } from '../../live/run-token.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { parseNumber } from '../input/option-parsers.js';
+import { parseDurationOption } from '../input/option-parsers.js';
 
 export interface LiveTokenOptions {
   readonly id: string;
-  /** How long the token is valid. */
-  readonly minutes: number;
+  /** How long the token is valid, in ms; default one hour. */
+  readonly expiresIn?: number;
 }
 
 /**
@@ -17,10 +17,18 @@ export const liveToken: Command<LiveTokenOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
-      .option('--minutes <n>', 'how long the token is valid, at most 10080', parseNumber, 60),
-  run(context, { id, minutes }) {
+      .option(
+        '--expires-in <time>',
+        'how long the token is valid, such as 15m; at most 7d; default 1h',
+        parseDurationOption,
+      ),
+  run(context, { id, expiresIn }) {
     const secret = context.env['PERDURE_LIVE_TOKEN'] ?? '';
-    const token = createToken({ run: id, token: secret, expiresInMs: minutes * 60_000 });
+    const token = createToken({
+      run: id,
+      token: secret,
+      ...(expiresIn !== undefined && { expiresIn }),
+    });
     const [, , expires = ''] = token.split('.');
     const expiresAt = new Date(Number(expires) * 1_000).toISOString();
     context.out(context.options.json ? JSON.stringify({ id, token, expiresAt }) : token);
@@ -36,7 +44,7 @@ function createToken(options: Parameters<typeof runToken>[0]): string {
   } catch (error) {
     if (!RunTokenError.isInstance(error)) throw error;
     const message = error.message
-      .replace(/^expiresInMs: .*$/s, '--minutes: expected 1 to 10080 (seven days)')
+      .replace(/^expiresIn: .*$/s, '--expires-in: expected 1s to 7d')
       .replace(/^run:/, 'id:')
       .replace(/^token: expected the workers' token/, 'PERDURE_LIVE_TOKEN: expected a secret');
     throw new UsageError(message, { cause: error });

@@ -48,7 +48,7 @@ export function createHosting(
     if (worker !== null) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
-    worker = await hostWorker(context, { taskQueue, shutdownGraceMs: GRACE_MS, ...options });
+    worker = await hostWorker(context, { taskQueue, shutdownGrace: GRACE_MS, ...options });
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   return {
@@ -81,7 +81,7 @@ export async function checkHome({ home, note }: CliContext): Promise<void> {
 
 export interface HostOptions extends Pick<
   WorkerOptions,
-  'shutdownGraceMs' | 'maxCachedWorkflows' | 'deployment' | 'live' | 'activities'
+  'shutdownGrace' | 'maxCachedWorkflows' | 'deployment' | 'live' | 'activities'
 > {
   readonly taskQueue: string;
   /** Show the whole log of the worker; default: only warnings, errors, and what tools log. */

@@ -32,7 +32,7 @@ export async function clientFor(
 }
 
 /** Many MCP clients give up after a minute. */
-export const UPDATE_TIMEOUT = { withinMs: 45_000 };
+export const UPDATE_TIMEOUT = { within: 45_000 };
 
 /**
  * Returns the name of the decider, which is a claim: an MCP client has no identity that can be

@@ -1,5 +1,5 @@
 import type { Schedules } from '../../client/schedule/methods.js';
-import type { ScheduleTimes } from '../../client/schedule/options.js';
+import type { RecordedTimes } from '../../client/schedule/view.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { formatDateTime } from '../format/format-time.js';
@@ -20,7 +20,7 @@ export async function noteSchedule(
 }
 
 /** Returns the times of a schedule as text: `every 3600 s`, `0 9 * * * (Europe/Berlin)`. */
-export function timesText({ cron, everyMs, timeZone }: ScheduleTimes): string {
+export function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
   if (cron === undefined) return `every ${(everyMs ?? 0) / 1_000} s`;
   return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
 }

@@ -23,7 +23,7 @@ const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   'time-zone': 'timeZone',
   to: 'to',
   overlap: 'overlap',
-  'catch-up': 'catchUpMs',
+  'catch-up': 'catchUp',
   tag: 'tags',
   'max-steps': 'limits',
   context: 'context',

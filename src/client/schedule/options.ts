@@ -1,18 +1,23 @@
 import type { ScheduleOverlapPolicy, ScheduleSpec } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../../core/errors.js';
+import { MAX_DURABLE_MS, toMs, type Duration } from '../../core/text/duration.js';
 import type { AgentLike, RunSettings } from '../../updates/run-input.js';
 import { checkOptions, expected, type OptionSchemas } from '../../validation/check-options.js';
+import { duration } from '../../validation/durations.js';
 
 /** What happens when a firing is due and the previous one has not ended. */
 export type Overlap = keyof typeof OVERLAPS;
 
-/** When a schedule fires: exactly one of `cron` and `everyMs`. */
+/** When a schedule fires: exactly one of `cron` and `every`. */
 export interface ScheduleTimes {
   /** Five fields (minute, hour, day of month, month, day of week), or a word such as `@daily`. */
   readonly cron?: string;
-  /** Milliseconds between firings, in whole seconds, counted from 1970. */
-  readonly everyMs?: number;
+  /**
+   * The time between firings, counted from 1970. A duration of whole seconds: ms, or words such as
+   * '2 hours'.
+   */
+  readonly every?: Duration;
   /** The time zone of `cron`, such as `Europe/Berlin`; default UTC. */
   readonly timeZone?: string;
 }
@@ -33,10 +38,10 @@ export interface ScheduleOptions extends ScheduleTimes, RunSettings {
   /** Default `skip`. With `to`, a firing has ended when the run has the message. */
   readonly overlap?: Overlap;
   /**
-   * How late, in milliseconds, a firing may still be made up for after the server was down; default
-   * one year.
+   * How late a firing may still be made up for after the server was down. A duration of at least 10
+   * seconds: ms, or words such as '2 days'; default one year.
    */
-  readonly catchUpMs?: number;
+  readonly catchUp?: Duration;
   /** Whether the schedule starts paused. */
   readonly paused?: boolean;
 }
@@ -70,6 +75,17 @@ export const runSettings = {
   modelAttempts: checkedLater,
 } satisfies OptionSchemas<RunSettings>;
 
+const everyOption = duration({
+  minMs: SECOND_MS,
+  maxMs: MAX_DURABLE_MS,
+  range: 'at least 1 second',
+}).refine((ms) => ms % SECOND_MS === 0, 'expected whole seconds, such as "90 seconds" or 90000');
+const catchUpOption = duration({
+  minMs: MIN_CATCH_UP_MS,
+  maxMs: MAX_DURABLE_MS,
+  range: 'at least 10 seconds',
+});
+
 const scheduleOptions = z
   .strictObject({
     id: expected(
@@ -80,16 +96,13 @@ const scheduleOptions = z
       'a cron expression; write for example "0 9 * * MON-FRI"',
       (cron) => typeof cron === 'string' && cron.trim() !== '',
     ).optional(),
-    everyMs: expected(
-      'whole seconds in milliseconds, from 1000',
-      (ms) => Number.isInteger(ms) && Number(ms) >= SECOND_MS && Number(ms) % SECOND_MS === 0,
-    ).optional(),
+    every: everyOption.optional(),
     timeZone: expected(
       'a time zone; give a name such as "Europe/Berlin", or omit it for UTC',
       isTimeZone,
     ).optional(),
     overlap: overlapOption.optional(),
-    catchUpMs: z.int().min(MIN_CATCH_UP_MS).optional(),
+    catchUp: catchUpOption.optional(),
     paused: z.boolean().optional(),
     agent: checkedLater,
     message: checkedLater,
@@ -97,8 +110,8 @@ const scheduleOptions = z
     ...runSettings,
   } satisfies OptionSchemas<ScheduleOptions>)
   .refine(
-    ({ cron, everyMs }) => (cron === undefined) !== (everyMs === undefined),
-    'expected either cron, e.g. "0 9 * * MON-FRI", or everyMs, e.g. 3600000 for each hour',
+    ({ cron, every }) => (cron === undefined) !== (every === undefined),
+    'expected either cron, e.g. "0 9 * * MON-FRI", or every, e.g. "1 hour"',
   );
 
 /**
@@ -139,8 +152,8 @@ export function overlapOf(policy: ScheduleOverlapPolicy): Overlap | 'terminate_o
 }
 
 /** Returns the times of checked options in Temporal's form. */
-export function scheduleSpec({ cron, everyMs, timeZone }: ScheduleTimes): ScheduleSpec {
-  if (cron === undefined) return { intervals: everyMs === undefined ? [] : [{ every: everyMs }] };
+export function scheduleSpec({ cron, every, timeZone }: ScheduleTimes): ScheduleSpec {
+  if (cron === undefined) return { intervals: every === undefined ? [] : [{ every: toMs(every) }] };
   return { cronExpressions: [cron], ...(timeZone !== undefined && { timezone: timeZone }) };
 }
 

@@ -5,6 +5,7 @@ import {
   type ScheduleHandle,
 } from '@temporalio/client';
 import { show } from '../../core/input/input.js';
+import { toMs } from '../../core/text/duration.js';
 import { visible } from '../../core/text/summaries.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
 import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
@@ -112,7 +113,7 @@ export function createSchedules(
 }
 
 async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {
-  const { id, overlap = 'skip', catchUpMs, paused } = options;
+  const { id, overlap = 'skip', catchUp, paused } = options;
   assertScheduleOptions(options);
   try {
     await client.schedule.create({
@@ -121,7 +122,7 @@ async function create(client: Client, options: ScheduleOptions, taskQueue: strin
       action: scheduleAction(options, taskQueue),
       policies: {
         overlap: overlapPolicy(overlap),
-        ...(catchUpMs !== undefined && { catchupWindow: catchUpMs }),
+        ...(catchUp !== undefined && { catchupWindow: toMs(catchUp) }),
       },
       memo: { [MEMO_KEY]: scheduleMemo(options) },
       ...(paused && { state: { paused } }),

@@ -8,6 +8,7 @@ import {
 import { GRPC, grpcCode } from '../../temporal/grpc.js';
 import { randomUUID } from 'node:crypto';
 import { InputError } from '../../core/errors.js';
+import { toMs } from '../../core/text/duration.js';
 import { show } from '../../core/text/format-value.js';
 import { firingOptions, scheduleAction } from './action.js';
 import {
@@ -21,7 +22,7 @@ import { MEMO_KEY, scheduleMemo, type ScheduleMemo } from './view.js';
 
 /**
  * What an update changes. `null` removes an option, so its default applies. `cron` replaces
- * `everyMs`, and vice versa.
+ * `every`, and vice versa.
  */
 export type ScheduleChanges = {
   readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused'>]?: ScheduleOptions[Key] | null;
@@ -36,12 +37,12 @@ export function changedOptions(
   changes: ScheduleChanges,
 ): ScheduleOptions {
   const present = presentOptions(description, memo);
-  const { cron, everyMs } = changes;
+  const { cron, every } = changes;
   const merged = {
     ...present,
-    ...((cron ?? everyMs) != null && { cron: undefined, everyMs: undefined }),
+    ...((cron ?? every) != null && { cron: undefined, every: undefined }),
     // A time zone applies only to a cron expression.
-    ...(everyMs != null && { timeZone: undefined }),
+    ...(every != null && { timeZone: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,
   };
@@ -62,10 +63,10 @@ function presentOptions(
     ...firingOptions(input),
     id,
     ...(cron !== undefined && { cron }),
-    ...(everyMs !== undefined && { everyMs }),
+    ...(everyMs !== undefined && { every: everyMs }),
     ...(timeZone !== undefined && { timeZone }),
     ...(overlap !== 'terminate_other' && { overlap }),
-    ...(policies.catchupWindow > 0 && { catchUpMs: policies.catchupWindow }),
+    ...(policies.catchupWindow > 0 && { catchUp: policies.catchupWindow }),
   };
 }
 
@@ -78,7 +79,7 @@ export async function updateSchedule(
   description: ScheduleDescription,
   options: ScheduleOptions,
 ): Promise<void> {
-  const { id, overlap, catchUpMs } = options;
+  const { id, overlap, catchUp } = options;
   const { namespace, identity, loadedDataConverter: converter } = client.options;
   const { schedule } = description.raw;
   const action = scheduleAction(options, description.action.taskQueue);
@@ -96,7 +97,7 @@ export async function updateSchedule(
         ...schedule?.policies,
         ...encodeSchedulePolicies({
           overlap: overlapPolicy(overlap ?? 'skip'),
-          ...(catchUpMs !== undefined && { catchupWindow: catchUpMs }),
+          ...(catchUp !== undefined && { catchupWindow: toMs(catchUp) }),
         }),
       },
       state: schedule?.state ?? {},

@@ -1,11 +1,18 @@
 import type { Client, ScheduleDescription, ScheduleExecutionResult } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
+import { toMs } from '../../core/text/duration.js';
 import { isObject, textField } from '../../core/json.js';
 import { agentName } from '../../updates/run-input.js';
 import { overlapOf, type Overlap, type ScheduleOptions, type ScheduleTimes } from './options.js';
 
+/** When a schedule fires: by `cron` or every so many milliseconds. */
+export interface RecordedTimes extends Pick<ScheduleTimes, 'cron' | 'timeZone'> {
+  /** Milliseconds between firings, counted from 1970. */
+  readonly everyMs?: number;
+}
+
 /** A schedule in a list. All times are ISO 8601. */
-export interface ScheduleRow extends ScheduleTimes {
+export interface ScheduleRow extends RecordedTimes {
   readonly id: string;
   /** Null for a schedule that only sends to an existing run. */
   readonly agent: string | null;
@@ -42,7 +49,7 @@ export interface ScheduleDetails extends ScheduleRow {
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;
-  /** Firings missed because the server was down for longer than `catchUpMs`. */
+  /** Firings missed because the server was down for longer than `catchUp`. */
   readonly missed: number;
 }
 
@@ -50,7 +57,7 @@ export interface ScheduleDetails extends ScheduleRow {
  * What perdure records with the action of a schedule, because the server stores the times in
  * another form.
  */
-export interface ScheduleMemo extends ScheduleTimes {
+export interface ScheduleMemo extends RecordedTimes {
   readonly agent: string | null;
   readonly to: string | null;
 }
@@ -59,12 +66,12 @@ export const MEMO_KEY = 'perdure';
 
 /** Returns the memo of a schedule with these options. */
 export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
-  const { agent, to, cron, everyMs, timeZone } = options;
+  const { agent, to, cron, every, timeZone } = options;
   return {
     agent: agent === undefined ? null : agentName(agent),
     to: to ?? null,
     ...(cron !== undefined && { cron }),
-    ...(everyMs !== undefined && { everyMs }),
+    ...(every !== undefined && { everyMs: toMs(every) }),
     ...(timeZone !== undefined && { timeZone }),
   };
 }
