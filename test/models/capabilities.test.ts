@@ -143,7 +143,7 @@ describe('the times of a model', () => {
     [{ timeout: '2 hours' }, 'timeout: expected a whole number of ms or words such as'],
     [{ idleTimeout: 0 }, 'idleTimeout: expected a whole number of ms or words such as'],
   ])('cannot be %j', (entry, message) => {
-    expect(() => createModelCatalog({ mine: entry as ModelEntry }, {})).toThrow(message);
+    expect(() => createModelCatalog({ mine: entry }, {})).toThrow(message);
   });
 
   test.each<ModelEntry>([
