@@ -34,7 +34,7 @@ export type Fact = { readonly at: number } & (
   | { readonly type: 'completed'; readonly task: Task; readonly result: unknown }
   | { readonly type: 'failed'; readonly task: Task; readonly failure: Failure }
   | {
-      readonly type: 'canceled';
+      readonly type: 'cancelled';
       readonly task: Task;
       /** The activity's report when it stopped; absent if the run did not wait for it. */
       readonly details?: readonly unknown[];

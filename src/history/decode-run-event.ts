@@ -108,7 +108,7 @@ function decodeEndEvent(raw: RawEvent): EventBody<EndEvent> | null {
     return { type: 'ended', how: 'terminated', result: null };
   }
   if (raw.workflowExecutionTimedOutEventAttributes) {
-    return { type: 'ended', how: 'timed-out', result: null };
+    return { type: 'ended', how: 'timed_out', result: null };
   }
   const continued = raw.workflowExecutionContinuedAsNewEventAttributes;
   const [, carried] = continued?.input?.payloads ?? [];

@@ -31,13 +31,13 @@ export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOf
 
 function outsideReason({ how }: EndedEvent): string {
   if (how === 'terminated') return 'terminated';
-  return how === 'timed-out' ? 'timed_out' : 'error';
+  return how === 'timed_out' ? 'timed_out' : 'error';
 }
 
 function messageOf({ how, failure }: EndedEvent, why: string): string {
   if (failure !== undefined) return failure.message;
   const suffix = why === '' ? '' : `: ${why}`;
   if (how === 'terminated') return `the workflow was terminated from outside${suffix}`;
-  if (how === 'timed-out') return 'the workflow exceeded its execution timeout';
+  if (how === 'timed_out') return 'the workflow exceeded its execution timeout';
   return `the workflow ended (${how}) without an outcome`;
 }

@@ -98,7 +98,7 @@ export type EndedHow =
   | 'failed'
   | 'cancelled'
   | 'terminated'
-  | 'timed-out'
+  | 'timed_out'
   | 'continued';
 
 /** A history event without the fields that all events share. */

@@ -42,11 +42,11 @@ export function activityProblem(error: unknown): ActivityProblem | null {
 export function failureFact(
   task: Task,
   error: unknown,
-): Omit<FactOf<'failed'>, 'at'> | Omit<FactOf<'canceled'>, 'at'> {
+): Omit<FactOf<'failed'>, 'at'> | Omit<FactOf<'cancelled'>, 'at'> {
   const cause = failureCause(error);
   if (isCancellation(error)) {
     const details = cause instanceof CancelledFailure ? cause.details : undefined;
-    return { type: 'canceled', task, ...(details && { details }) };
+    return { type: 'cancelled', task, ...(details && { details }) };
   }
   const isOurs = cause instanceof ApplicationFailure;
   const failure = {

@@ -42,7 +42,7 @@ export const failed = (
   at,
 });
 
-export const canceled = (task: Task, at = 0): Fact => ({ type: 'canceled', task, at });
+export const canceled = (task: Task, at = 0): Fact => ({ type: 'cancelled', task, at });
 
 /** A failure that blocks work. */
 export const blocked = (task: Task, reason: string, rest: object = {}, at = 0): Fact =>

@@ -126,7 +126,7 @@ function readerOf(events: readonly HistoryEvent[]): ReaderState {
 }
 
 function isMadeByTask(event: HistoryEvent): boolean {
-  if (event.type === 'ended') return event.how !== 'terminated' && event.how !== 'timed-out';
+  if (event.type === 'ended') return event.how !== 'terminated' && event.how !== 'timed_out';
   return MADE_BY_TASK.includes(event.type);
 }
 

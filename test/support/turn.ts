@@ -104,7 +104,7 @@ async function callModel(stage: Stage, call: ModelCall): Promise<void> {
       return note(stage, { type: 'failed', task, failure: failure(end.message, end) });
     case 'interrupted':
       interrupt(stage, end.by);
-      return note(stage, { type: 'canceled', task });
+      return note(stage, { type: 'cancelled', task });
   }
 }
 
@@ -134,7 +134,7 @@ async function retrieve(stage: Stage): Promise<void> {
       return note(stage, { type: 'failed', task, failure: failure(end.message, UNKNOWN) });
     case 'interrupted':
       interrupt(stage, end.by);
-      return note(stage, { type: 'canceled', task });
+      return note(stage, { type: 'cancelled', task });
   }
 }
 

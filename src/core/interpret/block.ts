@@ -105,7 +105,7 @@ function nextProbeMs(before: number | undefined, reason: BlockedReason): number 
  */
 export function probeCanceled(
   state: RunState,
-  fact: FactOf<'canceled'>,
+  fact: FactOf<'cancelled'>,
   paid?: Json,
 ): readonly RunEvent[] {
   const found = findWork(state, workOf(fact.task)?.name ?? '');

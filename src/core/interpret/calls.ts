@@ -211,7 +211,7 @@ function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallR
  * Returns the events of a tool's activity that was canceled by an interruption, by `resume`, or by
  * the end of the segment.
  */
-export function callCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function callCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);
   const { call, tool, work } = open;

@@ -32,7 +32,7 @@ export function retrievalFailed(state: RunState, fact: FactOf<'failed'>): readon
   return [RETRIEVED, { type: 'retrieval-failed', message }];
 }
 
-export function retrievalCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function retrievalCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   return interruptionOf(state) === null ? probeCanceled(state, fact) : [RETRIEVED];
 }
 
@@ -83,7 +83,7 @@ export function verificationFailed(state: RunState, fact: FactOf<'failed'>): rea
 
 export function verificationCanceled(
   state: RunState,
-  fact: FactOf<'canceled'>,
+  fact: FactOf<'cancelled'>,
 ): readonly RunEvent[] {
   return probeCanceled(state, fact);
 }

@@ -63,7 +63,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
       return completed(state, fact);
     case 'failed':
       return failed(state, fact);
-    case 'canceled':
+    case 'cancelled':
       return canceled(state, fact);
     case 'child-ended':
       return childEnded(state, fact);
@@ -145,7 +145,7 @@ function failed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   }
 }
 
-function canceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+function canceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   switch (fact.task.activity) {
     case 'loadAgent':
       return agentCanceled(state);

@@ -52,7 +52,7 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
  * Returns the events of a canceled model call. The paid replies of a decision function count and
  * are kept for a later attempt.
  */
-export function modelCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function modelCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   const used = usedIn(fact.details);
   if (interruptionOf(state) !== null) return [OVER, ...used];
   const { paid } = parsePayment(fact.details);

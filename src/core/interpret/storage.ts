@@ -37,7 +37,7 @@ export function archiveFailed(state: RunState, fact: FactOf<'failed'>): readonly
   return problem === null ? archiveGivenUp(state, fact) : blockWork(state, fact, problem);
 }
 
-export function archiveCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function archiveCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   return interruptionOf(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
 }
 
@@ -72,7 +72,7 @@ export function copyFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   return blockWork(state, fact, problem);
 }
 
-export function copyCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function copyCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   return interruptionOf(state) === null ? probeCanceled(state, fact) : [FORKED];
 }
 
@@ -92,6 +92,6 @@ export function blobChecked(
  * Returns the events of a canceled check. After an interruption, the work ends and a call gets its
  * result.
  */
-export function checkCanceled(state: RunState, fact: FactOf<'canceled'>): readonly RunEvent[] {
+export function checkCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   return interruptionOf(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
 }

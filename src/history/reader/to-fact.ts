@@ -52,11 +52,11 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     }
     case 'cancelled': {
       const task = run.inFlight.get(event.scheduled);
-      return task ? { type: 'canceled', task, details: event.details, at } : null;
+      return task ? { type: 'cancelled', task, details: event.details, at } : null;
     }
     case 'activity-cancel-requested': {
       const task = run.inFlight.get(event.scheduled);
-      return task && isOverOnCancel(task.activity) ? { type: 'canceled', task, at } : null;
+      return task && isOverOnCancel(task.activity) ? { type: 'cancelled', task, at } : null;
     }
     case 'child-started':
       return { type: 'scheduled', task: { activity: 'agent', input: childInput(event) }, at };

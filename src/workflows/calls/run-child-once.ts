@@ -37,7 +37,7 @@ export interface AgentCall {
 }
 
 type ChildFact = Observed<
-  FactOf<'scheduled' | 'completed' | 'failed' | 'canceled' | 'child-ended' | 'child-existed'>
+  FactOf<'scheduled' | 'completed' | 'failed' | 'cancelled' | 'child-ended' | 'child-existed'>
 >;
 
 /**

@@ -17,7 +17,7 @@ import { chooseClosing, chooseReply, chooseSummary, chooseVerdict } from './repl
 export type Ending =
   | { readonly type: 'completed'; readonly result: unknown }
   | { readonly type: 'failed'; readonly failure: Failure }
-  | { readonly type: 'canceled' };
+  | { readonly type: 'cancelled' };
 
 const BLOB = { sha256: 'a'.repeat(64), bytes: 9 };
 /** A result that a person may have recorded by hand. */
@@ -85,7 +85,7 @@ export function chooseEnding(dice: Dice, task: Task, config: RunConfig): Ending 
 
 /** Returns the end of an activity that is being canceled: it may still end in another way. */
 export function chooseCanceledEnding(dice: Dice, task: Task, config: RunConfig): Ending {
-  return dice.chance(3) ? chooseEnding(dice, task, config) : { type: 'canceled' };
+  return dice.chance(3) ? chooseEnding(dice, task, config) : { type: 'cancelled' };
 }
 
 function chooseResult(dice: Dice, { input }: Task): unknown {
