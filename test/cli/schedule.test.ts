@@ -159,7 +159,7 @@ describe('schedule', () => {
     [
       'arguments',
       ['x', '--agent', 'files', '--every', '1h', '--arg', 'a=b'],
-      '--arg: agent "files"',
+      '--arg: expected none for agent "files"',
     ],
   ])('create refuses %s', async (_, rest, message) => {
     await expect(perdure('schedule', 'create', `s-${randomUUID()}`, ...rest)).rejects.toMatchObject(

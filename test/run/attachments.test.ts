@@ -125,7 +125,7 @@ describe('an attachment of a message', () => {
     const contextBlob = await blobs.put('{"secret":4711}');
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', contextBlob });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
-    expect(outcome.error).toContain('contextBlob: only an agent that calls another gives it');
+    expect(outcome.error).toContain('contextBlob: expected only from an agent that calls another');
   });
 
   test('is refused without a message, and if its type is unknown', async () => {

@@ -85,7 +85,7 @@ describe('an interruption of a turn', () => {
     const handle = await rig.start({ agent: 'clerk', message: 'one' });
     await door.reached;
     await expect(handle.executeUpdate(cancelTurnUpdate, { args: [{}] })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('cancel the run itself') },
+      cause: { message: expect.stringContaining('cancel the run instead of the turn') },
     });
     door.release();
     expect(await handle.result()).toMatchObject({ answer: 'done' });

@@ -115,7 +115,7 @@ describe('the context of a message', () => {
   test('of a caller is not accepted from a client', async () => {
     const input = { agent: 'desk', message: 'hi', turnContext: { value: 1 } };
     const { outcome } = await rig.run(input);
-    expect(outcome.error).toContain('turnContext: only an agent that calls another gives it');
+    expect(outcome.error).toContain('turnContext: expected only from an agent that calls another');
   });
 });
 
@@ -132,7 +132,7 @@ describe('values that are sent with a message', () => {
     const { messages } = await client.transcript(run);
     expect(messages[0]).toMatchObject({ role: 'user', origin: 'perdure' });
     expect(messages[0]?.text).toMatch(
-      /^\[artifact "orders": array of 300 objects, the first with keys id, euros\..*hand it to a tool/,
+      /^\[artifact "orders": array of 300 objects, the first with keys id, euros\..*pass it to a tool/,
     );
     expect(messages[0]?.text).toContain('[artifact "note": text of 8 characters.');
     expect(messages[1]).toMatchObject({ role: 'user', text: 'read orders' });

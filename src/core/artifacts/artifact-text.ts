@@ -30,8 +30,8 @@ export function attachedArtifactText(
 ): string {
   const renamed = name === wanted ? '' : ` ("${wanted}" already names another value)`;
   return [
-    `[artifact "${name}"${renamed}: ${kind}, sent with the next message. The whole value is stored: ` +
-      `pass it to a tool by this name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
+    `[artifact "${name}"${renamed}: ${kind}. It is sent with the next message, and the whole value is ` +
+      `stored: pass it to a tool by this name, or read it with read_result({"ref":"${blob.sha256}","offset":0})]`,
     'The value begins:',
     head,
   ].join('\n');
