@@ -147,6 +147,7 @@ export type {
   Verification,
   VerifyContext,
 } from './tools/tool.js';
+export type { ArtifactResult } from './tools/built-in/artifact.js';
 export type { ToolRegistry } from './tools/registry.js';
 export { mcpServer, type McpServer } from './mcp/mcp-server.js';
 export type {

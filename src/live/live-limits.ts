@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { Duration } from '../core/text/duration.js';
 
-/** How many readers a worker serves at once. */
-interface LiveCounts {
+/**
+ * Limits on the resources of a worker that readers may use. Times are durations: ms, or words such
+ * as '5 seconds'.
+ */
+export interface LiveLimits {
   /** Streams open at once, for all clients. */
   readonly streams: number;
   /** Streams open at once per client. A client is an IPv4 address or an IPv6 /64 network. */
@@ -11,13 +14,6 @@ interface LiveCounts {
    * Connections that have not requested a stream yet. If there is one more, the oldest is closed.
    */
   readonly waiting: number;
-}
-
-/**
- * Limits on the resources of a worker that readers may use. Times are durations: ms, or words such
- * as '5 seconds'.
- */
-export interface LiveLimits extends LiveCounts {
   /** The time within which the headers of a request must arrive. */
   readonly headersTimeout: Duration;
   /** The time within which a whole request must arrive. */
@@ -29,7 +25,10 @@ export interface LiveLimits extends LiveCounts {
 }
 
 /** The limits in force; see `LiveLimits`. */
-export interface LimitsInForce extends LiveCounts {
+export interface LimitsInForce extends Pick<
+  LiveLimits,
+  'streams' | 'streamsPerClient' | 'waiting'
+> {
   readonly headersMs: number;
   readonly requestMs: number;
   readonly openMs: number;
