@@ -26,7 +26,7 @@ const NEAREST = 3;
 /**
  * Returns everything that a run pins at its start. Throws `AgentUnknown` if another worker may have
  * the agent, `AgentRefused` if no worker can start it with this input, and `AgentNeedsTime` if it
- * must be loaded with `patient`.
+ * must be loaded with `withMcp`.
  */
 export async function loadAgent(
   deps: ActivityDependencies,
@@ -81,7 +81,7 @@ function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decis
 
 /**
  * Creates the definition of this run. Asking MCP servers for their tools takes time, so it needs
- * `patient`.
+ * `withMcp`.
  */
 async function createDefinition(
   deps: Pick<ActivityDependencies, 'mcp'>,
@@ -90,7 +90,7 @@ async function createDefinition(
 ): Promise<AgentDefinition> {
   const definition = fillTemplate(loaded, input);
   if (loaded.agent.mcp.length === 0) return definition;
-  if (input.patient !== true) {
+  if (input.withMcp !== true) {
     throw ApplicationFailure.create({
       type: 'AgentNeedsTime',
       nonRetryable: true,

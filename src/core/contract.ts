@@ -53,7 +53,7 @@ export interface LoadAgentInput extends SpanPlace {
   /** With `context`: id of the run that owns it, which is the root of all callers. */
   readonly root?: string;
   /** The activity's timeout allows time to list the tools of the agent's MCP servers. */
-  readonly patient?: true;
+  readonly withMcp?: true;
   /** Why the run is blocked, if this is a probe. The same problem is not reported again. */
   readonly blocked?: AgentBlock;
 }

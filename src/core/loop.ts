@@ -35,8 +35,8 @@ export interface Effects {
   perform(action: TimedAction): Promise<unknown>;
   /** Called when an instant action has changed the state. */
   changed(action: AtOnceAction): void;
-  /** Called before each action. */
-  observe(state: RunState, action: Action): void;
+  /** Called before each action; tests use it. */
+  readonly observe?: (state: RunState, action: Action) => void;
 }
 
 /** Applies an event to the run's state. */
@@ -61,7 +61,7 @@ export function record(run: Run, fact: Fact): void {
 export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
   for (;;) {
     const action = nextActionAt(run, effects.segment(), effects.now());
-    effects.observe(run.state, action);
+    effects.observe?.(run.state, action);
     if (action.type === 'finish') return action.outcome;
     if (isAtOnce(action)) {
       for (const event of eventsOf(action, effects.now())) apply(run, event);

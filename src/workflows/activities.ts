@@ -27,13 +27,13 @@ const TOOL_MARGIN_MS = 10_000;
 const LOST_ATTEMPTS = 10;
 
 /** Loads the agent in the first workflow task, by a local activity because it is quick. */
-export const loadAgentHere = proxyLocalActivities<Pick<Activities, 'loadAgent'>>({
+export const loadAgentLocally = proxyLocalActivities<Pick<Activities, 'loadAgent'>>({
   startToCloseTimeout: 2_000,
   retry: { maximumAttempts: 1 },
 }).loadAgent;
 
 /** Loads an agent that another worker may have. The run is blocked after the timeout. */
-export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>({
+export const loadAgentOnAnyWorker = proxyActivities<Pick<Activities, 'loadAgent'>>({
   allowEagerDispatch: false,
   startToCloseTimeout: 5_000,
   scheduleToCloseTimeout: 2_000,
@@ -41,7 +41,7 @@ export const loadAgentAnywhere = proxyActivities<Pick<Activities, 'loadAgent'>>(
 }).loadAgent;
 
 /** Loads an agent that no worker seems to have. It is retried indefinitely. */
-export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
+export const loadAgentWhenAvailable = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'find agent',
   allowEagerDispatch: false,
   startToCloseTimeout: 10_000,
@@ -49,7 +49,7 @@ export const loadAgentSomeday = proxyActivities<Pick<Activities, 'loadAgent'>>({
 }).loadAgent;
 
 /** Loads an agent whose MCP servers must be started or reached before they list their tools. */
-export const loadAgentPatiently = proxyActivities<Pick<Activities, 'loadAgent'>>({
+export const loadAgentWithMcp = proxyActivities<Pick<Activities, 'loadAgent'>>({
   summary: 'list MCP tools',
   startToCloseTimeout: 10 * 60_000,
   heartbeatTimeout: HEARTBEAT_MS,
@@ -97,7 +97,7 @@ export const loadAgentBlocked = proxyActivities<Pick<Activities, 'loadAgent'>>({
 }).loadAgent;
 
 /** Archives at the end of a run, with a short timeout so the outcome is not delayed. */
-export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
+export const { archiveMessages: archiveMessagesAtEnd } = proxyActivities<
   Pick<Activities, 'archiveMessages'>
 >({
   summary: 'archive',
@@ -107,7 +107,7 @@ export const { archiveMessages: archiveMessagesBriefly } = proxyActivities<
 });
 
 /** Archives at the end of a canceled run. A write may finish after the run has ended. */
-export const { archiveMessages: archiveMessagesAtOnce } = proxyActivities<
+export const { archiveMessages: archiveMessagesOnCancel } = proxyActivities<
   Pick<Activities, 'archiveMessages'>
 >({
   summary: 'archive',

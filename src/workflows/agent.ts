@@ -11,7 +11,7 @@ import {
 import { closeFailedTurn } from '../core/fail-turn.js';
 import { isOutcome } from '../core/guards/recorded.js';
 import { interruptionOf } from '../core/work/interruption.js';
-import { runLoop } from '../core/loop.js';
+import { record, runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
 import { NewerStateError } from '../core/segments/migrations.js';
 import { inTurn } from '../core/turn.js';
@@ -24,11 +24,11 @@ import { startDeadlineTimer } from './deadline-timer.js';
 import { effects } from './effects.js';
 import { rootRun } from './load-agent.js';
 import { handleQueries } from './messages/queries.js';
-import { continueRequests, requestsChanged } from './requests.js';
+import { continueRequests, publishRequests } from './requests.js';
 import { continueUndoing } from './undo-calls.js';
-import { createRunContext, record, type RunContext } from './run-context.js';
+import { createRunContext, recordNow, type RunContext } from './run-context.js';
 import { handleSignals, handleUpdates } from './messages/updates.js';
-import { createStatusPublisher, recordTurnMemo } from './visibility.js';
+import { publishStatus, recordTurnMemo, showDetails } from './visibility.js';
 import { updatesHandled } from './messages/updates-handled.js';
 
 /**
@@ -63,12 +63,13 @@ async function runSegment(
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);
-  const run = createRunContext(input, { state, shown: before?.shown ?? '' });
-  root.cancelRequested.catch(() => record(run, { type: 'cancel-requested' }));
-  if (root.consideredCancelled) record(run, { type: 'cancel-requested' });
+  const publish = { status: publishStatus, requests: publishRequests };
+  const run = createRunContext(input, { state, shown: before?.shown ?? '', publish });
+  root.cancelRequested.catch(() => recordNow(run, { type: 'cancel-requested' }));
+  // Nothing is published before the run has begun.
+  if (root.consideredCancelled) record(run, { type: 'cancel-requested', at: start.at });
   if (interruptionOf(run.state) !== null) run.scope.cancel();
-  run.changed = createStatusPublisher(run);
-  run.requestsChanged = () => requestsChanged(run);
+  showDetails(run);
   startDeadlineTimer(run);
   continueRequests(run);
   continueUndoing(run);
@@ -132,7 +133,7 @@ async function finish(run: RunContext, outcome: Outcome): Promise<void> {
   run.expiryTimer?.scope.cancel();
   await archiveAtEnd(run);
   if (run.state.open) recordTurnMemo(run, run.state.turn.number, outcome);
-  run.changed();
+  run.publishStatus();
   // Each accepted update gets its answer before the workflow closes.
   run.leaving = true;
   await condition(allHandlersFinished);

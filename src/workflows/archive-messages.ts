@@ -1,18 +1,18 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ArchiveMessagesInput } from '../core/contract.js';
-import { record } from './run-context.js';
+import { recordNow } from './run-context.js';
 import { countOverflow } from '../core/segments/carry.js';
 import { chunkedLength } from '../core/transcript/transcript.js';
 import { WORK } from '../core/work/work.js';
 import {
   archiveMessages,
-  archiveMessagesAtOnce,
+  archiveMessagesOnCancel,
   archiveMessagesBlocked,
-  archiveMessagesBriefly,
+  archiveMessagesAtEnd,
 } from './activities.js';
 import { failureFact } from './activity-result.js';
 import type { RunContext } from './run-context.js';
-import { blobCheck, blockedField, startable, tend } from './tend.js';
+import { blobCheck, blockedField, activityStart, doWork } from './do-work.js';
 
 /**
  * The number of events at which a segment must end soon: the server ends a run at 51,200 events or
@@ -59,12 +59,12 @@ function store(
 ): Promise<unknown> {
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const input = { firstRunId, ...messages, ...(must && { must: true as const }) };
-  return tend(run, {
+  return doWork(run, {
     name: WORK.archive,
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.archive, step);
       const taskInput = { ...input, ...blockedField(step, ['storage']) };
-      return startable(
+      return activityStart(
         'archiveMessages',
         taskInput,
         must ? archiveMessagesBlocked : archiveMessages,
@@ -82,16 +82,16 @@ export async function archiveAtEnd(run: RunContext): Promise<void> {
   const archive = wholeRange(run);
   const firstRunId = workflowInfo().firstExecutionRunId;
   const isCanceled = run.state.ending === 'cancelled';
-  const activity = isCanceled ? archiveMessagesAtOnce : archiveMessagesBriefly;
+  const activity = isCanceled ? archiveMessagesOnCancel : archiveMessagesAtEnd;
   const input = { firstRunId, archive, chunk: null };
   const task = { activity: 'archiveMessages', input };
-  record(run, { type: 'scheduled', task });
+  recordNow(run, { type: 'scheduled', task });
   try {
     const result = await activity(input);
-    record(run, { type: 'completed', task, result });
+    recordNow(run, { type: 'completed', task, result });
   } catch (error) {
     // The worker logs the reason.
-    record(run, failureFact(task, error));
+    recordNow(run, failureFact(task, error));
   }
 }
 

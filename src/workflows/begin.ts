@@ -8,7 +8,7 @@ import { forkMessages, forkMessagesBlocked } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { beginFailure, inputFailure, loadPinnedAgent } from './load-agent.js';
 import type { RunContext } from './run-context.js';
-import { blobCheck, blockedField, startable, tend } from './tend.js';
+import { blobCheck, blockedField, activityStart, doWork } from './do-work.js';
 
 /** Reads the arguments of this segment. Throws the failure of a run that refuses them. */
 export function beginSegment(input: unknown, carried: unknown): Begun {
@@ -49,12 +49,12 @@ async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInp
     ...(forkFrom && { forkFrom }),
     ...(at !== undefined && { at }),
   };
-  const failure = await tend(run, {
+  const failure = await doWork(run, {
     name: WORK.fork,
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(WORK.fork, step);
       const taskInput = { ...input, ...blockedField(step, ['storage']) };
-      return startable(
+      return activityStart(
         'forkMessages',
         taskInput,
         work === undefined ? forkMessages : forkMessagesBlocked,

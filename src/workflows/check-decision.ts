@@ -5,7 +5,7 @@ import { placeOf } from '../core/transcript/messages.js';
 import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
 import { checkDecision } from './activities.js';
 import { failureFact } from './activity-result.js';
-import { contextFields, inFlight, record, type RunContext } from './run-context.js';
+import { contextFields, inFlight, recordNow, type RunContext } from './run-context.js';
 
 /**
  * Checks the proposed decision about this work on a worker. It then takes effect, or the request
@@ -16,12 +16,12 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
   if (work?.proposal === undefined) return;
   const input = checkInput(run, work, work.proposal);
   const task = { activity: 'checkDecision', input };
-  record(run, { type: 'scheduled', task });
+  recordNow(run, { type: 'scheduled', task });
   try {
     const result = await inFlight(run, () => checkDecision(input));
-    record(run, { type: 'completed', task, result });
+    recordNow(run, { type: 'completed', task, result });
   } catch (error) {
-    record(run, failureFact(task, error));
+    recordNow(run, failureFact(task, error));
   }
 }
 

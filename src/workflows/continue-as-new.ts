@@ -13,7 +13,7 @@ import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import type { AgentWorkflow } from './messages/definitions.js';
 import { continueRequests } from './requests.js';
-import { record, type RunContext } from './run-context.js';
+import { recordNow, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
 
 /** Maximum bytes of a segment's input. The server always refuses an input over 2 MiB. */
@@ -38,7 +38,7 @@ export async function continueAsNew(run: RunContext): Promise<void> {
   run.expiryTimer = null;
   const next = nextArguments(run);
   if (next === null) {
-    record(run, { type: 'segment-kept' });
+    recordNow(run, { type: 'segment-kept' });
     // The history must show why the run stays in its segment.
     upsertMemo({ kept: run.state.segments });
     startDeadlineTimer(run);

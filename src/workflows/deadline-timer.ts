@@ -1,7 +1,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow';
 import { nextDeadline } from '../core/limits.js';
 import { MAX_DURABLE_MS } from '../core/text/duration.js';
-import { record, type RunContext } from './run-context.js';
+import { recordNow, type RunContext } from './run-context.js';
 
 /**
  * Starts the timer for the nearest deadline of the turn or the run, and replaces the previous
@@ -20,7 +20,7 @@ export function startDeadlineTimer(run: RunContext): void {
   scope
     .run(async () => {
       await sleep(Math.max(1, leftMs));
-      record(run, { type: 'clock' });
+      recordNow(run, { type: 'clock' });
     })
     .catch(() => undefined);
 }

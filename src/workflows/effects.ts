@@ -11,7 +11,7 @@ import { reloadAgent } from './load-agent.js';
 import { callModel, remember, retrieve } from './model-call.js';
 import { WORK } from '../core/work/work.js';
 import { checkProposal } from './check-decision.js';
-import { requestsChanged } from './requests.js';
+import { publishRequests } from './requests.js';
 import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
 import { actionNow, segmentFacts } from './segment-facts.js';
 import { updatesHandled } from './messages/updates-handled.js';
@@ -24,7 +24,6 @@ export function effects(run: RunContext): Effects {
     segment: segmentFacts,
     perform: (action) => perform(run, action).then(updatesHandled),
     changed: (action) => changed(run, action),
-    observe: () => undefined,
   };
 }
 
@@ -66,26 +65,26 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       return startDeadlineTimer(run);
     case 'interrupt':
       renewScope(run);
-      return requestsChanged(run);
+      return publishRequests(run);
     case 'record-turn': {
       renewScope(run);
       startDeadlineTimer(run);
       const { number } = run.state.turn;
       const outcome = outcomeOf(run.state);
       if (outcome !== null) recordTurnMemo(run, number, outcome);
-      if (!run.state.open) run.changed();
+      if (!run.state.open) run.publishStatus();
       return;
     }
     case 'raise-requests':
     case 'ask-limit':
-      return requestsChanged(run);
+      return publishRequests(run);
     default:
   }
 }
 
 /** Publishes the waiting status, then waits. */
 function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<void> {
-  run.changed();
+  run.publishStatus();
   return unlessInterrupted(run, wait);
 }
 

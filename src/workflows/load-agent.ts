@@ -9,15 +9,15 @@ import { nothingSpent } from '../core/turn.js';
 import { problemText } from '../core/text/format-value.js';
 import { findWork, WORK } from '../core/work/work.js';
 import {
-  loadAgentAnywhere,
+  loadAgentOnAnyWorker,
   loadAgentBlocked,
-  loadAgentHere,
-  loadAgentPatiently,
-  loadAgentSomeday,
+  loadAgentLocally,
+  loadAgentWithMcp,
+  loadAgentWhenAvailable,
 } from './activities.js';
 import { activityProblem, failureFact, failureMessage } from './activity-result.js';
-import { record, type RunContext } from './run-context.js';
-import { blobCheck, blockedField, startable, tend } from './tend.js';
+import { recordNow, type RunContext } from './run-context.js';
+import { blobCheck, blockedField, activityStart, doWork } from './do-work.js';
 
 /**
  * Maximum characters of an inline context. A larger one is offloaded once instead of being sent
@@ -50,22 +50,23 @@ async function loadAgent(run: RunContext): Promise<unknown> {
   const request = loadInput(run.input, isLoaded(run.state));
   let failure: unknown = null;
   if (findWork(run.state, WORK.agent) === undefined) {
-    failure = await loadHere(run, request);
+    failure = await loadLocally(run, request);
     if (findWork(run.state, WORK.agent) === undefined) return failure;
   }
-  return await tend(run, {
+  return await doWork(run, {
     name: WORK.agent,
     doing: `find agent ${run.input.agent}`,
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(WORK.agent, step);
       const input = { ...request, ...blockedField(step, AGENT_BLOCKS) };
-      const patient = { ...input, patient: true as const };
-      if (input.blocked === 'storage') return startable('loadAgent', patient, loadAgentBlocked);
+      const slowInput = { ...input, withMcp: true as const };
+      if (input.blocked === 'storage')
+        return activityStart('loadAgent', slowInput, loadAgentBlocked);
       // No model call has been paid for yet, so an MCP server that stays down ends the run after
       // some attempts.
-      if (work?.slow) return startable('loadAgent', patient, loadAgentPatiently);
-      const load = input.blocked === undefined ? loadAgentAnywhere : loadAgentSomeday;
-      return startable('loadAgent', input, load);
+      if (work?.slow) return activityStart('loadAgent', slowInput, loadAgentWithMcp);
+      const load = input.blocked === undefined ? loadAgentOnAnyWorker : loadAgentWhenAvailable;
+      return activityStart('loadAgent', input, load);
     },
   });
 }
@@ -74,14 +75,14 @@ async function loadAgent(run: RunContext): Promise<unknown> {
  * Loads the agent on this worker. It is never interrupted, because it is quick and the outcome of a
  * canceled run names its agent.
  */
-async function loadHere(run: RunContext, request: LoadAgentInput): Promise<unknown> {
+async function loadLocally(run: RunContext, request: LoadAgentInput): Promise<unknown> {
   const task = { activity: 'loadAgent', input: { local: true } };
   try {
-    const result = await loadAgentHere(request);
-    record(run, { type: 'completed', task, result });
+    const result = await loadAgentLocally(request);
+    recordNow(run, { type: 'completed', task, result });
     return null;
   } catch (error) {
-    record(run, failureFact(task, error));
+    recordNow(run, failureFact(task, error));
     return error;
   }
 }

@@ -12,7 +12,7 @@ import { WORK } from '../core/work/work.js';
 import { functionActivities, modelActivity } from './activities.js';
 import { memoryKey } from './calls/call-key.js';
 import { contextFields, type RunContext } from './run-context.js';
-import { blobCheck, blockedField, startable, tend } from './tend.js';
+import { blobCheck, blockedField, activityStart, doWork } from './do-work.js';
 
 type ModelAction = Extract<TimedAction, { type: 'call-model' | 'compact' }>;
 
@@ -24,7 +24,7 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
     action.type === 'compact' ? `summarize ${action.cut} messages` : stepSummary(state, closing);
   const activity = modelActivity(state.config, { summary, closing });
   const input = modelInput(run, action);
-  return tend(run, {
+  return doWork(run, {
     name: WORK.model,
     doing: `${state.config.definition.model}, ${summary}`,
     activity: (step, work) => {
@@ -32,7 +32,7 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
       // The activity checks an already paid reply instead of calling the model again.
       const paid = work?.paid !== undefined && { paid: work.paid };
       const taskInput = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
-      return startable('callModel', taskInput, activity);
+      return activityStart('callModel', taskInput, activity);
     },
   });
 }
@@ -79,13 +79,13 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
 export function retrieve(run: RunContext): Promise<unknown> {
   const { retrieveDocuments } = functionActivities('retrieve', run.state.config);
   const input = retrieveInput(run);
-  return tend(run, {
+  return doWork(run, {
     name: WORK.retrieve,
     doing: WORK.retrieve,
     activity: (step) => {
       if (step.as === 'check') return blobCheck(WORK.retrieve, step);
       const taskInput = { ...input, ...blockedField(step, TOOL_BLOCKS) };
-      return startable('retrieveDocuments', taskInput, retrieveDocuments);
+      return activityStart('retrieveDocuments', taskInput, retrieveDocuments);
     },
   });
 }
@@ -113,9 +113,9 @@ export async function remember(run: RunContext): Promise<void> {
     outcome,
     key: memoryKey(run.input, run.state),
   };
-  await tend(run, {
+  await doWork(run, {
     name: WORK.remember,
     doing: WORK.remember,
-    activity: () => startable('rememberTurn', input, rememberTurn),
+    activity: () => activityStart('rememberTurn', input, rememberTurn),
   });
 }

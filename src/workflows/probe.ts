@@ -1,5 +1,5 @@
 import { activityProblem } from './activity-result.js';
-import { loadAgentHere } from './activities.js';
+import { loadAgentLocally } from './activities.js';
 
 /**
  * Workflow type `probe`: ends immediately, which shows that a worker polls the task queue. With
@@ -21,7 +21,7 @@ export async function probe({ agents }: { readonly agents?: readonly string[] } 
 
 async function isKnown(agent: string): Promise<boolean> {
   try {
-    await loadAgentHere({ agent, limits: {} });
+    await loadAgentLocally({ agent, limits: {} });
     return true;
   } catch (error) {
     // Any other failure, such as a missing argument of a template, comes from a worker that has the

@@ -5,13 +5,13 @@ import { requestMemo } from '../core/requests/memo.js';
 import { MAX_DURABLE_MS } from '../core/text/duration.js';
 import { notifyRequest } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
-import { record, type RunContext } from './run-context.js';
+import { recordNow, type RunContext } from './run-context.js';
 
 /**
  * Publishes the open requests if they have changed. It updates the memo, which an inbox reads
  * without a worker, and the timer for the next expiry, and sends notifications.
  */
-export function requestsChanged(run: RunContext): void {
+export function publishRequests(run: RunContext): void {
   const asking = askingWork(run.state);
   const ids = asking.map(shownAs).join();
   if (ids === run.shownRequests) return;
@@ -27,7 +27,7 @@ export function requestsChanged(run: RunContext): void {
     upsertMemo({ ...requestMemo(requests) });
   }
   for (const work of asking) if (!before.has(shownAs(work))) notify(run, work.request.id);
-  run.changed();
+  run.publishStatus();
 }
 
 const LIMIT = '=limit';
@@ -59,7 +59,7 @@ function startExpiryTimer(run: RunContext): void {
   scope
     .run(async () => {
       await sleep(Math.max(1, at - Date.now()), { summary: 'a request expires' });
-      record(run, { type: 'clock' });
+      recordNow(run, { type: 'clock' });
     })
     .catch(() => undefined);
 }
@@ -77,7 +77,11 @@ function notify(run: RunContext, id: string): void {
   const input = { request: shown, agent: config.definition.name, turn: turn.number };
   notifyRequest(input).then(
     () =>
-      record(run, { type: 'completed', task: { activity: 'notifyRequest', input }, result: null }),
+      recordNow(run, {
+        type: 'completed',
+        task: { activity: 'notifyRequest', input },
+        result: null,
+      }),
     () => undefined,
   );
 }

@@ -3,7 +3,7 @@ import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
 import type { ContextFields } from '../core/input/turn-context.js';
 import { interruptionOf } from '../core/work/interruption.js';
-import { record as recordFact, type Run } from '../core/loop.js';
+import { record, type Run } from '../core/loop.js';
 import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
 import type { RunState } from '../core/state.js';
@@ -31,9 +31,9 @@ export interface RunContext extends Run {
   /** The status that the search attributes show. */
   shown: string;
   /** Publishes the status; called after each change that people can see. */
-  changed: () => void;
+  readonly publishStatus: () => void;
   /** Publishes the open requests; called after each change of work that may affect them. */
-  requestsChanged: () => void;
+  readonly publishRequests: () => void;
   /** The scope of the timer for the next request that expires; null while none does. */
   expiryTimer: { readonly at: number; readonly scope: CancellationScope } | null;
   /** Ids of the open requests that the memo has. */
@@ -51,12 +51,20 @@ export interface LastAction {
   readonly action: Action;
 }
 
-/** Creates the context of a segment. `shown`: the status that the search attributes show. */
+interface ContextParts {
+  readonly state: RunState;
+  /** The status that the search attributes show. */
+  readonly shown: string;
+  /** Publishes what people see of a run. */
+  readonly publish: Readonly<Record<'status' | 'requests', (run: RunContext) => void>>;
+}
+
+/** Creates the context of a segment. */
 export function createRunContext(
   input: RunInput,
-  { state, shown }: { state: RunState; shown: string },
+  { state, shown, publish }: ContextParts,
 ): RunContext {
-  return {
+  const run: RunContext = {
     input,
     state,
     doing: new Map(),
@@ -66,12 +74,13 @@ export function createRunContext(
     leaving: false,
     ended: null,
     shown,
-    changed: () => undefined,
-    requestsChanged: () => undefined,
+    publishStatus: () => publish.status(run),
+    publishRequests: () => publish.requests(run),
     expiryTimer: null,
     shownRequests: '',
     last: null,
   };
+  return run;
 }
 
 /** Returns the context that the functions of the turn receive, as fields of an activity's input. */
@@ -92,13 +101,13 @@ export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
  * Records the workflow's observation at the current time. A resulting interruption cancels the work
  * in flight, and a change of blocked work is published.
  */
-export function record(run: RunContext, observed: Observed): void {
+export function recordNow(run: RunContext, observed: Observed): void {
   const before = run.state;
-  recordFact(run, { ...observed, at: Date.now() });
+  record(run, { ...observed, at: Date.now() });
   if (interruptionOf(run.state) !== interruptionOf(before)) run.scope.cancel();
   if (before.work === run.state.work) return;
-  run.requestsChanged();
-  if (blocks(before).length > 0 || blocks(run.state).length > 0) run.changed();
+  run.publishRequests();
+  if (blocks(before).length > 0 || blocks(run.state).length > 0) run.publishStatus();
 }
 
 /**

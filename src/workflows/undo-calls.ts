@@ -8,7 +8,7 @@ import { undoActivity } from './activities.js';
 import { checkProposal } from './check-decision.js';
 import type { RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
-import { startable, tend, type Startable } from './tend.js';
+import { activityStart, doWork, type ActivityStart } from './do-work.js';
 
 /** Continues the undoing of calls that a new segment has received. */
 export function continueUndoing(run: RunContext): void {
@@ -26,7 +26,7 @@ async function undo(run: RunContext, name: string): Promise<void> {
     await condition(() => isOver() || canProceed(run, name));
     if (isOver()) return;
     await checkProposal(run, name);
-    await tend(run, {
+    await doWork(run, {
       name,
       doing: 'undo',
       activity: (_, work) => activityFor(run, work),
@@ -42,7 +42,7 @@ function canProceed(run: RunContext, name: string): boolean {
   return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
 }
 
-function activityFor(run: RunContext, work: Work | undefined): Startable {
+function activityFor(run: RunContext, work: Work | undefined): ActivityStart {
   const kept = run.state.kept?.find(({ call }) => work?.name === `${UNDO}${call.id}`);
   const tool = kept && findTool(run.state, kept.call.name);
   if (work === undefined || kept === undefined || tool === undefined) {
@@ -64,5 +64,5 @@ function activityFor(run: RunContext, work: Work | undefined): Startable {
     ...(work.approved && { approved: true }),
     ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
   };
-  return startable('runFunction', input, undoActivity(tool, `undo ${callSummary(call)}`));
+  return activityStart('runFunction', input, undoActivity(tool, `undo ${callSummary(call)}`));
 }

@@ -6,25 +6,24 @@ import { turnMemo } from '../core/transcript/pages.js';
 import { createStatus } from './messages/queries.js';
 import type { RunContext } from './run-context.js';
 
-/**
- * Sets up Temporal's Current Details. Returns the function that publishes a change: it writes the
- * search attributes, but only if the status or the reason has changed.
- */
-export function createStatusPublisher(run: RunContext): () => void {
+/** Shows the run in Temporal's Current Details, which are computed whenever they are read. */
+export function showDetails(run: RunContext): void {
   setCurrentDetails(lazyText(() => currentDetails(run.state, createStatus(run))));
-  return () => {
-    // The loaded configuration lists the namespace's attributes.
-    if (!isLoaded(run.state)) return;
-    const status = createStatus(run);
-    const key = `${status.status} ${status.reason ?? ''}`;
-    if (key === run.shown) return;
-    run.shown = key;
-    writeAttributes(run.state.config.searchAttributes, {
-      AgentName: status.agent,
-      AgentStatus: status.status,
-      AgentReason: status.reason ?? '',
-    });
-  };
+}
+
+/** Writes the search attributes if the status or the reason has changed. */
+export function publishStatus(run: RunContext): void {
+  // The loaded configuration lists the namespace's attributes.
+  if (!isLoaded(run.state)) return;
+  const status = createStatus(run);
+  const key = `${status.status} ${status.reason ?? ''}`;
+  if (key === run.shown) return;
+  run.shown = key;
+  writeAttributes(run.state.config.searchAttributes, {
+    AgentName: status.agent,
+    AgentStatus: status.status,
+    AgentReason: status.reason ?? '',
+  });
 }
 
 /**

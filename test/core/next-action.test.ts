@@ -242,7 +242,6 @@ test('actions that take no time are distinguished from others, and shown to the 
     segment: () => SHORT,
     perform: async ({ type }) => Promise.reject(new Error(type)),
     changed: ({ type }) => changed.push(type),
-    observe: () => undefined,
   });
   expect(changed).toEqual(['interrupt', 'record-turn']);
   expect(outcome.status).toBe('cancelled');

@@ -4,7 +4,7 @@ import { workOf, type Fact, type FactOf, type Task } from '../facts.js';
 import { currentNode } from '../graph/node-tool.js';
 import { nextAction } from '../next-action.js';
 import { grantFor } from '../requests/grants.js';
-import { fitsActivity, misfitMessage } from '../guards/recorded.js';
+import { fitsActivity, isCheckedDecision, misfitMessage } from '../guards/recorded.js';
 import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
 import { callCanceled, callFailed, callReturned } from './calls.js';
 import { childEnded, childExisted, followed, followFailed } from './children.js';
@@ -33,7 +33,6 @@ import {
 import { passedDeadline } from './deadline.js';
 import { undone, undoFailed } from './undo.js';
 import { decisionChecked } from './decide.js';
-import { isCheckedDecision } from '../guards/recorded.js';
 import { isObject, textField } from '../json.js';
 import { callOfWork, findWork, isUndo, WORK, type Work } from '../work/work.js';
 import { isLoaded } from '../definition/initial-config.js';

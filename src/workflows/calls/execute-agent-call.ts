@@ -12,7 +12,7 @@ import { callSummary } from '../../core/text/summaries.js';
 import { batchOf } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
-import { contextFields, inFlight, record, type RunContext } from '../run-context.js';
+import { contextFields, inFlight, recordNow, type RunContext } from '../run-context.js';
 import { callKey } from './call-key.js';
 import { runChildOnce } from './run-child-once.js';
 
@@ -29,7 +29,7 @@ export async function executeAgentCall(
   const { workflowId } = workflowInfo();
   const summary = callSummary(call);
   run.doing.set(call.id, summary);
-  run.changed();
+  run.publishStatus();
   try {
     await inFlight(run, () =>
       runChildOnce(
@@ -41,7 +41,7 @@ export async function executeAgentCall(
           call: call.id,
           span: batchOf(state)?.span,
           again: findWork(state, call.id)?.again === true,
-          observe: (fact) => record(run, fact),
+          observe: (fact) => recordNow(run, fact),
         },
         {
           workflowId: calledId({ workflowId, name: call.id, key }, sha256Hex),

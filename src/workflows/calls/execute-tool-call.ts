@@ -9,7 +9,14 @@ import type { ToolCall } from '../../core/transcript/messages.js';
 import type { Work } from '../../core/work/work.js';
 import { findActivity, functionActivity, toolActivity } from '../activities.js';
 import { contextFields, type RunContext } from '../run-context.js';
-import { blobCheck, blockedField, startable, tend, type Start, type Startable } from '../tend.js';
+import {
+  blobCheck,
+  blockedField,
+  activityStart,
+  doWork,
+  type StartStep,
+  type ActivityStart,
+} from '../do-work.js';
 import { callKey } from './call-key.js';
 
 interface Execution {
@@ -21,7 +28,7 @@ interface Execution {
 export function executeToolCall(run: RunContext, execution: Execution): Promise<unknown> {
   const { call } = execution;
   const input = toolInput(run, execution);
-  return tend(run, {
+  return doWork(run, {
     name: call.id,
     doing: callSummary(call),
     activity: (step, work) => activityFor(run, { ...execution, input }, step, work),
@@ -31,9 +38,9 @@ export function executeToolCall(run: RunContext, execution: Execution): Promise<
 function activityFor(
   run: RunContext,
   { call, tool, input }: Execution & { readonly input: RunToolInput },
-  step: Start,
+  step: StartStep,
   work: Work | undefined,
-): Startable {
+): ActivityStart {
   const summary = callSummary(call);
   const current = currentInput(run, input, work);
   switch (step.as) {
@@ -41,19 +48,19 @@ function activityFor(
       return blobCheck(call.id, step);
     case 'verify': {
       const verify = functionActivity(tool, `verify ${summary}`);
-      return startable('runFunction', { ...current, function: 'verify' as const }, verify);
+      return activityStart('runFunction', { ...current, function: 'verify' as const }, verify);
     }
     case 'find': {
       const blocked = blockedField({ ...step, as: 'probe' }, TOOL_BLOCKS);
       const find = { ...current, ...blocked, find: true as const };
-      return startable('runTool', find, findActivity(summary));
+      return activityStart('runTool', find, findActivity(summary));
     }
     case 'attempt':
     case 'probe': {
       // This worker could not execute the call, so the task is not dispatched eagerly to it again.
       const wasBlocked = work?.probeMs !== undefined;
       const blocked = blockedField(step, TOOL_BLOCKS);
-      return startable(
+      return activityStart(
         'runTool',
         { ...current, ...blocked },
         toolActivity(tool, summary, wasBlocked),

@@ -98,7 +98,7 @@ function raiseRequests(run: RunContext): void {
   const action = actionNow(run);
   if (action.type !== 'raise-requests') return;
   for (const event of eventsOf(action, Date.now())) apply(run, event);
-  run.requestsChanged();
+  run.publishRequests();
 }
 
 async function runDecidedCall(run: RunContext, call: ToolCall): Promise<void> {

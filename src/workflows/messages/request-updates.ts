@@ -9,7 +9,7 @@ import { show } from '../../core/text/format-value.js';
 import { type ActorClaim } from './definitions.js';
 import { resolveUpdate, revokeUpdate, undoUpdate } from './request-definitions.js';
 import { refuse } from './refuse.js';
-import { record, type RunContext } from '../run-context.js';
+import { recordNow, type RunContext } from '../run-context.js';
 import { undoCall } from '../undo-calls.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
@@ -38,7 +38,7 @@ function resolve(
   run: RunContext,
   input: Decision | readonly Decision[],
 ): { readonly resolved: readonly DecisionReceipt[] } {
-  record(run, { type: 'update', name: 'resolve', id: updateId(), input });
+  recordNow(run, { type: 'update', name: 'resolve', id: updateId(), input });
   const decisions: readonly Decision[] = isList(input) ? input : [input];
   const resolved = decisions.map(({ request, as }): DecisionReceipt => {
     const isChecked = run.state.work.some((work) => work.proposal?.decision.request === request);
@@ -56,7 +56,7 @@ function undo(
   const before = decidedBefore(run.state.decisions, id)?.call;
   if (before !== undefined) return { undoing: before };
   const found = callToUndo(run.state, input.call, Date.now())?.call.id ?? '';
-  record(run, { type: 'update', name: 'undo', id, input });
+  recordNow(run, { type: 'update', name: 'undo', id, input });
   undoCall(run, found);
   return { undoing: found };
 }

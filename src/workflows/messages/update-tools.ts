@@ -1,7 +1,7 @@
 import { currentUpdateInfo } from '@temporalio/workflow';
 import { checkBy, type ControlDecision } from '../../core/decisions.js';
 import { isObject } from '../../core/json.js';
-import { record, type RunContext } from '../run-context.js';
+import { recordNow, type RunContext } from '../run-context.js';
 
 /** Returns the id of the update that is being handled. */
 export function updateId(): string {
@@ -11,8 +11,8 @@ export function updateId(): string {
 /** Records a decision. The same update sent again has no second effect. */
 export function decide<T>(run: RunContext, name: ControlDecision, input: unknown, answer: T): T {
   const { paused } = run.state;
-  record(run, { type: 'update', name, id: updateId(), input });
-  if (run.state.paused !== paused) run.changed();
+  recordNow(run, { type: 'update', name, id: updateId(), input });
+  if (run.state.paused !== paused) run.publishStatus();
   return answer;
 }
 

@@ -25,7 +25,7 @@ import {
   type TurnOutcome,
 } from './definitions.js';
 import { refuse } from './refuse.js';
-import { record, type RunContext } from '../run-context.js';
+import { recordNow, type RunContext } from '../run-context.js';
 import { handleRequestUpdates } from './request-updates.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
@@ -42,11 +42,11 @@ const MAX_WAITERS = 4;
  */
 export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
-    record(run, { type: 'signal', name: messageSignal.name, input: ask });
+    recordNow(run, { type: 'signal', name: messageSignal.name, input: ask });
   });
   setHandler(pauseSignal, (claim) => {
-    record(run, { type: 'signal', name: pauseSignal.name, input: claim });
-    run.changed();
+    recordNow(run, { type: 'signal', name: pauseSignal.name, input: claim });
+    run.publishStatus();
   });
 }
 
@@ -87,13 +87,13 @@ export function handleUpdates(run: RunContext): void {
 function cancelTurn(run: RunContext, claim: ActorClaim): { readonly cancelled: number } {
   const id = updateId();
   const { number } = run.state.turn;
-  record(run, { type: 'update', name: 'cancelTurn', id, input: claim });
+  recordNow(run, { type: 'update', name: 'cancelTurn', id, input: claim });
   return { cancelled: decidedBefore(run.state.decisions, id)?.turn ?? number };
 }
 
 function takeMessage(run: RunContext, ask: Ask): AskReceipt {
   const { receipt } = acceptMessage(run.state, ask, messageId(ask));
-  record(run, { type: 'update', name: 'ask', id: updateId(), input: ask });
+  recordNow(run, { type: 'update', name: 'ask', id: updateId(), input: ask });
   return receipt;
 }
 
@@ -156,7 +156,7 @@ async function setLimits(
   limits: Limits & ActorClaim,
 ): Promise<RunState['config']['limits']> {
   const id = updateId();
-  record(run, { type: 'update', name: 'setLimits', id, input: limits });
+  recordNow(run, { type: 'update', name: 'setLimits', id, input: limits });
   if (!isLoaded(run.state)) {
     const hasEnded = (): boolean => run.leaving || run.ended !== null;
     await condition(() => isLoaded(run.state) || hasEnded());

@@ -11,7 +11,7 @@ import { chunkedLength } from '../../../src/core/transcript/transcript.js';
 import { findWork, WORK } from '../../../src/core/work/work.js';
 import { chooseConfig } from './agent.js';
 import { createDice, type Dice } from './dice.js';
-import { checkProposal, tendAll, tended, tendedCall, undoBeside } from './tend.js';
+import { checkProposal, doAll, workSpec, callSpec, undoBeside } from './do-work.js';
 import {
   countHappening,
   happen,
@@ -115,19 +115,19 @@ function perform(world: World, action: TimedAction, carried: RunState[]): void {
   const { run } = world;
   switch (action.type) {
     case 'call-model':
-      return tendAll(world, [
-        tended('model', 'callModel', action.closing ? { closing: true } : {}),
+      return doAll(world, [
+        workSpec('model', 'callModel', action.closing ? { closing: true } : {}),
       ]);
     case 'compact':
-      return tendAll(world, [tended('model', 'callModel', { compact: action.cut })]);
+      return doAll(world, [workSpec('model', 'callModel', { compact: action.cut })]);
     case 'run-calls':
-      return tendAll(world, action.calls.map(tendedCall), { areCalls: true });
+      return doAll(world, action.calls.map(callSpec), { areCalls: true });
     case 'retrieve':
-      return tendAll(world, [tended('retrieve', 'retrieveDocuments', {})]);
+      return doAll(world, [workSpec('retrieve', 'retrieveDocuments', {})]);
     case 'archive': {
       const { cut, must } = action;
       const input = { archive: unarchived(run.state), chunk: null, cut, ...(must && { must }) };
-      return tendAll(world, [tended('archive', 'archiveMessages', input)]);
+      return doAll(world, [workSpec('archive', 'archiveMessages', input)]);
     }
     case 'check-decision':
       return checkProposal(world, WORK.limit);
@@ -162,7 +162,7 @@ function loadAgent(world: World): void {
     }
   }
   if (findWork(run.state, 'agent') !== undefined) {
-    tendAll(world, [tended('agent', 'loadAgent', {})]);
+    doAll(world, [workSpec('agent', 'loadAgent', {})]);
   }
   const isOver = findWork(run.state, 'agent') === undefined && run.state.ending !== 'cancelled';
   if (isOver && !isLoaded(run.state)) throw new NotBegun();
@@ -179,7 +179,7 @@ function continueAsNew(world: World, carried: RunState[]): void {
   const from = chunkedLength(run.state.transcript);
   if (archive !== null || count > 0) {
     const chunk = count === 0 ? null : { from, to: from + count };
-    tendAll(world, [tended('archive', 'archiveMessages', { archive, chunk })]);
+    doAll(world, [workSpec('archive', 'archiveMessages', { archive, chunk })]);
   }
   if (!mustLeave(world)) return;
   carried.push(run.state);

@@ -5,35 +5,35 @@ import { isCancelable, nextWorkStep, type WorkStep } from '../core/work/next-ste
 import { findWork, type Work } from '../core/work/work.js';
 import { checkBlob } from './activities.js';
 import { failureFact } from './activity-result.js';
-import { inFlight, record, unlessInterrupted, type RunContext } from './run-context.js';
+import { inFlight, recordNow, unlessInterrupted, type RunContext } from './run-context.js';
 import { mustLeave } from './segment-facts.js';
 
 /** The next activity to start for a piece of work. */
-export type Start = Extract<WorkStep, { type: 'start' }>;
+export type StartStep = Extract<WorkStep, { type: 'start' }>;
 
 /** An activity to start, and how the history records it. */
-export interface Startable {
+export interface ActivityStart {
   readonly task: Task;
   readonly start: () => Promise<unknown>;
 }
 
 /** Returns an activity to start with this input. */
-export function startable<I>(
+export function activityStart<I>(
   activity: string,
   input: I,
   start: (input: I) => Promise<unknown>,
-): Startable {
+): ActivityStart {
   return { task: { activity, input }, start: () => start(input) };
 }
 
 /** Returns the activity that waits until the missing blob of blocked work can be read. */
-export function blobCheck(name: string, { block }: Start): Startable {
-  return startable('checkBlob', { sha256: block?.blob ?? '', work: name }, checkBlob);
+export function blobCheck(name: string, { block }: StartStep): ActivityStart {
+  return activityStart('checkBlob', { sha256: block?.blob ?? '', work: name }, checkBlob);
 }
 
 /** Returns the reason of a probe if it is one of these, as a field of the activity's input. */
 export function blockedField<B extends BlockedReason>(
-  { as, block }: Start,
+  { as, block }: StartStep,
   reasons: readonly B[],
 ): { readonly blocked?: B } {
   const reason = as === 'probe' && reasons.find((known) => known === block?.reason);
@@ -41,16 +41,16 @@ export function blockedField<B extends BlockedReason>(
 }
 
 /** A piece of work done by activities. */
-export interface Tended {
+export interface WorkSpec {
   /** A call's id, or the name of other work. */
   readonly name: string;
   /** One line for people; absent for work that the status does not show. */
   readonly doing?: string;
   /** `work` is undefined for the first attempt. */
-  readonly activity: (step: Start, work: Work | undefined) => Startable;
+  readonly activity: (step: StartStep, work: Work | undefined) => ActivityStart;
 }
 
-const FIRST: Start = { type: 'start', as: 'attempt' };
+const FIRST: StartStep = { type: 'start', as: 'attempt' };
 
 /**
  * Does a piece of work until it is over: starts its activities, waits while it is blocked, and
@@ -58,12 +58,12 @@ const FIRST: Start = { type: 'start', as: 'attempt' };
  * or if the segment is full and the next one can continue the work. Returns the last failure, or
  * null. Never rejects because of an activity.
  */
-export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
-  const { name, doing, activity } = tended;
+export async function doWork(run: RunContext, spec: WorkSpec): Promise<unknown> {
+  const { name, doing, activity } = spec;
   let failure: unknown = null;
   if (doing !== undefined) {
     run.doing.set(name, doing);
-    run.changed();
+    run.publishStatus();
   }
   try {
     for (let isFirst = true; ; isFirst = false) {
@@ -81,17 +81,17 @@ export async function tend(run: RunContext, tended: Tended): Promise<unknown> {
         continue;
       }
       const { task, start } = activity(step, work);
-      record(run, { type: 'scheduled', task });
+      recordNow(run, { type: 'scheduled', task });
       try {
         // This is awaited here and not in a separate function, because each promise of a step makes
         // replay slower.
         const result = await (isProbe(run, name)
           ? inFlight(run, () => cancelableProbe(run, name, start))
           : inFlight(run, start));
-        record(run, { type: 'completed', task, result });
+        recordNow(run, { type: 'completed', task, result });
         failure = null;
       } catch (error) {
-        record(run, failureFact(task, error));
+        recordNow(run, failureFact(task, error));
         failure = error;
       }
     }

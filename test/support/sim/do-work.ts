@@ -11,16 +11,16 @@ import { requestDue } from '../../../src/core/requests/request-due.js';
 import { happen, mustLeave, segmentOf, start, type World } from './world.js';
 import { openCallById } from '../../../src/core/turn.js';
 
-type Start = Extract<WorkStep, { type: 'start' }>;
+type StartStep = Extract<WorkStep, { type: 'start' }>;
 
 /** The activities of a piece of work, as the workflow starts them. */
-export interface Tended {
+export interface WorkSpec {
   readonly name: string;
-  readonly activity: (step: Start, work: Work | undefined) => Task;
+  readonly activity: (step: StartStep, work: Work | undefined) => Task;
 }
 
 /** The activities of a tool call. */
-export function tendedCall(call: ToolCall): Tended {
+export function callSpec(call: ToolCall): WorkSpec {
   const input = { call, key: `key of ${call.id}` };
   return {
     name: call.id,
@@ -37,7 +37,7 @@ export function tendedCall(call: ToolCall): Tended {
 }
 
 /** The activities of other work, with this input. */
-export function tended(name: string, activity: string, input: object): Tended {
+export function workSpec(name: string, activity: string, input: object): WorkSpec {
   return {
     name,
     activity: (step) => {
@@ -48,25 +48,25 @@ export function tended(name: string, activity: string, input: object): Tended {
   };
 }
 
-function checkOf(name: string, { block }: Start): Task {
+function checkOf(name: string, { block }: StartStep): Task {
   return { activity: 'checkBlob', input: { sha256: block?.blob, work: name } };
 }
 
 /** Work in progress: when it can continue, or null if that is unknown. */
 interface Active {
-  readonly tended: Tended;
+  readonly spec: WorkSpec;
   isFirst: boolean;
   until: number | null;
 }
 
-const FIRST: Start = { type: 'start', as: 'attempt' };
+const FIRST: StartStep = { type: 'start', as: 'attempt' };
 /** Pieces of work that are in progress at the same time. */
 const LANES = 5;
 
-/** Executes pieces of work until they are over, as `tend` and `runCalls` of the workflow do. */
-export function tendAll(
+/** Executes pieces of work until they are over, as `doWork` and `runCalls` of the workflow do. */
+export function doAll(
   world: World,
-  pieces: readonly Tended[],
+  pieces: readonly WorkSpec[],
   { areCalls = false }: { readonly areCalls?: boolean } = {},
 ): void {
   const waiting = [...pieces];
@@ -77,7 +77,7 @@ export function tendAll(
     while (active.length < LANES && waiting.length > 0) {
       const next = waiting.shift();
       if (next === undefined || (areCalls && !mayBegin(world, next))) continue;
-      active.push({ tended: next, isFirst: true, until: null });
+      active.push({ spec: next, isFirst: true, until: null });
     }
     const still = active.filter((one) => advance(world, one));
     const isFree = still.length < active.length;
@@ -91,7 +91,7 @@ export function tendAll(
   }
 }
 
-const piece = ({ tended: one }: Active): Tended => one;
+const piece = ({ spec: one }: Active): WorkSpec => one;
 
 /** Raises the requests that have become due while calls run. */
 function raiseRequests(world: World): void {
@@ -102,14 +102,14 @@ function raiseRequests(world: World): void {
 }
 
 /** Returns the calls that a decision allows to begin meanwhile. */
-function decidedCalls(world: World, known: readonly Tended[]): readonly Tended[] {
+function decidedCalls(world: World, known: readonly WorkSpec[]): readonly WorkSpec[] {
   const { state } = world.run;
   if (mustLeave(world)) return [];
   const action = nextAction(state, NEVER_FULL, world.now);
   if (action.type !== 'run-calls') return [];
   const names = new Set(known.map(({ name }) => name));
   const begun = action.calls.filter(({ id }) => !names.has(id) && findWork(state, id));
-  return begun.map(tendedCall);
+  return begun.map(callSpec);
 }
 
 /** Checks the proposed decision about this work, if there is one. */
@@ -135,13 +135,13 @@ function startCheck(world: World, name: string): boolean {
 export function undoBeside(world: World): readonly (number | null)[] {
   return world.run.state.work.filter(isUndo).map((work) => {
     const { name } = work;
-    const active: Active = { tended: tendedUndo(world, name), isFirst: false, until: null };
+    const active: Active = { spec: undoSpec(world, name), isFirst: false, until: null };
     advance(world, active);
     return active.until;
   });
 }
 
-function tendedUndo({ run }: World, name: string): Tended {
+function undoSpec({ run }: World, name: string): WorkSpec {
   const kept = run.state.kept?.find(({ call }) => name === `${UNDO}${call.id}`);
   const input = { function: 'undo', call: kept?.call, key: kept?.key };
   return {
@@ -153,7 +153,7 @@ function tendedUndo({ run }: World, name: string): Tended {
   };
 }
 
-function mayBegin(world: World, { name }: Tended): boolean {
+function mayBegin(world: World, { name }: WorkSpec): boolean {
   const { state } = world.run;
   if (interruptionOf(state) !== null) return false;
   const call = openCallById(state, name);
@@ -164,7 +164,7 @@ function mayBegin(world: World, { name }: Tended): boolean {
 
 /** Takes the steps that can be taken now. Returns false when nothing is left to do. */
 function advance(world: World, active: Active): boolean {
-  const { tended: doing } = active;
+  const { spec: doing } = active;
   const { name } = doing;
   active.until = null;
   for (;;) {
