@@ -15,22 +15,24 @@ import { executeToolCall } from './execute-tool-call.js';
 
 /**
  * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow
- * task, and each further one when a call ends. No call begins after an interruption or a pause, or
- * when the segment is full.
+ * task, and each further one when a call ends. A call that a decision allows in the meantime is
+ * executed, too. No call begins after an interruption or a pause, or when the segment is full.
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
-  const waiting = [...calls];
-  const taken = new Set(calls.map(({ id }) => id));
-  const lane = async (): Promise<void> => {
-    for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
-      if (interruptionOf(run.state) !== null) return;
-      if (mayBegin(run, call)) await runCall(run, call);
-      // A call that now requests a decision may begin again.
-      taken.delete(call.id);
-    }
-  };
-  if (isAlone(run)) await lane();
-  else await runWithDecided(run, { waiting, taken, lane });
+  if (isAlone(run)) {
+    for (const call of calls) await runCall(run, call);
+    return;
+  }
+  const lanes = createCallLanes(run);
+  for (let ready = calls; ; ready = readyCalls(run, lanes)) {
+    raiseRequests(run);
+    lanes.add(ready);
+    if (lanes.isIdle()) break;
+    await condition(
+      () => lanes.isIdle() || areRequestsDue(run) || readyCalls(run, lanes).length > 0,
+    );
+  }
+  if (lanes.faults.length > 0) throw lanes.faults[0];
 }
 
 /** Whether the call is the only work, so no decision or revoked grant can affect other work. */
@@ -40,55 +42,63 @@ function isAlone({ state }: RunContext): boolean {
   return batch === null || isSequential || openCalls(state, batch).length === 1;
 }
 
-/**
- * Whether a call that waited for a lane may still begin. A grant may have been revoked, or the run
- * paused.
- */
-function mayBegin(run: RunContext, call: ToolCall): boolean {
-  const { state } = run;
-  if (requestDue(state, call, Date.now()) !== null) return false;
-  return findWork(state, call.id) !== undefined || !(state.paused || mustLeave(run));
+/** Calls that wait or are executed, several at a time. */
+interface CallLanes {
+  /** Adds calls; each begins as soon as a lane is free. */
+  readonly add: (calls: readonly ToolCall[]) => void;
+  /** Whether the call waits or is executed. */
+  readonly has: (call: ToolCall) => boolean;
+  /** Whether all calls have ended. */
+  readonly isIdle: () => boolean;
+  /** Exceptions of the engine, which end the turn. */
+  readonly faults: readonly unknown[];
 }
 
-interface Lanes {
-  /** Calls that no lane has taken yet. */
-  readonly waiting: ToolCall[];
-  /** Ids of the calls that wait for a lane or occupy one. */
-  readonly taken: Set<string>;
-  readonly lane: () => Promise<void>;
-}
-
-/** Runs calls in lanes, including each call that a decision allows in the meantime. */
-async function runWithDecided(run: RunContext, { waiting, taken, lane }: Lanes): Promise<void> {
-  let busy = 0;
+function createCallLanes(run: RunContext): CallLanes {
+  const waiting: ToolCall[] = [];
+  const ids = new Set<string>();
   const faults: unknown[] = [];
-  const decided = (): readonly ToolCall[] => {
-    if (mustLeave(run)) return [];
-    const action = actionNow(run);
-    if (action.type !== 'run-calls') return [];
-    // The calls of a plan become ready one after another.
-    return action.calls.filter(
-      ({ id, node }) => !taken.has(id) && (node ?? findWork(run.state, id)) !== undefined,
-    );
+  let busy = 0;
+  // A lane takes its next call as soon as one ends, without waiting for a condition.
+  const openLane = async (): Promise<void> => {
+    for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
+      try {
+        await runCall(run, call);
+        // A call that now requests a decision may begin again.
+        ids.delete(call.id);
+      } catch (error) {
+        faults.push(error);
+      }
+    }
+    busy -= 1;
   };
-  for (;;) {
-    raiseRequests(run);
-    for (const call of decided()) {
-      taken.add(call.id);
-      waiting.push(call);
-    }
-    for (let free = Math.min(callsAtOnce(run.state) - busy, waiting.length); free > 0; free -= 1) {
-      busy += 1;
-      void lane()
-        .catch((error: unknown) => faults.push(error))
-        .finally(() => (busy -= 1));
-    }
-    if (busy === 0) break;
-    const before = busy;
-    const asks = (): boolean => actionNow(run).type === 'raise-requests';
-    await condition(() => busy < before || asks() || decided().length > 0);
-  }
-  if (faults.length > 0) throw faults[0];
+  return {
+    add: (calls) => {
+      for (const call of calls) ids.add(call.id);
+      waiting.push(...calls);
+      for (let free = callsAtOnce(run.state) - busy; free > 0 && waiting.length > 0; free -= 1) {
+        busy += 1;
+        void openLane();
+      }
+    },
+    has: ({ id }) => ids.has(id),
+    isIdle: () => busy === 0,
+    faults,
+  };
+}
+
+/** Returns the calls that have become ready: by a decision, or as the next ones of a plan. */
+function readyCalls(run: RunContext, lanes: CallLanes): readonly ToolCall[] {
+  if (mustLeave(run)) return [];
+  const action = actionNow(run);
+  if (action.type !== 'run-calls') return [];
+  return action.calls.filter(
+    (call) => !lanes.has(call) && (call.node ?? findWork(run.state, call.id)) !== undefined,
+  );
+}
+
+function areRequestsDue(run: RunContext): boolean {
+  return actionNow(run).type === 'raise-requests';
 }
 
 /**
@@ -101,6 +111,17 @@ function raiseRequests(run: RunContext): void {
   run.publishRequests();
 }
 
+/**
+ * Whether a call that waited for a lane may still begin. The run may be interrupted or paused, or a
+ * grant revoked.
+ */
+function mayBegin(run: RunContext, call: ToolCall): boolean {
+  const { state } = run;
+  if (interruptionOf(state) !== null) return false;
+  if (requestDue(state, call, Date.now()) !== null) return false;
+  return findWork(state, call.id) !== undefined || !(state.paused || mustLeave(run));
+}
+
 async function runDecidedCall(run: RunContext, call: ToolCall): Promise<void> {
   await checkProposal(run, call.id);
   const work = findWork(run.state, call.id);
@@ -108,7 +129,9 @@ async function runDecidedCall(run: RunContext, call: ToolCall): Promise<void> {
   if (work !== undefined && work.phase !== 'asking') await executeCall(run, call);
 }
 
+/** Executes a call, unless it may no longer begin. */
 function runCall(run: RunContext, call: ToolCall): Promise<unknown> {
+  if (!mayBegin(run, call)) return Promise.resolve();
   const isProposed = findWork(run.state, call.id)?.proposal !== undefined;
   return isProposed ? runDecidedCall(run, call) : executeCall(run, call);
 }
