@@ -14,8 +14,8 @@ import type { Model } from './model.js';
 import type { ChaosRun } from './traffic.js';
 import type { World } from './world.js';
 
-const MOST_EVENTS = 4_096;
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_EVENTS = 4_096;
+const MAX_BYTES = 4 * 1024 * 1024;
 /** Temporal's causes for workflow tasks that fail because events or updates arrived meanwhile. */
 const EXPECTED_CAUSES = new Set([1, 31]);
 
@@ -214,7 +214,7 @@ function sizeFaults(histories: readonly History[]): readonly string[] {
     // Measured in base64, so it overestimates rather than underestimates.
     const bytes = Buffer.byteLength(JSON.stringify(events));
     const count = events?.length ?? 0;
-    return count > MOST_EVENTS || bytes > MOST_BYTES ? [`I9: ${count} events, ${bytes} bytes`] : [];
+    return count > MAX_EVENTS || bytes > MAX_BYTES ? [`I9: ${count} events, ${bytes} bytes`] : [];
   });
 }
 

@@ -13,7 +13,7 @@ const SCRIPT: Script = { name: 'kill', steps: 6, tools: ['post', 'look'], bytes:
  */
 const ARRIVALS = SCRIPT.steps * (1 + SCRIPT.tools.length);
 /** An answer takes 20 ms, and the interval until the next one about as long. */
-const LONGEST_DELAY_MS = 45;
+const MAX_DELAY_MS = 45;
 const SEED = 20_261_121;
 const AT_ONCE = 4;
 
@@ -25,7 +25,7 @@ export async function measureKill(bench: Bench): Promise<readonly Row[]> {
   const points = killPoints(bench.quick ? 2 : 20, {
     seed: SEED,
     arrivals: ARRIVALS,
-    longestDelayMs: LONGEST_DELAY_MS,
+    longestDelayMs: MAX_DELAY_MS,
   });
   const killed: Killed[] = [];
   for (let from = 0; from < points.length; from += AT_ONCE) {

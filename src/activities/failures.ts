@@ -6,7 +6,7 @@ import type { ActivityProblem } from '../core/failure.js';
 type BlockedProblem = Extract<ActivityProblem, { type: 'blocked' }>;
 
 const FIRST_PROBE_MS = 15_000;
-const LONGEST_PROBE_MS = 300_000;
+const MAX_PROBE_MS = 300_000;
 
 /**
  * Creates the failure that carries a problem to the workflow. By default Temporal does not retry
@@ -70,7 +70,7 @@ export function blockedToolFailure(
   const probeDelayMs =
     reason === 'tool_missing'
       ? searchDelayMs(attempt)
-      : Math.min(FIRST_PROBE_MS * 2 ** (attempt - 1), LONGEST_PROBE_MS);
+      : Math.min(FIRST_PROBE_MS * 2 ** (attempt - 1), MAX_PROBE_MS);
   const problem = { reason, message, ...(definition !== undefined && { definition }) };
   return blockedFailure(problem, { blocked, probeDelayMs });
 }
@@ -80,14 +80,14 @@ const SEARCH_GROWTH = 1.5;
 /** The server polls workers in turn, so the worker that has the code may get the task late. */
 const SHORT_SEARCH_MS = 5_000;
 const SHORT_SEARCH_ATTEMPTS = 60;
-const LONGEST_SEARCH_MS = 30_000;
+const MAX_SEARCH_MS = 30_000;
 
 /**
  * Returns the milliseconds before a probe searches the next worker for missing code. `attempt`
  * counts from 1. Temporal makes these retries, so they add no events to the history.
  */
 export function searchDelayMs(attempt: number): number {
-  const longest = attempt <= SHORT_SEARCH_ATTEMPTS ? SHORT_SEARCH_MS : LONGEST_SEARCH_MS;
+  const longest = attempt <= SHORT_SEARCH_ATTEMPTS ? SHORT_SEARCH_MS : MAX_SEARCH_MS;
   const delayMs = FIRST_SEARCH_MS * SEARCH_GROWTH ** Math.min(attempt - 1, 20);
   return Math.round(Math.min(delayMs, longest));
 }

@@ -23,7 +23,7 @@ interface Line {
  * The shortest time between a failed connection and the next attempt. Temporal decides on retries.
  */
 const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 10_000;
 
 /** Creates a link. `onChange` is called when the server's list of tools may have changed. */
 export function createLink(server: McpServer, env: Environment, onChange: () => void): McpLink {
@@ -45,7 +45,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
     opened.made.then(
       () => (failures = 0),
       (error: unknown) => {
-        const waitMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
+        const waitMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, MAX_PAUSE_MS);
         failures += 1;
         failed = { error, until: Date.now() + waitMs };
         leave(opened);

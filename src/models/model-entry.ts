@@ -10,7 +10,7 @@ import {
 } from '../validation/check-options.js';
 import { duration } from '../validation/durations.js';
 import { capabilityOptions, type ModelCapabilities } from './capabilities.js';
-import type { Model } from './model.js';
+import { MAX_CALL_MS, type Model } from './model.js';
 import type { OpenAiApiName } from './openai/model.js';
 import type { WireModelOptions } from './wire/wire-model.js';
 
@@ -76,7 +76,7 @@ const dollars = z.number(DOLLARS).nonnegative(DOLLARS);
 
 const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or omit it';
 
-const callTime = duration({ maxMs: 60 * 60_000, range: 'at most 1 hour' });
+const callTime = duration({ maxMs: MAX_CALL_MS, range: 'at most 1 hour' });
 
 const modelFacts = {
   price: z

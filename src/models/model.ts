@@ -8,6 +8,9 @@ import type { ModelSettings, ToolChoice } from '../core/definition/definition.js
 import type { JsonObject } from '../core/json.js';
 import type { RequestParameter } from './parameters.js';
 
+/** Maximum timeout of a model call. */
+export const MAX_CALL_MS = 60 * 60_000;
+
 /** A tool as a model sees it. */
 export interface ModelTool {
   readonly name: string;

@@ -12,9 +12,9 @@ import {
 } from './schema-node.js';
 
 /** The maximum number of value and schema nodes compared; beyond that, a value stays unchanged. */
-const MOST_COMPARED = 100_000;
+const MAX_COMPARED_NODES = 100_000;
 /** The maximum number of nodes visited to decide on a single null. */
-const MOST_FOR_NULL = 1_000;
+const MAX_NODES_PER_NULL = 1_000;
 
 interface Walk {
   readonly root: JsonObject;
@@ -27,7 +27,7 @@ interface Walk {
  * of a value that takes too long to compare.
  */
 export function removeAbsentNulls(value: Json, schema: JsonObject): Json {
-  return removeNulls(value, schema, { root: schema, budget: { left: MOST_COMPARED } });
+  return removeNulls(value, schema, { root: schema, budget: { left: MAX_COMPARED_NODES } });
 }
 
 function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
@@ -106,7 +106,7 @@ function hasKeysOf(value: Json, node: JsonObject): boolean {
 }
 
 function mayBeNull(node: JsonObject, { root, budget }: Walk): boolean {
-  const own = { left: Math.min(MOST_FOR_NULL, budget.left) };
+  const own = { left: Math.min(MAX_NODES_PER_NULL, budget.left) };
   budget.left -= own.left;
   const allowed = allowsNull(node, root, { budget: own });
   budget.left += Math.max(own.left, 0);

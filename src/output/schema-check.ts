@@ -3,15 +3,15 @@ import { sha256Hex } from '../core/digest.js';
 import { canonicalJson, type Json, type JsonObject } from '../core/json.js';
 import { startSchemaThread, type SchemaThread, type ThreadAnswer } from './schema-thread.js';
 
-const MOST_UNUSABLE = 200;
+const MAX_UNUSABLE = 200;
 /**
  * A check that waits longer than this for others is skipped, so a call never waits for many slow
  * schemas.
  */
-const LONGEST_WAIT_MS = 15_000;
+const MAX_WAIT_MS = 15_000;
 
 /** Why schemas are no longer checked, by their hashes. */
-const unusable = new LRUCache<string, string>({ max: MOST_UNUSABLE });
+const unusable = new LRUCache<string, string>({ max: MAX_UNUSABLE });
 let thread: SchemaThread | null = null;
 let previous: Promise<unknown> = Promise.resolve();
 
@@ -46,7 +46,7 @@ async function enqueue(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadA
   const turn = previous.then(async (): Promise<ThreadAnswer> => {
     const known = unusable.get(job.key);
     if (known !== undefined) return { unusable: known };
-    if (performance.now() - began > LONGEST_WAIT_MS) return { fault: null };
+    if (performance.now() - began > MAX_WAIT_MS) return { fault: null };
     if (thread?.isAlive !== true) thread = startSchemaThread();
     return await thread.run(job);
   });

@@ -10,9 +10,9 @@ const SEGMENT = /^(?:.*(?:KEY|TOKEN|SECRET|PASSWORD)|PASS|PWD|PAT|DSN|CREDENTIAL
 const HARMLESS = /^(?:PATH|PWD|OLDPWD|.*_SOCK|.*_PATH)$/i;
 
 /** Shorter values of variables with a secret name are flags and numbers. */
-const SHORTEST_DETECTED = 8;
+const MIN_DETECTED_CHARACTERS = 8;
 /** Redacting shorter values of declared secrets would garble every text. */
-const SHORTEST_DECLARED = 6;
+const MIN_DECLARED_CHARACTERS = 6;
 
 /** Values that test setups often use as passwords and that are ordinary words in texts. */
 const ORDINARY = new Set(
@@ -40,7 +40,7 @@ export function secretsOf(env: Environment, declared: ReadonlySet<string>): read
     if (value === undefined || value === '') return [];
     const isDeclared = declared.has(name);
     const isSecret = isDeclared || isSecretName(name);
-    const shortest = isDeclared ? SHORTEST_DECLARED : SHORTEST_DETECTED;
+    const shortest = isDeclared ? MIN_DECLARED_CHARACTERS : MIN_DETECTED_CHARACTERS;
     const parts = partsOfValue(value, { isSecret, isSecretName });
     return parts
       .filter((part) => part.length >= shortest && (isDeclared || !isOrdinary(part)))
@@ -52,7 +52,7 @@ export function secretsOf(env: Environment, declared: ReadonlySet<string>): read
 export function secretValue(value: string, name = ''): readonly Secret[] {
   const parts = partsOfValue(value, { isSecret: true, isSecretName });
   return parts
-    .filter((part) => part.length >= SHORTEST_DECLARED)
+    .filter((part) => part.length >= MIN_DECLARED_CHARACTERS)
     .map((part) => ({ name, value: part }));
 }
 

@@ -40,7 +40,7 @@ const KEY_SHAPES = [
   /\bBearer\s+(?!\[redacted)(?=[^\s"',;]*[\d=._~+/-])[^\s"',;]{8,}/gi,
   /\bBasic\s+(?=[A-Za-z]*[\d+/=])[A-Za-z\d+/]{8,}={0,2}(?![\w/])/g,
 ];
-const LONGEST_USER_INFO = 512;
+const MAX_USER_INFO_CHARACTERS = 512;
 
 /**
  * Redacts a message for people (an error, a log line, a summary): known secrets, and texts that
@@ -60,7 +60,7 @@ function withoutUserInfo(text: string): string {
   let at = 0;
   for (; slashes !== -1; slashes = text.indexOf('://', slashes + 3)) {
     const start = slashes + 3;
-    const rest = text.slice(start, start + LONGEST_USER_INFO);
+    const rest = text.slice(start, start + MAX_USER_INFO_CHARACTERS);
     const [info = ''] = /^[^\s/?#"'<>]*/.exec(rest) ?? [];
     const end = info.lastIndexOf('@');
     // A short name without a password may be `git`; a long one is a token.

@@ -10,7 +10,7 @@ export interface Secret {
 }
 
 /** Shorter lines of a multi-line secret appear in other texts as well. */
-const SHORTEST_LINE = 16;
+const MIN_LINE_CHARACTERS = 16;
 const USER_INFO = /[a-z][a-z\d+.-]*:\/\/([^\s/?#"'<>]*)@/gi;
 
 /**
@@ -46,7 +46,7 @@ export function partsOfValue(
 
 /** Returns whether a line is secret; the armor of a PEM file is not. */
 function isSecretLine(line: string): boolean {
-  return line.length >= SHORTEST_LINE && !line.startsWith('-----');
+  return line.length >= MIN_LINE_CHARACTERS && !line.startsWith('-----');
 }
 
 /** Returns the user info of the URLs in a text, and the password alone, as written and decoded. */

@@ -6,16 +6,16 @@ import { pipeline } from 'node:stream/promises';
 export const CLI_VERSION = '1.9.1';
 
 /** The oldest tested release. It supports update-with-start and has all flags. */
-const OLDEST_CLI_VERSION = '1.5.0';
+const MIN_CLI_VERSION = '1.5.0';
 /** The first release whose flags and database format may differ. */
 const FIRST_UNKNOWN_CLI_VERSION = '2.0.0';
 /** The supported releases, as text. */
-export const CLI_RANGE = `${OLDEST_CLI_VERSION} or later, before ${FIRST_UNKNOWN_CLI_VERSION}`;
+export const CLI_RANGE = `${MIN_CLI_VERSION} or later, before ${FIRST_UNKNOWN_CLI_VERSION}`;
 
 /** Returns whether perdure supports this release of the CLI. */
 export function isInRange(version: string): boolean {
   return (
-    compareVersions(version, OLDEST_CLI_VERSION) >= 0 &&
+    compareVersions(version, MIN_CLI_VERSION) >= 0 &&
     compareVersions(version, FIRST_UNKNOWN_CLI_VERSION) < 0
   );
 }

@@ -1,4 +1,4 @@
-import { freeSpace, LEAST_FREE_BYTES } from '../storage/free-space.js';
+import { freeSpace, MIN_FREE_BYTES } from '../storage/free-space.js';
 import { compareVersions } from './cli-release.js';
 import { addressOf, probeOwnServer, spawnDevServer, waitUntilReady } from './dev-server.js';
 import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
@@ -39,7 +39,7 @@ export async function ensureServer(options: ServerOptions): Promise<ServerHandle
   } catch (error) {
     const { folder, logFile } = await locateHome(options.home);
     const free = await freeSpace(folder);
-    const isFull = free !== null && free < LEAST_FREE_BYTES;
+    const isFull = free !== null && free < MIN_FREE_BYTES;
     if (isFull && !messageOf(error).includes('the disk is full')) {
       // A server that cannot commit may end as it starts, or during a call.
       const message = `The disk of ${folder} is full; free space and try again.`;

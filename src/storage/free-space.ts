@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** With fewer free bytes, the server's next commit may fail, so the disk counts as full. */
-export const LEAST_FREE_BYTES = 4 * 1024 * 1024;
+export const MIN_FREE_BYTES = 4 * 1024 * 1024;
 
 /**
  * Returns the bytes that this user can still write to the disk of a folder, which need not exist.

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MAX_DURABLE_MS, toMs } from '../core/text/duration.js';
 
 /** The longest timer of Node in milliseconds, about 24 days; a longer one fires at once. */
-export const LONGEST_TIMER_MS = 2_147_483_647;
+export const MAX_NODE_TIMER_MS = 2_147_483_647;
 
 /**
  * Returns the schema of an option that takes a `Duration` of whole milliseconds within a range. It
@@ -32,7 +32,7 @@ export const timerDuration = timerDurationFrom(1);
 /** Returns the schema of such a duration of at least `minMs`; `least` is the minimum in words. */
 export function timerDurationFrom(minMs: number, least?: string): z.ZodType<number> {
   const from = least === undefined ? '' : `at least ${least}, `;
-  return duration({ minMs, maxMs: LONGEST_TIMER_MS, range: `${from}at most 24 days` });
+  return duration({ minMs, maxMs: MAX_NODE_TIMER_MS, range: `${from}at most 24 days` });
 }
 
 /** A duration that a run measures, and not a timer of the worker: a server takes no longer timer. */

@@ -52,21 +52,21 @@ interface Promotion {
 /** The time within which a worker for another task queue of the same deployment should start. */
 const PROMOTED_WITHIN_MS = 30_000;
 const AGAIN_MS = 100;
-const LONGEST_NAME = 200;
-const LONGEST_BUILD_ID = 128;
+const MAX_NAME_CHARACTERS = 200;
+const MAX_BUILD_ID_CHARACTERS = 128;
 
 /** Returns what is wrong with the options, and the fix; null if they are valid. */
 export function deploymentProblem({ name, buildId }: DeploymentOptions): string | null {
-  if (name === '' || name.length > LONGEST_NAME) {
-    return `deployment.name: expected 1 to ${LONGEST_NAME} characters, got ${name.length}`;
+  if (name === '' || name.length > MAX_NAME_CHARACTERS) {
+    return `deployment.name: expected 1 to ${MAX_NAME_CHARACTERS} characters, got ${name.length}`;
   }
   // The server joins name and build id with these characters, and reserves the underscores.
   if (/[.:\s]|\p{Cc}/u.test(name) || name.startsWith('__')) {
     return `deployment.name: expected no dots, colons, or spaces, and no __ at the start; got "${name}"; for example ${suggestName(name)}`;
   }
   if (buildId === undefined) return null;
-  if (!/^[\w.+@/-]+$/.test(buildId) || buildId.length > LONGEST_BUILD_ID) {
-    return `deployment.buildId: expected 1 to ${LONGEST_BUILD_ID} letters, digits, or . + @ / _ -; got "${buildId}"`;
+  if (!/^[\w.+@/-]+$/.test(buildId) || buildId.length > MAX_BUILD_ID_CHARACTERS) {
+    return `deployment.buildId: expected 1 to ${MAX_BUILD_ID_CHARACTERS} letters, digits, or . + @ / _ -; got "${buildId}"`;
   }
   return null;
 }

@@ -83,7 +83,7 @@ type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 const PRICE = { input: 1, cachedInput: 0.5, output: 2 };
 /** The cost of one scripted reply in USD. */
 const CALL_USD = (10 * PRICE.input + 5 * PRICE.output) / 1e6;
-const MOST_CALLS = 400;
+const MAX_CALLS = 400;
 
 interface Played {
   readonly run: Run;
@@ -197,7 +197,7 @@ async function play(given: Scenario): Promise<Played> {
     segment: () => SHORT,
     callModel: async (_state, { cut, closing }) => {
       counts.calls += 1;
-      if (counts.calls > MOST_CALLS) throw new Error('the run never ends');
+      if (counts.calls > MAX_CALLS) throw new Error('the run never ends');
       disturb();
       const by = interruption();
       if (by !== null) return { type: 'interrupted', by };

@@ -3,7 +3,7 @@ import {
   findClassesProblem,
   findClass,
   getClassKeys,
-  MOST_CLASSES,
+  MAX_CLASSES,
 } from '../../src/output/classes/classes.js';
 import {
   countAlternatives,
@@ -16,7 +16,7 @@ const many = Array.from({ length: 21 }, (_, index) => `class ${index}`);
 
 test.each<[string, readonly unknown[]]>([
   ['two', ['yes', 'no']],
-  ['twenty', many.slice(0, MOST_CLASSES)],
+  ['twenty', many.slice(0, MAX_CLASSES)],
   ['labels of several words', ['a refund', 'a return', 'c++', 'c']],
   ['names that objects have', ['constructor', '__proto__']],
 ])('accepts %s', (_name, classes) => {
@@ -48,7 +48,7 @@ test.each<[unknown, string]>([
 test('assigns a letter to each class, unless the classes are single characters', () => {
   expect(getClassKeys(['spam', 'ham', 'eggs'])).toEqual(['A', 'B', 'C']);
   expect(getClassKeys(['1', '2', 'x'])).toEqual(['1', '2', 'x']);
-  expect(new Set(getClassKeys(many.slice(0, MOST_CLASSES))).size).toBe(MOST_CLASSES);
+  expect(new Set(getClassKeys(many.slice(0, MAX_CLASSES))).size).toBe(MAX_CLASSES);
 });
 
 test('requests a letter, and lists the class of each letter', () => {

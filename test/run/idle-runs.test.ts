@@ -19,7 +19,7 @@ const AT_ONCE = 40;
 /**
  * Several times the measured value (0.2 MB); a heap or a bundle for each run would far exceed it.
  */
-const MOST_BYTES = 1e6;
+const MAX_BYTES = 1e6;
 
 let rig: Rig;
 let home: string;
@@ -61,7 +61,7 @@ test(`${RUNS} open runs wait on one worker with little memory and no events, and
     const { rssBytes } = await worker.collected();
     memory.push({ x: ids.length, y: rssBytes });
   }
-  expect(slope(memory)).toBeLessThan(MOST_BYTES);
+  expect(slope(memory)).toBeLessThan(MAX_BYTES);
 
   const [woken, idle] = [ids.slice(0, WOKEN), ids.slice(WOKEN)];
   const before = await eventsOf(rig.client, idle);

@@ -20,7 +20,7 @@ import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 import { workerChild, workerHere, type WorkerChild } from '../support/worker-child.js';
 
 const SEED = Number(process.env['PERDURE_SEED'] ?? 20261121);
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 let rig: Rig;
 let home: string;
@@ -52,7 +52,7 @@ describe('a message sent while the run continues in a new segment', () => {
     `is neither lost nor repeated, whenever it arrives (seed ${SEED}, run $index)`,
     async ({ index, jitter }) => {
       const local = await createRig();
-      const segment = { steps: 1, bytes: MOST_BYTES };
+      const segment = { steps: 1, bytes: MAX_BYTES };
       await local.worker([clerk], { models: { m: obedientModel() }, segment });
       const handle = await local.start({ agent: 'clerk', open: true, message: 'm0' });
       for (const [n, pauses] of jitter.entries()) {
@@ -97,7 +97,7 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
   expect(await handle.result()).toMatchObject({ reason: 'closed', steps: TURNS });
   const segments = await segmentsOf(rig.client, handle.workflowId);
   expect(segments.length).toBeGreaterThan(7);
-  for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
+  for (const { bytes } of segments) expect(bytes).toBeLessThan(MAX_BYTES);
   const transcript = messagesIn(segments);
   expect(transcript).toHaveLength(2 * TURNS);
   expect(transcript.every(({ n }, index) => n === index)).toBe(true);
@@ -162,7 +162,7 @@ test(`${STEPS} steps in one turn, through segments, summaries, and kills: each s
   expect(outcome).toMatchObject({ status: 'completed', answer: `done after ${STEPS} steps` });
   const segments = await segmentsOf(rig.client, queue);
   expect(segments.length).toBeGreaterThan(3);
-  for (const { bytes } of segments) expect(bytes).toBeLessThan(MOST_BYTES);
+  for (const { bytes } of segments) expect(bytes).toBeLessThan(MAX_BYTES);
   const transcript = messagesIn(segments);
   expect(transcript.every(({ n }, index) => n === index)).toBe(true);
   expect(ledger.effects.size).toBe(STEPS);

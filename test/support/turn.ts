@@ -7,7 +7,7 @@ import type { ToolCall } from '../../src/core/transcript/messages.js';
 import type { ModelCall, World } from './world.js';
 
 /** More actions than this mean that a run never ends. */
-const MOST_ACTIONS = 3_000;
+const MAX_ACTIONS = 3_000;
 
 /** A run in a scripted world, and the world's clock in ms. */
 interface Stage {
@@ -27,7 +27,7 @@ export function effectsOf(run: Run, world: World): Effects {
     changed: () => undefined,
     observe: (state, action) => {
       actions += 1;
-      if (actions > MOST_ACTIONS) throw new Error('the run never ends');
+      if (actions > MAX_ACTIONS) throw new Error('the run never ends');
       world.observe?.(state, action);
     },
   };

@@ -24,7 +24,7 @@ interface IdleThread {
 
 /** Threads of workers that have shut down. A thread takes about 50 MB. */
 const idle: IdleThread[] = [];
-const MOST_IDLE = 3;
+const MAX_IDLE = 3;
 
 let isReusing = false;
 
@@ -43,7 +43,7 @@ export function reuseWorkflowThreads(): void {
     const { logger, ...settings } = withoutTimeLimit(options);
     const thread = takeIdle(settings) ?? (await create({ ...settings, logger }));
     thread.destroy = async () => {
-      if (idle.length < MOST_IDLE && !clientsOf(thread).some(isInUse)) {
+      if (idle.length < MAX_IDLE && !clientsOf(thread).some(isInUse)) {
         keepIdle({ thread, settings });
       } else await ThreadedVMWorkflowCreator.prototype.destroy.call(thread);
     };

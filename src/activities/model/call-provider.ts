@@ -3,7 +3,12 @@ import type { CallModelInput } from '../../core/contract.js';
 import type { LiveHub } from '../../live/hub.js';
 import type { ResolvedModel } from '../../models/model-catalog.js';
 import { ModelError } from '../../models/model-error.js';
-import type { ModelContext, ModelReply, ModelRequest } from '../../models/model.js';
+import {
+  MAX_CALL_MS,
+  type ModelContext,
+  type ModelReply,
+  type ModelRequest,
+} from '../../models/model.js';
 import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import type { ActivityDependencies } from '../dependencies.js';
@@ -14,12 +19,6 @@ import { callForClass } from './classification.js';
 import { toDecidingModel } from './decide-model.js';
 import type { Prompt } from './rebuild-prompt.js';
 import { createDeltaRedactor } from './redact-deltas.js';
-
-/**
- * Timeout in ms, longer than every adapter's own, so a model that never replies still frees its
- * slot.
- */
-const LONGEST_CALL_MS = 60 * 60_000;
 
 interface ProviderCall {
   readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;
@@ -59,10 +58,11 @@ export async function callProvider(
     redactReply(
       await runBoundedOrThrow(call, {
         name: `model "${name}"`,
-        timeoutMs: LONGEST_CALL_MS,
+        // No adapter waits longer, so this only ends a model that never replies.
+        timeoutMs: MAX_CALL_MS,
         cancelled: context.cancellationSignal,
         timeoutError: () =>
-          new ModelError(`no reply within ${LONGEST_CALL_MS} ms`, {
+          new ModelError(`no reply within ${MAX_CALL_MS} ms`, {
             kind: 'retry',
             type: 'timeout',
           }),

@@ -6,14 +6,14 @@ import type { FailReason } from '../../core/outcome.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import type { AttemptReport } from '../../core/report.js';
 import { isModelError, ModelError } from '../../models/model-error.js';
-import { LONGEST_WAIT_MS } from '../../models/wire/errors.js';
+import { MAX_WAIT_MS } from '../../models/wire/errors.js';
 import { sample } from '../../models/sample.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import { wellFormed } from '../../tools/utf8.js';
 import { problemFailure } from '../failures.js';
 
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 30_000;
+const MAX_DELAY_MS = 30_000;
 /**
  * A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run.
  */
@@ -21,7 +21,7 @@ const PATIENCE_MS = 120_000;
 const PATIENCE_ATTEMPTS = 3;
 const EMPTY_ATTEMPTS = 3;
 const FIRST_PROBE_MS = 30_000;
-const LONGEST_PROBE_MS = 600_000;
+const MAX_PROBE_MS = 600_000;
 
 /** The decision after a failed attempt. */
 export type FailureDecision =
@@ -63,11 +63,11 @@ function backoffMs(attempt: FailedAttempt, first: number, longest: number): numb
 }
 
 function requestedWaitMs(error: ModelError): number {
-  return Math.min(error.details.retryAfterMs ?? 0, LONGEST_WAIT_MS);
+  return Math.min(error.details.retryAfterMs ?? 0, MAX_WAIT_MS);
 }
 
 function retryAfter(attempt: FailedAttempt, retryAfterMs: number): FailureDecision {
-  const delayMs = backoffMs(attempt, FIRST_DELAY_MS, LONGEST_DELAY_MS);
+  const delayMs = backoffMs(attempt, FIRST_DELAY_MS, MAX_DELAY_MS);
   return { type: 'retry', delayMs: Math.max(delayMs, retryAfterMs) };
 }
 
@@ -109,7 +109,7 @@ export function decideFailure(error: ModelError, attempt: FailedAttempt): Failur
   if (attempt.left !== undefined) return decideBounded(decision, attempt.left);
   if (attempt.blocked === undefined || decision.type === 'failed') return decision;
   if (decision.type === 'blocked' && decision.reason !== attempt.blocked) return decision;
-  const delayMs = backoffMs(attempt, FIRST_PROBE_MS, LONGEST_PROBE_MS);
+  const delayMs = backoffMs(attempt, FIRST_PROBE_MS, MAX_PROBE_MS);
   return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
 }
 

@@ -19,7 +19,7 @@ const CHARACTERS_PER_TOKEN = 3;
 /** Maximum characters of the messages of a summary if the model's window is unknown. */
 const DEFAULT_CHARACTERS = 200_000;
 /** Minimum characters of one message after it is cut. */
-const LEAST_CHARACTERS = 400;
+const MIN_CHARACTERS = 400;
 
 /** Creates the request of a model call: a pure function of the prompt and the activity's input. */
 export function createModelRequest(
@@ -88,7 +88,7 @@ function renderWithin(messages: readonly PromptMessage[], { window }: CallModelI
     window === undefined ? DEFAULT_CHARACTERS : window * SUMMARY_SHARE * CHARACTERS_PER_TOKEN;
   const whole = renderForCompaction(messages);
   if (whole.length <= room) return whole;
-  const each = Math.max(LEAST_CHARACTERS, Math.floor(room / messages.length / 2));
+  const each = Math.max(MIN_CHARACTERS, Math.floor(room / messages.length / 2));
   return renderForCompaction(
     messages.map((message) => ({ ...message, text: headAndTail(message.text, each) })),
   );

@@ -14,7 +14,7 @@ const INLINE_MESSAGE_BYTES = 128 * 1024;
 /** The limit for the problems of all calls of one message. */
 const PROBLEM_CHARACTERS = 24_000;
 /** Minimum characters kept of each problem's message, even above the limit for all of them. */
-const LEAST_PROBLEM_CHARACTERS = 120;
+const MIN_PROBLEM_CHARACTERS = 120;
 
 /**
  * Returns the calls of a message as the history records them, with large arguments in the blob
@@ -28,7 +28,7 @@ export async function recordCalls(
   let argumentRoom = INLINE_MESSAGE_BYTES;
   let problemRoom = PROBLEM_CHARACTERS;
   for (const { canonical, ...call } of read) {
-    const length = Math.max(problemRoom, LEAST_PROBLEM_CHARACTERS);
+    const length = Math.max(problemRoom, MIN_PROBLEM_CHARACTERS);
     const problem = call.problem && {
       ...call.problem,
       message: call.problem.message.slice(0, length),

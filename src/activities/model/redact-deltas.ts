@@ -13,7 +13,7 @@ export interface DeltaRedactor {
  * A shorter remainder is emitted before another part of the reply begins, so the parts stay in
  * order.
  */
-const LONGEST_HELD = 4;
+const MAX_HELD_CHARACTERS = 4;
 
 interface Part {
   readonly redactor: StreamRedactor;
@@ -50,7 +50,11 @@ export function createDeltaRedactor(emit: (delta: ModelDelta) => void): DeltaRed
   return {
     push(delta) {
       const part = findPart(delta);
-      if (current !== undefined && current !== part && current.redactor.held < LONGEST_HELD) {
+      if (
+        current !== undefined &&
+        current !== part &&
+        current.redactor.held < MAX_HELD_CHARACTERS
+      ) {
         flush(current);
       }
       current = part;

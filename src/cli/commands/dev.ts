@@ -12,7 +12,7 @@ import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 
 const FIRST_RESTART_MS = 1_000;
-const LONGEST_RESTART_MS = 30_000;
+const MAX_RESTART_MS = 30_000;
 
 export interface DevOptions {
   readonly livePort?: number;
@@ -50,7 +50,7 @@ export const dev: Command<DevOptions> = {
       const first = await Promise.race([worker.ended, change]);
       const isChange = first === 'changed';
       if (!isChange) await waitToRestart(context, { code: first, change, restartMs });
-      restartMs = isChange ? FIRST_RESTART_MS : Math.min(2 * restartMs, LONGEST_RESTART_MS);
+      restartMs = isChange ? FIRST_RESTART_MS : Math.min(2 * restartMs, MAX_RESTART_MS);
       over.abort();
       await worker.stop();
     }

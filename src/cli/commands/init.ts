@@ -11,7 +11,7 @@ import { CONFIG_NAMES } from '../input/load-config.js';
 
 const FILE = 'perdure.config.ts';
 const AGENT = 'assistant';
-const LONGEST_NAME = 40;
+const MAX_NAME_CHARACTERS = 40;
 
 /**
  * `init`: writes a starter configuration with its own task queue. Throws a `UsageError` if a
@@ -56,7 +56,7 @@ async function createTaskQueue(folder: string): Promise<string> {
     .normalize('NFKD')
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_CHARACTERS)
     .replaceAll(/^-+|-+$/g, '');
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }

@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const WITHIN_MS = 30_000;
 /** The smallest limit that OpenAI's Responses API accepts. */
-const FEWEST_OF_RESPONSES = 16;
+const MIN_RESPONSES_TOKENS = 16;
 
 /**
  * Requests one token from each model of the configuration, as a worker would. Without `call`, reports the
@@ -62,7 +62,7 @@ async function answerOf(
         messages: [{ role: 'user', text: 'Are you there?' }],
         tools: [],
         toolChoice: 'none',
-        settings: { maxOutputTokens: isResponses ? FEWEST_OF_RESPONSES : 1 },
+        settings: { maxOutputTokens: isResponses ? MIN_RESPONSES_TOKENS : 1 },
       },
       { signal: AbortSignal.timeout(WITHIN_MS) },
     );

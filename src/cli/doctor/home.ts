@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { formatBytes } from '../../core/text/summaries.js';
 import { exposures } from '../../server/home-permissions.js';
 import { assertWritable, locateHome } from '../../server/server-home.js';
-import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
+import { freeSpace, MIN_FREE_BYTES } from '../../storage/free-space.js';
 import type { Finding } from './finding.js';
 
 /**
@@ -22,7 +22,7 @@ export async function homeFinding(folder: string): Promise<Finding> {
   const blobsText = writable ? 'blobs can be written' : 'blobs cannot be written';
   const text = `${home.folder}: ${database}, ${homeWritable ? blobsText : 'the folder cannot be written'}`;
   const free = await freeSpace(home.folder);
-  if (free !== null && free < LEAST_FREE_BYTES) {
+  if (free !== null && free < MIN_FREE_BYTES) {
     const left = `${text}; the disk is full (${formatBytes(free)} left)`;
     const fix = `free space on the disk of ${home.folder}: the server and the blob store cannot write`;
     return { name: 'home', level: 'problem', text: left, fix, data: { ...data, freeBytes: free } };

@@ -13,7 +13,7 @@ const NAME = 'worker agents';
  */
 const ROUNDS = 3;
 const PROBES_PER_WORKER = 2;
-const MOST_PROBES = 20;
+const MAX_PROBES = 20;
 
 /** Asks each worker on the task queue whether it has the agents of the configuration. */
 export async function workerAgentsFinding(
@@ -75,7 +75,7 @@ async function probeWorkers(
   for (let round = 0; round < ROUNDS; round += 1) {
     const left = given.workers.filter((worker) => !answers.has(worker)).length;
     if (left === 0) break;
-    const probes = Math.min(MOST_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
+    const probes = Math.min(MAX_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
     const answered = await Promise.all(
       Array.from({ length: probes }, () => probeAgents(client, given)),
     );

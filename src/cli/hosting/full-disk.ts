@@ -1,6 +1,6 @@
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { formatBytes } from '../../core/text/summaries.js';
-import { freeSpace, LEAST_FREE_BYTES } from '../../storage/free-space.js';
+import { freeSpace, MIN_FREE_BYTES } from '../../storage/free-space.js';
 import type { ServerHandle } from '../../server/server-handle.js';
 import type { CliContext } from '../context.js';
 import { NoServerError } from '../../core/errors.js';
@@ -36,6 +36,6 @@ function isServerError(error: unknown): boolean {
  */
 export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<string | null> {
   const free = pid === null ? null : await freeSpace(home);
-  if (free === null || free >= LEAST_FREE_BYTES) return null;
+  if (free === null || free >= MIN_FREE_BYTES) return null;
   return `The disk of ${home} is full (${formatBytes(free)} left); free space, and runs resume by themselves.`;
 }

@@ -15,7 +15,7 @@ import {
 } from './answers.js';
 
 const WAIT_SECONDS = 20;
-const LONGEST_WAIT_SECONDS = 300;
+const MAX_WAIT_SECONDS = 300;
 
 /** Adds the tools that read runs. They need no worker. */
 export function addReadTools(server: McpServer, access: RunsAccess): void {
@@ -44,7 +44,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
         wait_seconds: z
           .number()
           .min(0)
-          .max(LONGEST_WAIT_SECONDS)
+          .max(MAX_WAIT_SECONDS)
           .optional()
           .describe(`default ${WAIT_SECONDS}; many clients give up after 60`),
       }),

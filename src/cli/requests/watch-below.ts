@@ -19,7 +19,7 @@ export interface BelowOptions {
  * The first wait before a query; the history of a run does not show the requests of called runs.
  */
 const FIRST_MS = 1_000;
-const LONGEST_MS = 10_000;
+const MAX_DELAY_MS = 10_000;
 
 /**
  * Resolves with the requests of called runs as soon as some of them count; with none when the
@@ -39,7 +39,7 @@ export async function watchBelow(
       waitMs = FIRST_MS;
       continue;
     }
-    waitMs = Math.min(LONGEST_MS, waitMs * 1.5);
+    waitMs = Math.min(MAX_DELAY_MS, waitMs * 1.5);
     const found = await readBelow(client, id);
     const counted = found.filter(counts);
     if (counted.length > 0) return counted;

@@ -23,7 +23,7 @@ const QUERY_MS = 1_000;
  * probe.
  */
 const QUIET_MS = 3_000;
-const LONGEST_QUIET_MS = 60_000;
+const MAX_QUIET_MS = 60_000;
 
 export interface TickerOptions {
   readonly id: string;
@@ -78,7 +78,7 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
   const probeWorker = (): void => {
     if (hosting.isHosting || Date.now() - progressAt < quietMs) return;
     progressAt = Date.now();
-    quietMs = Math.min(2 * quietMs, LONGEST_QUIET_MS);
+    quietMs = Math.min(2 * quietMs, MAX_QUIET_MS);
     hosting.ensure().catch(giveUp);
   };
 

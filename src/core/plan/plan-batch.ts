@@ -71,7 +71,7 @@ function consentOf(
 
 /** Maximum characters of all results of a plan in the state, and the minimum for each result. */
 const MAX_RESULTS = 400_000;
-const LEAST_RESULT = 1_000;
+const MIN_RESULT = 1_000;
 
 /**
  * Returns the value that an `execute` node saves: each result under its action's id, along with
@@ -84,7 +84,7 @@ export function resultsOf(
   results: readonly CallResult[],
 ): JsonObject {
   const before = Object.hasOwn(values, save) ? values[save] : undefined;
-  const share = Math.max(LEAST_RESULT, MAX_RESULTS / Math.max(1, results.length));
+  const share = Math.max(MIN_RESULT, MAX_RESULTS / Math.max(1, results.length));
   const ended = results.map((result): [string, Json] => {
     return [actionOf(result), { ...actionResult(result, share) }];
   });

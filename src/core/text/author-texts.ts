@@ -28,7 +28,7 @@ const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
  * Minimum characters before the first placeholder, so people's messages rarely begin like a repair
  * request.
  */
-const LEAST_BEGIN = 12;
+const MIN_PREFIX_CHARACTERS = 12;
 
 /** Returns the problem with an author's text, and the fix; null if there is none. */
 export function textProblem(name: keyof AgentTexts, text: string): string | null {
@@ -47,9 +47,9 @@ export function textProblem(name: keyof AgentTexts, text: string): string | null
       return 'expected the placeholder {{problem}}, else the model does not learn what is wrong; add it';
     }
     const [first] = parts;
-    return first?.type === 'text' && first.text.trim().length >= LEAST_BEGIN
+    return first?.type === 'text' && first.text.trim().length >= MIN_PREFIX_CHARACTERS
       ? null
-      : `expected at least ${LEAST_BEGIN} characters before the first placeholder, by which repairs are recognized`;
+      : `expected at least ${MIN_PREFIX_CHARACTERS} characters before the first placeholder, by which repairs are recognized`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

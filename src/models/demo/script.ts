@@ -14,8 +14,8 @@ interface Terms {
 }
 
 const NOT_PERMITTED = 'no further call was permitted.';
-const MOST_NAMES = 30;
-const MOST_LINES = 12;
+const MAX_NAMES = 30;
+const MAX_LINES = 12;
 
 /**
  * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
@@ -119,8 +119,8 @@ function namesIn({ text }: FinishedCall): readonly string[] {
 function describeListing({ tool, text }: FinishedCall, names: readonly string[]): string {
   const returned = `${tool} returned "${text.split('\n', 1).join('')}"`;
   if (names.length === 0) return `${returned}.`;
-  const more = names.length > MOST_NAMES ? ', …' : '';
-  return `${returned}:\n${names.slice(0, MOST_NAMES).join(', ')}${more}`;
+  const more = names.length > MAX_NAMES ? ', …' : '';
+  return `${returned}:\n${names.slice(0, MAX_NAMES).join(', ')}${more}`;
 }
 
 /** Returns the first line of a result and a quotation of the following lines, or the error. */
@@ -128,8 +128,8 @@ function describe({ tool, ok, text }: FinishedCall): string {
   if (!ok) return `${tool} failed: ${text}`;
   const [head = '', ...rest] = text.split('\n').filter((line) => line.trim() !== '');
   if (rest.length === 0) return `${tool} returned "${head}".`;
-  const lines = rest.slice(0, MOST_LINES).map((line) => `> ${line}`);
-  const more = rest.length > MOST_LINES ? ['> …'] : [];
+  const lines = rest.slice(0, MAX_LINES).map((line) => `> ${line}`);
+  const more = rest.length > MAX_LINES ? ['> …'] : [];
   return [`${tool} returned "${head}":`, ...lines, ...more].join('\n');
 }
 

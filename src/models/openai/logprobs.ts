@@ -2,10 +2,10 @@ import { isObject } from '../../core/json.js';
 import type { TokenAlternative, TokenLogprob } from '../model.js';
 
 /** Maximum tokens whose logprobs are kept, because decisions are at the beginning of a reply. */
-export const MOST_LOGPROBS = 256;
+export const MAX_LOGPROBS = 256;
 /** Maximum alternatives per token; no server returns more. */
-export const MOST_ALTERNATIVES = 20;
-const LONGEST_TOKEN = 100;
+export const MAX_TOP_LOGPROBS = 20;
+const MAX_TOKEN_CHARACTERS = 100;
 /** The value that servers send for a probability that rounds to zero. */
 const IMPOSSIBLE = -9_999;
 
@@ -16,7 +16,7 @@ const IMPOSSIBLE = -9_999;
 export function parseLogprobs(value: unknown): readonly TokenLogprob[] | undefined {
   const content = isObject(value) ? value['content'] : undefined;
   if (!Array.isArray(content) || content.length === 0) return undefined;
-  return content.slice(0, MOST_LOGPROBS).map((item: unknown) => {
+  return content.slice(0, MAX_LOGPROBS).map((item: unknown) => {
     const entry = isObject(item) ? item : {};
     const token = typeof entry['token'] === 'string' ? entry['token'] : '';
     const own = parseAlternative(token, entry['logprob']) ?? { token, logprob: IMPOSSIBLE };
@@ -34,7 +34,7 @@ function parseAlternatives(value: unknown): readonly TokenAlternative[] {
   return pairs
     .map(([token, logprob]) => parseAlternative(token, logprob))
     .filter((item) => item !== undefined)
-    .slice(0, MOST_ALTERNATIVES);
+    .slice(0, MAX_TOP_LOGPROBS);
 }
 
 function parseAlternative(token: unknown, logprob: unknown): TokenAlternative | undefined {
@@ -42,5 +42,5 @@ function parseAlternative(token: unknown, logprob: unknown): TokenAlternative | 
     return undefined;
   }
   // Rounding makes some servers return values slightly above 0.
-  return { token: token.slice(0, LONGEST_TOKEN), logprob: Math.min(logprob, 0) };
+  return { token: token.slice(0, MAX_TOKEN_CHARACTERS), logprob: Math.min(logprob, 0) };
 }

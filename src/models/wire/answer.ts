@@ -12,7 +12,7 @@ import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-li
  * Maximum bytes of an answer, more than any legitimate one; a larger answer would only fill the
  * worker's memory.
  */
-const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 interface Reading {
   readonly api: WireApi;
@@ -56,8 +56,8 @@ async function readBody(
   if (isStream) watch.progress();
   const body = meter(response, (total) => {
     if (isStream) watch.progress();
-    if (total > LARGEST_ANSWER_BYTES) {
-      throw new ReplyTooLargeError(`more than ${LARGEST_ANSWER_BYTES} bytes`);
+    if (total > MAX_ANSWER_BYTES) {
+      throw new ReplyTooLargeError(`more than ${MAX_ANSWER_BYTES} bytes`);
     }
   });
   if (isStream) return api.read(await assemble(body, source, options), source);

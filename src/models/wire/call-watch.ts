@@ -1,4 +1,4 @@
-import { LONGEST_TIMER_MS } from '../../validation/durations.js';
+import { MAX_NODE_TIMER_MS } from '../../validation/durations.js';
 
 /** The clock that ended a call. */
 export type Expiry = 'timeout' | 'idle';
@@ -73,5 +73,5 @@ export function watchCall(
 }
 
 function startTimer(action: () => void, delayMs: number): NodeJS.Timeout {
-  return setTimeout(action, Math.min(delayMs, LONGEST_TIMER_MS));
+  return setTimeout(action, Math.min(delayMs, MAX_NODE_TIMER_MS));
 }

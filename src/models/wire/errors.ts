@@ -119,16 +119,16 @@ export function getRequestId(headers: Headers): string | undefined {
 }
 
 /** The longest wait that a provider can impose. */
-export const LONGEST_WAIT_MS = 600_000;
+export const MAX_WAIT_MS = 600_000;
 
 /**
- * Returns the milliseconds that the provider asks to wait, at most `LONGEST_WAIT_MS`:
+ * Returns the milliseconds that the provider asks to wait, at most `MAX_WAIT_MS`:
  * `retry-after-ms`, else `retry-after` in seconds or as a date. Returns undefined if neither can be
  * read.
  */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
   const ms = readRetryAfter(headers, now);
-  return ms === undefined ? undefined : Math.min(Math.ceil(ms), LONGEST_WAIT_MS);
+  return ms === undefined ? undefined : Math.min(Math.ceil(ms), MAX_WAIT_MS);
 }
 
 const NUMBER = /^\d+(\.\d+)?$/;

@@ -63,7 +63,7 @@ function isDispatcher(value: unknown): value is Dispatcher {
 }
 
 /** Maximum bytes that are read from an error's body. */
-const MOST_ERROR_BYTES = 256 * 1024;
+const MAX_ERROR_BYTES = 256 * 1024;
 
 /** Calls `fetch`, and truncates the body of an error, which may be endless. */
 async function fetchWithShortErrors(
@@ -73,7 +73,7 @@ async function fetchWithShortErrors(
   const response = await fetch(url, init);
   const { ok, body, status, statusText, headers } = response;
   if (ok || body === null) return response;
-  let left = MOST_ERROR_BYTES;
+  let left = MAX_ERROR_BYTES;
   const head = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       controller.enqueue(chunk.subarray(0, left));

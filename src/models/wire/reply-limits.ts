@@ -1,20 +1,20 @@
 import type { ModelReply } from '../model.js';
 
 /** Maximum calls of one reply. A run executes at most 128 of them. */
-const MOST_CALLS = 1_024;
+const MAX_CALLS = 1_024;
 /**
  * Maximum UTF-16 units of text, arguments, and reasoning; the longest legitimate reply has about 2
  * million.
  */
-const MOST_CHARACTERS = 8 * 1024 * 1024;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum items of one response, of any type. */
-const MOST_ITEMS = 10_000;
+const MAX_ITEMS = 10_000;
 /** Maximum events of one stream. */
-const MOST_EVENTS = 1_000_000;
+const MAX_EVENTS = 1_000_000;
 /** Maximum brackets and commas of one JSON text; each may become a value of 50 bytes or more. */
-const MOST_STRUCTURE = 2_000_000;
+const MAX_STRUCTURE = 2_000_000;
 /** A shorter text is not searched for structure. */
-const SMALL_JSON = MOST_STRUCTURE / 2;
+const SMALL_JSON = MAX_STRUCTURE / 2;
 
 /**
  * A reply exceeds a limit. It is neither used nor requested again, because it has been paid for.
@@ -38,11 +38,11 @@ export function createReplyMeter(): ReplyMeter {
     if (counts[what] > limit) throw new ReplyTooLargeError(`more than ${limit} ${what}`);
   };
   return {
-    event: () => add('events', 1, MOST_EVENTS),
-    call: () => add('calls', 1, MOST_CALLS),
-    item: () => add('items', 1, MOST_ITEMS),
+    event: () => add('events', 1, MAX_EVENTS),
+    call: () => add('calls', 1, MAX_CALLS),
+    item: () => add('items', 1, MAX_ITEMS),
     text(...texts) {
-      for (const text of texts) add('characters', text.length, MOST_CHARACTERS);
+      for (const text of texts) add('characters', text.length, MAX_CHARACTERS);
     },
   };
 }
@@ -69,7 +69,6 @@ export function parseBounded(json: string): unknown {
       if (unit === 0x2c || unit === 0x5b || unit === 0x7b) structure += 1;
     }
   }
-  if (structure > MOST_STRUCTURE)
-    throw new ReplyTooLargeError(`more than ${MOST_STRUCTURE} values`);
+  if (structure > MAX_STRUCTURE) throw new ReplyTooLargeError(`more than ${MAX_STRUCTURE} values`);
   return JSON.parse(json);
 }

@@ -194,13 +194,13 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Maximum depth of causes, in case they form a cycle. */
-const DEEPEST_CAUSE = 8;
+const MAX_CAUSE_DEPTH = 8;
 
 /** Returns the error and its causes, outermost first. */
 function causeChain(error: unknown): readonly Error[] {
   const errors: Error[] = [];
   let next = error;
-  while (next instanceof Error && errors.length < DEEPEST_CAUSE) {
+  while (next instanceof Error && errors.length < MAX_CAUSE_DEPTH) {
     errors.push(next);
     next = next.cause;
   }

@@ -1,6 +1,6 @@
 /** The maximum number of classes: providers return at most 20 alternatives of a token. */
-export const MOST_CLASSES = 20;
-const LONGEST_CLASS = 100;
+export const MAX_CLASSES = 20;
+const MAX_CLASS_CHARACTERS = 100;
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
 /** The two classes of a yes-or-no question, in this order. */
@@ -21,16 +21,16 @@ export function normalizeLabel(text: string): string {
 /** Describes what is wrong with a list of classes, and the fix; null if it is valid. */
 export function findClassesProblem(classes: readonly string[]): string | null {
   const list: unknown = classes;
-  if (!Array.isArray(list) || classes.length < 2 || classes.length > MOST_CLASSES) {
-    return `classes: expected 2 to ${MOST_CLASSES}, got ${Array.isArray(list) ? list.length : JSON.stringify(list)}; a provider returns the probabilities of no more`;
+  if (!Array.isArray(list) || classes.length < 2 || classes.length > MAX_CLASSES) {
+    return `classes: expected 2 to ${MAX_CLASSES}, got ${Array.isArray(list) ? list.length : JSON.stringify(list)}; a provider returns the probabilities of no more`;
   }
   const seen = new Map<string, string>();
   for (const name of classes) {
     if (typeof name !== 'string' || normalizeLabel(name) === '' || /[\r\n]/.test(name)) {
       return `classes: expected texts of one line with a letter or digit, got ${JSON.stringify(name)}`;
     }
-    if (name.length > LONGEST_CLASS) {
-      return `classes: expected at most ${LONGEST_CLASS} characters each, got ${name.length} in "${name.slice(0, 40)}…"`;
+    if (name.length > MAX_CLASS_CHARACTERS) {
+      return `classes: expected at most ${MAX_CLASS_CHARACTERS} characters each, got ${name.length} in "${name.slice(0, 40)}…"`;
     }
     const same = seen.get(normalizeLabel(name));
     if (same !== undefined) {

@@ -5,14 +5,14 @@ import { checkOptions } from '../../validation/check-options.js';
 import type { Classification } from './distribution.js';
 import { BINARY_CLASSES, findClassesProblem } from './classes.js';
 
-const MOST_SAMPLES = 100;
-const EXPECTED_SAMPLES = `expected a whole number from 1 to ${MOST_SAMPLES}`;
+const MAX_SAMPLES = 100;
+const EXPECTED_SAMPLES = `expected a whole number from 1 to ${MAX_SAMPLES}`;
 
 const classifyOptions = z.strictObject({
   samples: z
     .int(EXPECTED_SAMPLES)
     .min(1, EXPECTED_SAMPLES)
-    .max(MOST_SAMPLES, EXPECTED_SAMPLES)
+    .max(MAX_SAMPLES, EXPECTED_SAMPLES)
     .optional(),
 });
 

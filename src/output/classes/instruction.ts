@@ -27,14 +27,14 @@ export function classifyReminder(classes: readonly string[]): string {
 
 /** A key may occur in several spellings, such as with a space before it. */
 const SPELLINGS = 2;
-const MOST_ALTERNATIVES = 20;
+const MAX_ALTERNATIVES = 20;
 
 /**
  * Returns how many alternatives to ask for as `logprobs.top`; few, since some servers return only
  * 5.
  */
 export function countAlternatives(classes: readonly string[]): number {
-  return Math.min(MOST_ALTERNATIVES, classes.length * SPELLINGS + 1);
+  return Math.min(MAX_ALTERNATIVES, classes.length * SPELLINGS + 1);
 }
 
 /** Leaves room for the key and characters around it, such as a quote or a line break. */

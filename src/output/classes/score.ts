@@ -3,7 +3,7 @@ import { findClassOfToken, normalizeLabel } from './classes.js';
 import { toClassification, type Classification } from './distribution.js';
 
 /** Smaller than the remainder of a probability that a provider has rounded. */
-const LEAST_MASS = 1e-6;
+const MIN_MASS = 1e-6;
 
 export type Scored =
   | { readonly ok: true; readonly classification: Classification }
@@ -41,7 +41,7 @@ export function scoreClasses(
     }
     weight *= Math.exp(position.logprob);
   }
-  if (masses.reduce((sum, mass) => sum + mass, 0) < LEAST_MASS) {
+  if (masses.reduce((sum, mass) => sum + mass, 0) < MIN_MASS) {
     return { ok: false, problem: describeReply(logprobs) };
   }
   const unseen = classes.filter((_, index) => !seen.has(index));

@@ -1,4 +1,4 @@
-const MAX_ALTERNATIVES = 64;
+const MAX_BRACE_ALTERNATIVES = 64;
 
 /**
  * Makes a predicate for paths from the root, separated by `/`. `*` matches any characters but `/`,
@@ -32,8 +32,8 @@ function expandBraces(pattern: string): string[] {
       const after = text.slice(braces.index + braces[0].length);
       return (braces[1] ?? '').split(',').map((choice) => before + choice + after);
     });
-    if (next.length > MAX_ALTERNATIVES) {
-      throw new Error(`the pattern has more than ${MAX_ALTERNATIVES} alternatives in braces`);
+    if (next.length > MAX_BRACE_ALTERNATIVES) {
+      throw new Error(`the pattern has more than ${MAX_BRACE_ALTERNATIVES} alternatives in braces`);
     }
     if (next.every((text, index) => text === expanded[index])) return expanded;
     expanded = next;

@@ -45,7 +45,7 @@ export interface World {
 }
 
 /** More events than this mean that the run never ends. */
-const MOST_HAPPENINGS = 2_500;
+const MAX_HAPPENINGS = 2_500;
 
 export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
 
@@ -83,7 +83,7 @@ export function start(world: World, name: string, task: Task): void {
 /** Counts an event. Throws if there are so many that the run never ends. */
 export function countHappening(world: World): void {
   world.happenings += 1;
-  if (world.happenings > MOST_HAPPENINGS) throw new Error('the run never ends');
+  if (world.happenings > MAX_HAPPENINGS) throw new Error('the run never ends');
 }
 
 /** Lets one thing happen: work ends, a person decides, or time passes until one of these times. */

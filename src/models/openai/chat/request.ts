@@ -4,7 +4,7 @@ import { getCapabilities } from '../../known-models.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { NO_DATA, type AttachedData } from '../../wire/attachment-parts.js';
 import { isStrictSchema } from '../../wire/is-strict-schema.js';
-import { MOST_ALTERNATIVES } from '../logprobs.js';
+import { MAX_TOP_LOGPROBS } from '../logprobs.js';
 import { NO_REPLAY, type Replay } from '../../wire/replayed-items.js';
 import {
   composeInstructions,
@@ -84,7 +84,7 @@ export function createChatRequest(request: ModelRequest, options: ChatOptions): 
     ...(logprobs !== undefined &&
       accepts.logprobs && {
         logprobs: true,
-        top_logprobs: Math.min(logprobs.top, MOST_ALTERNATIVES),
+        top_logprobs: Math.min(logprobs.top, MAX_TOP_LOGPROBS),
       }),
     ...(isStream && { stream: true }),
     ...(isStream &&

@@ -2,7 +2,7 @@ import { isObject } from '../../../core/json.js';
 import { ignoreDeltas, type EmitDelta } from '../../deltas.js';
 import type { StreamAssembly } from '../../wire/api.js';
 import { joinText } from '../../wire/content.js';
-import { MOST_LOGPROBS } from '../logprobs.js';
+import { MAX_LOGPROBS } from '../logprobs.js';
 import { createReplyMeter } from '../../wire/reply-limits.js';
 import { findUsage } from '../usage.js';
 import { assembleCalls } from './stream-calls.js';
@@ -28,8 +28,8 @@ export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssemb
       if (!isObject(choice)) return;
       if (isReason(choice['finish_reason'])) reason = choice['finish_reason'];
       const tokens = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
-      if (Array.isArray(tokens) && logprobs.length < MOST_LOGPROBS) {
-        logprobs.push(...tokens.slice(0, MOST_LOGPROBS));
+      if (Array.isArray(tokens) && logprobs.length < MAX_LOGPROBS) {
+        logprobs.push(...tokens.slice(0, MAX_LOGPROBS));
       }
       const delta = isObject(choice['delta']) ? choice['delta'] : {};
       const newReasoning = joinText(delta['reasoning_content']);

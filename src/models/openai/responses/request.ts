@@ -5,7 +5,7 @@ import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
 import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
 import { isStrictSchema } from '../../wire/is-strict-schema.js';
-import { MOST_ALTERNATIVES } from '../logprobs.js';
+import { MAX_TOP_LOGPROBS } from '../logprobs.js';
 import type { Replay } from '../../wire/replayed-items.js';
 import {
   composeInstructions,
@@ -170,7 +170,7 @@ function createInclude(
   ]);
   return {
     ...(include.size > 0 && { include: [...include] }),
-    ...(logprobs && { top_logprobs: Math.min(logprobs.top, MOST_ALTERNATIVES) }),
+    ...(logprobs && { top_logprobs: Math.min(logprobs.top, MAX_TOP_LOGPROBS) }),
   };
 }
 
