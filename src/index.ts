@@ -250,7 +250,7 @@ export type { RequestFilter, RequestList } from './client/requests.js';
 export type { ReadStatus } from './client/status-below.js';
 export type { PauseAllOptions, PauseAllResult, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
-export type { Batch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
+export type { RunBatch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';
 export type { ScheduleChanges } from './client/schedule/update.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';

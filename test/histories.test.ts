@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { outcomeOf, project } from '../src/history/projection.js';
+import { endOutcome, project } from '../src/history/projection.js';
 import type { Outcome } from '../src/core/outcome.js';
 import { decodeEvent } from '../src/history/decode-event.js';
 import { carriedDifferences, endDifferences } from './support/oracle.js';
@@ -35,7 +35,7 @@ describe('recorded histories', () => {
     expect(faults.get(name)).toBeUndefined();
     const view = project((history.events ?? []).map(decodeEvent));
     expect(view.ended).not.toBeNull();
-    const recorded = view.ended && outcomeOf(view.ended);
+    const recorded = view.ended && endOutcome(view.ended);
     if (recorded === null || recorded.reason === 'input') return;
     expect(view.outcome).toEqual(recorded);
     const { state, turns } = view;

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError, type Client, type WorkflowHandle } from '@temporalio/client';
-import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
+import { nextRunId, segmentEvents, type FollowedSegment } from '../history/follow-history.js';
 import type { HistoryEvent } from '../history/history-event.js';
-import { outcomeOf } from '../history/projection.js';
+import { endOutcome } from '../history/projection.js';
 import { readSegmentStart } from '../history/segments.js';
 import { isObject } from '../core/json.js';
 import type { FollowRunInput, FollowRunResult } from '../core/contract.js';
@@ -57,7 +57,7 @@ async function findRun(
 }
 
 /** Waits for the end of a run, across continue-as-new. `follow.signal` ends the wait. */
-async function waitForEnd(client: Client, follow: FollowOptions): Promise<FollowRunResult> {
+async function waitForEnd(client: Client, follow: FollowedSegment): Promise<FollowRunResult> {
   for (let runId: string | null = follow.runId; runId !== null;) {
     let last: HistoryEvent | undefined;
     for await (const events of segmentEvents(client, { ...follow, runId }, { only: 'end' })) {
@@ -65,7 +65,7 @@ async function waitForEnd(client: Client, follow: FollowOptions): Promise<Follow
     }
     runId = nextRunId(last);
     if (runId !== null) continue;
-    const outcome = last?.type === 'ended' ? outcomeOf(last) : null;
+    const outcome = last?.type === 'ended' ? endOutcome(last) : null;
     if (outcome !== null) return { type: 'ended', outcome };
   }
   return { type: 'lost' };

@@ -3,7 +3,7 @@ import { InputError } from '../core/errors.js';
 import { checkLimits } from '../core/input/check-limits.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
-import { textProblem, type AgentTexts } from '../core/text/author-texts.js';
+import { authorTextProblem, type AgentTexts } from '../core/text/author-texts.js';
 import {
   anyFunction,
   checkOptions,
@@ -58,7 +58,7 @@ const compactionOptions = z
 
 const authorText = (name: keyof AgentTexts) =>
   z.string().superRefine((text, context) => {
-    const problem = textProblem(name, text);
+    const problem = authorTextProblem(name, text);
     if (problem !== null) context.addIssue(problem);
   });
 const agentTexts = z.strictObject({

@@ -10,7 +10,7 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 import type { CliContext, GlobalOptions, ServerRequest } from './context.js';
 import { EXIT, type ExitCode } from './exit-codes.js';
 import { isColorWanted, isTerminal, writeData, writeMessage } from './format/output.js';
-import { openClient, openServer } from './hosting/open-server.js';
+import { openConnection, openServer } from './hosting/open-server.js';
 import { permissionsOf } from './input/permissions.js';
 import { createProgram } from './program.js';
 import { reportError } from './reports/report-error.js';
@@ -70,7 +70,7 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
   const color = isColorWanted(env);
   const json = options.json ?? false;
   const connect = async (request: ServerRequest): Promise<Client> => {
-    const opened = await openClient(context, request);
+    const opened = await openConnection(context, request);
     closers.push(opened.close);
     return opened.client;
   };

@@ -40,7 +40,7 @@ export interface BatchResult<Output = Json> {
 }
 
 /** Yields the results as they become ready. Starts nothing before it is iterated. */
-export interface Batch<Output = Json> extends AsyncIterable<BatchResult<Output>> {
+export interface RunBatch<Output = Json> extends AsyncIterable<BatchResult<Output>> {
   /** Returns all results, in the order of the tasks. */
   all(): Promise<readonly BatchResult<Output>[]>;
 }
@@ -72,7 +72,7 @@ export function createBatch<Output>(
   client: Client,
   { agent, tasks, taskQueue }: BatchWork<Output>,
   options: BatchOptions,
-): Batch<Output> {
+): RunBatch<Output> {
   checkOptions('batch', { schema: batchOptions, options }, (text) => new InputError(text));
   const { id, atOnce = AT_ONCE, signal, ...settings } = options;
   const work = async (index: number, over: AbortSignal): Promise<BatchResult<Output>> => {

@@ -9,7 +9,7 @@ import type { Attachment } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/outcome.js';
 import type { AttachOptions } from './attach.js';
 import type { ArtifactsField } from './store-artifacts.js';
-import type { Batch, BatchOptions, BatchTask } from './batch.js';
+import type { RunBatch, BatchOptions, BatchTask } from './batch.js';
 import type { AskMessage, SentPrompt } from './named-prompts.js';
 import type { PromptName, PromptOutput, StartPrompt } from '../core/definition/prompt-types.js';
 import type { DecisionOptions } from '../updates/control.js';
@@ -228,7 +228,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     agent: AgentLike<Output>,
     tasks: readonly BatchTask[],
     options: BatchOptions,
-  ): Batch<Output>;
+  ): RunBatch<Output>;
   /**
    * Closes the connection, unless `client` was given. Runs are not affected.
    *

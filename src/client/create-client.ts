@@ -32,7 +32,7 @@ import {
   type DecisionOptions,
   resumeRun,
 } from '../updates/control.js';
-import { resolveRequests, revokeGrant, undoCall } from '../updates/decide.js';
+import { resolveRequests, revokeGrant, requestUndo } from '../updates/decide.js';
 import { forkRun } from './fork-run.js';
 import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
@@ -144,7 +144,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     resolve: (run, decisions, options) =>
       resolveRequests(client, idOf(run), decisions, withBy(options)),
     revoke: (run, grant, options) => revokeGrant(client, idOf(run), grant, withBy(options)),
-    undo: (run, options) => undoCall(client, idOf(run), withBy(options)),
+    undo: (run, options) => requestUndo(client, idOf(run), withBy(options)),
     pauseAll: (options) => pauseAllRuns(client, { ...(by && { by }), ...options }),
     schedule: createSchedules(client, { taskQueue, by, config }),
     batch(agent, tasks, given) {

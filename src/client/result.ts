@@ -2,10 +2,10 @@ import type { Client } from '@temporalio/client';
 import type { Outcome } from '../core/outcome.js';
 import { visible } from '../core/text/summaries.js';
 import { endOfRun } from '../history/end-of-run.js';
-import { nextRunId, segmentEvents, type FollowOptions } from '../history/follow-history.js';
-import { followRun } from '../history/follow-run.js';
+import { nextRunId, segmentEvents, type FollowedSegment } from '../history/follow-history.js';
+import { followSegments } from '../history/follow-run.js';
 import { isObject } from '../core/json.js';
-import { outcomeOf, type Projection } from '../history/projection.js';
+import { endOutcome, type Projection } from '../history/projection.js';
 import { describeRun, readRun, type RunReading } from '../history/read-run.js';
 import { previousRunId, readSegmentStart, readSegment } from '../history/segments.js';
 import { readTurns } from '../history/turn-log.js';
@@ -102,7 +102,7 @@ async function isOpen(client: Client, id: string, runId: string): Promise<boolea
 /** Reads only the last event of each segment. */
 async function outcomeOfTask(
   client: Client,
-  task: FollowOptions,
+  task: FollowedSegment,
   turn: number | undefined,
 ): Promise<Outcome | null> {
   if (turn !== undefined && turn > 1) throw noTurn(task.id, turn, 1);
@@ -112,7 +112,7 @@ async function outcomeOfTask(
       const last = events.at(-1);
       next = nextRunId(last);
       if (last?.type !== 'ended' || next !== null) continue;
-      return outcomeOf(last) ?? endOfRun(await readRun(client, task.id))?.outcome ?? null;
+      return endOutcome(last) ?? endOfRun(await readRun(client, task.id))?.outcome ?? null;
     }
     runId = next;
   }
@@ -142,7 +142,7 @@ async function outcomeOfTurn(
   if (turn !== undefined && last !== null && turn > last) throw noTurn(id, turn, last);
   if (state !== null && target < state.turn.number)
     return await readEarlierTurn(client, { ...run, archive }, target);
-  for await (const { view } of followRun(client, { id, runId: run.runId, signal })) {
+  for await (const { view } of followSegments(client, { id, runId: run.runId, signal })) {
     const outcome = endOfTurn(view, target) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
     if (outcome !== undefined) return outcome;
   }
@@ -150,8 +150,8 @@ async function outcomeOfTurn(
 }
 
 /** Waits for the end of the run itself. Returns null if the wait ends first. */
-async function outcomeOfRun(client: Client, run: FollowOptions): Promise<Outcome | null> {
-  for await (const { view } of followRun(client, run)) {
+async function outcomeOfRun(client: Client, run: FollowedSegment): Promise<Outcome | null> {
+  for await (const { view } of followSegments(client, run)) {
     const end = endOfRun({ view, terminatedWhy: '' });
     if (end !== null) return end.outcome;
   }

@@ -22,11 +22,15 @@ import {
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
-import { promptMessageProblem, promptText, textProblem } from './named-prompts/named-prompt.js';
+import {
+  promptMessageProblem,
+  promptText,
+  acceptanceProblem,
+} from './named-prompts/named-prompt.js';
 import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
 import { MAX_PINNED_BYTES, MAX_PINNED_TOTAL_BYTES, pinnedBytes } from './transcript/pinned.js';
-import { closingReason, inTurn, outcomeOf } from './turn.js';
+import { closingReason, inTurn, getOutcome } from './turn.js';
 
 const FIELDS = [
   'message',
@@ -81,7 +85,7 @@ export function askRefusal(
   if (misfit !== null) return misfit;
   const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
-  if (!state.open && (outcomeOf(state) !== null || closingReason(state) !== null)) {
+  if (!state.open && (getOutcome(state) !== null || closingReason(state) !== null)) {
     return 'the run is ending: its turn is over';
   }
   const answers = answeredBy(state, ask.message ?? '') !== undefined;
@@ -201,7 +205,7 @@ function checkMessageOrInput(ask: Record<string, unknown>): string | null {
 function textMisfit(state: RunState, ask: Ask): string | null {
   if (!isLoaded(state)) return null;
   const { definition } = state.config;
-  const problem = textProblem(definition, ask);
+  const problem = acceptanceProblem(definition, ask);
   const { prompt, args, pin } = ask;
   if (problem !== null || prompt === undefined || pin !== true) return problem;
   const bytes = jsonLength(promptText(definition, { prompt, ...(args && { args }) }));

@@ -13,7 +13,7 @@ import type { Request } from './requests/request.js';
 import type { Rule } from './requests/rules.js';
 import type { PromptCall } from './named-prompts/named-prompt.js';
 import type { BlobRef, ToolCall } from './transcript/messages.js';
-import type { CallArtifacts } from './artifacts/named-artifacts.js';
+import type { SentArtifacts } from './artifacts/named-artifacts.js';
 import type {
   FollowRunResult,
   ForkMessagesResult,
@@ -110,7 +110,7 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   /** The call's idempotency key. */
   readonly key: string;
   /** Present only in a run that has artifacts. */
-  readonly artifacts?: CallArtifacts;
+  readonly artifacts?: SentArtifacts;
   /** For a changed tool of an MCP server: the definition that a person has accepted. */
   readonly accepted?: string;
   /** Why the run is blocked, if this is a probe. */

@@ -58,7 +58,7 @@ export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
  * Returns the work to which a task belongs, and the task's role; null for an activity that belongs
  * to no run.
  */
-export function workOf({ activity, input }: Task): { name: string; as: Flight } | null {
+export function toWork({ activity, input }: Task): { name: string; as: Flight } | null {
   const fields = isObject(input) ? input : {};
   const as = fields['blocked'] === undefined ? 'attempt' : 'probe';
   switch (activity) {

@@ -64,7 +64,7 @@ export async function runLoop(run: Run, effects: Effects): Promise<Outcome> {
     effects.observe?.(run.state, action);
     if (action.type === 'finish') return action.outcome;
     if (isAtOnce(action)) {
-      for (const event of eventsOf(action, effects.now())) apply(run, event);
+      for (const event of toEvents(action, effects.now())) apply(run, event);
       effects.changed(action);
     } else await effects.perform(action);
   }
@@ -96,7 +96,7 @@ export function isAtOnce(action: Action): action is AtOnceAction {
 }
 
 /** Returns the events of an instant action. `at`: Unix time in ms. */
-export function eventsOf(action: AtOnceAction, at: number): readonly RunEvent[] {
+export function toEvents(action: AtOnceAction, at: number): readonly RunEvent[] {
   switch (action.type) {
     case 'join-messages':
       return [{ type: 'messages-joined', at }];

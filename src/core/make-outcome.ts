@@ -2,7 +2,7 @@ import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
 import type { RunState } from './state.js';
-import { outcomeOf } from './turn.js';
+import { getOutcome } from './turn.js';
 
 interface Answer {
   readonly answer: string;
@@ -59,7 +59,7 @@ export function runStopped(state: RunState, reason: StopReason): Outcome {
 
 function runBody(state: RunState): OutcomeBody {
   const { total, segments } = state;
-  const last = outcomeOf(state);
+  const last = getOutcome(state);
   return {
     answer: last?.answer ?? null,
     ...(last?.blob && { blob: last.blob }),

@@ -5,12 +5,12 @@ import { closingText } from './compose.js';
 import { isLoaded } from './definition/initial-config.js';
 import { memoryDue, retrievalDue } from './documents.js';
 import type { Batch, Interruption } from './turn.js';
-import { batchOf, closingReason, inTurn, isRepairing, outcomeOf } from './turn.js';
+import { getOpenBatch, closingReason, inTurn, isRepairing, getOutcome } from './turn.js';
 import { hasModel, nodeDue } from './graph/node-tool.js';
 import { limitRequest } from './requests/limit-request.js';
 import { awaitsDecision, requestDue } from './requests/request-due.js';
 import type { NewRequest } from './requests/request.js';
-import { interruptionOf } from './work/interruption.js';
+import { getInterruption } from './work/interruption.js';
 import { closed, runCancelled, runStopped } from './make-outcome.js';
 import { estimateTokens } from './text/estimate.js';
 import { hasMessagesFor } from './inbox.js';
@@ -118,12 +118,12 @@ function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
 
 function withinTurn(state: RunState, { segment, now }: Now): Action {
   const { turn } = state;
-  const by = interruptionOf(state);
+  const by = getInterruption(state);
   if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
   // No other work begins while messages are being archived.
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   const isFull = segmentFull(state, segment, now);
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch !== null) return withinBatch(state, { batch, isFull, now });
   // A side branch is short, and stays in one segment.
   if (!isRepairing(state) && isFull && canCarryAll(state)) return { type: 'continue-as-new' };
@@ -221,7 +221,7 @@ function withinBatch(
 
 function betweenTurns(state: RunState, { segment, now }: Now): Action {
   const { turn, open, ending, inbox } = state;
-  const outcome = outcomeOf(state);
+  const outcome = getOutcome(state);
   const [first] = inbox.waiting;
   // A decision may end the turn while its messages are being archived.
   if (findWork(state, WORK.archive)) return { type: 'await-work' };

@@ -17,19 +17,19 @@ import { cancelled, failed, stopped } from './make-outcome.js';
 import type { RunEvent } from './events.js';
 import {
   type Interruption,
-  batchOf,
+  getOpenBatch,
   closingReason,
   inTurn,
   isRepairing,
-  outcomeOf,
+  getOutcome,
   type Batch,
 } from './turn.js';
-import { interruptionOf, stronger } from './work/interruption.js';
+import { getInterruption, stronger } from './work/interruption.js';
 import type { FailReason, StopReason } from './outcome.js';
 import { onClosingReply, onReply } from './on-reply.js';
 import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
-import { RECENT_CHARACTERS, RECENT_TURNS, type EndedTurn, type RunState } from './state.js';
+import { RECENT_CHARACTERS, RECENT_TURNS, type FinishedTurn, type RunState } from './state.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
 import type { GraphState } from './graph/graph-state.js';
@@ -110,7 +110,7 @@ export function reduce(state: RunState, event: RunEvent): RunState {
 function recordTurn(state: RunState, at: number): RunState {
   const { interruption: _, ...ended } = state.turn;
   const { number: turn } = ended;
-  const outcome = outcomeOf(state);
+  const outcome = getOutcome(state);
   // An interruption or blocked work of this turn does not carry over to the next one.
   const over = {
     ...state,
@@ -130,7 +130,7 @@ function betweenPasses(graph: GraphState): GraphState {
 }
 
 /** Returns the newest turns within the limits on their number and size. */
-function newestTurns(turns: readonly EndedTurn[]): readonly EndedTurn[] {
+function newestTurns(turns: readonly FinishedTurn[]): readonly FinishedTurn[] {
   let characters = 0;
   const from = turns.findLastIndex(({ outcome }) => {
     characters += JSON.stringify(outcome).length;
@@ -170,12 +170,12 @@ function callFinished(
   { result, at }: { result: CallResult; at: number },
 ): RunState {
   const taken = takeResult(state, result);
-  return interruptionOf(state) === null ? completeBatch(taken, at) : taken;
+  return getInterruption(state) === null ? completeBatch(taken, at) : taken;
 }
 
 /** Records and counts one result. A call keeps its first result. */
 function takeResult(state: RunState, result: CallResult): RunState {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null || !isOpen(batch, result.id)) return state;
   const counted = addSpent(
     countCalls(withoutWork(state, result.id), countsAsCall(batch, result) ? 1 : 0),
@@ -223,7 +223,7 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
 }
 
 function openCallsOf(state: RunState): readonly ToolCall[] {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   return batch === null ? [] : openCalls(state, batch);
 }
 

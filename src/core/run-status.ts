@@ -3,7 +3,7 @@ import { nextAction } from './next-action.js';
 import type { Outcome } from './outcome.js';
 import type { RunState } from './state.js';
 import { decidedByPeople, type RunStatus, type RunStatusName } from './status.js';
-import { outcomeOf } from './turn.js';
+import { getOutcome } from './turn.js';
 import type { Request } from './requests/request.js';
 import { askingWork, openRequests } from './requests/open-requests.js';
 import { undoableCalls } from './requests/undo.js';
@@ -22,7 +22,7 @@ export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'do
 
 /** Returns a run's status as the query and every reader show it. */
 export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
-  const outcome = ended ?? outcomeOf(state);
+  const outcome = ended ?? getOutcome(state);
   const pending = openRequests(state, run);
   const [first] = pending;
   const [blocked] = first === undefined ? blocks(state) : [asMessage(first)];
@@ -65,7 +65,7 @@ function asMessage({ kind, why, fix }: Request): { reason: string; message: stri
 }
 
 function statusName(state: RunState, ended: Outcome | null): RunStatusName {
-  if (ended !== null || (!state.open && outcomeOf(state) !== null)) return 'done';
+  if (ended !== null || (!state.open && getOutcome(state) !== null)) return 'done';
   if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';

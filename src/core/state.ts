@@ -70,7 +70,7 @@ export const SEGMENT: SegmentSize = { steps: 100, bytes: 2 * 1024 * 1024 };
 export type Ending = 'closed' | 'cancelled' | 'wallMs';
 
 /** A turn that has ended, as the run remembers it. */
-export interface EndedTurn {
+export interface FinishedTurn {
   readonly turn: number;
   readonly outcome: Outcome;
 }
@@ -88,7 +88,7 @@ export interface RunState {
   readonly total: Spent;
   readonly turn: Turn;
   /** The latest turns that have ended, newest last; at most `RECENT_TURNS`. */
-  readonly recent: readonly EndedTurn[];
+  readonly recent: readonly FinishedTurn[];
   readonly ending: Ending | null;
   readonly paused: boolean;
   /** Number of segments so far, including this one. */

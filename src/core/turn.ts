@@ -151,7 +151,7 @@ export function freshTurn(number: number, price: ModelPrice | null, startedAt = 
 }
 
 /** Returns the calls that are being executed; null if there are none. */
-export function batchOf({ turn }: { readonly turn: Turn }): Batch | null {
+export function getOpenBatch({ turn }: { readonly turn: Turn }): Batch | null {
   return turn.phase.type === 'acting' ? turn.phase.batch : null;
 }
 
@@ -160,14 +160,14 @@ export function openCallById(
   state: { readonly turn: Turn },
   id: string | undefined,
 ): ToolCall | undefined {
-  return batchOf(state)?.calls.find((call) => call.id === id);
+  return getOpenBatch(state)?.calls.find((call) => call.id === id);
 }
 
 /**
  * Returns the outcome of the turn, or of the last one between turns; null while a turn is under
  * way.
  */
-export function outcomeOf({ turn }: { readonly turn: Turn }): Outcome | null {
+export function getOutcome({ turn }: { readonly turn: Turn }): Outcome | null {
   const { phase } = turn;
   return phase.type === 'over' || phase.type === 'idle' ? phase.outcome : null;
 }

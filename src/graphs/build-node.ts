@@ -3,7 +3,7 @@ import type { EachBody } from '../core/graph/definition.js';
 import { checkOptions } from '../validation/check-options.js';
 import { caseList } from './cases.js';
 import { checkPaths } from './check-paths.js';
-import { eachFunction, routeFunction, runFunction } from './node-function.js';
+import { eachFunction, routeFunction, toRunNode } from './node-function.js';
 import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
 import {
   computed,
@@ -12,7 +12,7 @@ import {
   messageParts,
   nameOf,
   objectOf,
-  saved,
+  saveField,
   workerNode,
   type BuiltNode,
   type Parts,
@@ -29,7 +29,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
     kind: { kind: 'run', ...workerNode(options) },
     exits: ['done'],
     optional: ['failed', 'capped'],
-    run: runFunction(where, fields, options.run),
+    run: toRunNode(where, fields, options.run),
   }),
   route: (options, { where, fields }) => ({
     kind: { kind: 'route', ...workerNode(options) },
@@ -54,7 +54,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       kind: 'agent',
       agent: nameOf(agent),
       ...messageParts(site, { agent, message, prompt, args }),
-      ...saved(site, save),
+      ...saveField(site, save),
       ...(continues && { continues }),
       ...limitsOf({ timeout }),
     },
@@ -67,7 +67,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       kind: 'graph',
       graph: nameOf(graph),
       input: computed(site, 'input', input),
-      ...saved(site, save),
+      ...saveField(site, save),
       ...limitsOf({ timeout }),
     },
     exits: ['done', 'stopped', 'failed'],
@@ -80,7 +80,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       kind: 'tool',
       tool: nameOf(tool),
       ...(given !== undefined && { arguments: computed(site, 'arguments', given) }),
-      ...saved(site, save),
+      ...saveField(site, save),
       ...limitsOf({ timeout, attempts }),
     },
     exits: ['done'],
@@ -93,7 +93,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       over: computed(site, 'over', options.over),
       atOnce: options.atOnce ?? 5,
       body: eachBody(options, site),
-      ...saved(site, options.save),
+      ...saveField(site, options.save),
     },
     exits: ['done'],
     optional: ['failed', 'capped'],

@@ -7,7 +7,7 @@ import { buildNode } from './build-node.js';
 import type { BuiltNode } from './node-parts.js';
 import type { GraphOptions } from './graph-options.js';
 import { specOf } from './kinds.js';
-import type { Fields } from './state-schema.js';
+import type { StateFields } from './state-schema.js';
 import { callsModel } from '../core/graph/node-tool.js';
 import { checkName } from './wire-nodes.js';
 
@@ -16,7 +16,7 @@ const MAX_NODES = 200;
 interface Given extends Pick<GraphOptions, 'name' | 'decide' | 'instructions'> {
   readonly tools?: readonly Tool[];
   readonly mcp?: readonly McpServer[];
-  readonly fields: Fields;
+  readonly fields: StateFields;
   /** What the author's `nodes` returned. */
   readonly specs: unknown;
 }

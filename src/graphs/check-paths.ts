@@ -1,10 +1,10 @@
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
-import { unknownField, type Fields } from './state-schema.js';
+import { unknownField, type StateFields } from './state-schema.js';
 
 /** The key that holds paths: `path` in conditions, `$path` in computed values. */
 interface PathKey {
-  readonly fields: Fields;
+  readonly fields: StateFields;
   readonly key: 'path' | '$path';
 }
 

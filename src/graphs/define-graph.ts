@@ -15,7 +15,13 @@ import { kindsOf } from './kinds.js';
 import { planningOf, withPlanning } from './plan-nodes.js';
 import type { NodeSpec } from './node-spec.js';
 import type { GraphWiring } from './wiring.js';
-import { fieldsOf, initialValues, inputType, unknownField, type Fields } from './state-schema.js';
+import {
+  getFields,
+  initialValues,
+  inputType,
+  unknownField,
+  type StateFields,
+} from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
 /** A graph whose exits are not wired yet. */
@@ -62,7 +68,7 @@ export function defineGraph<
 >(options: GraphOptions<Shape, Nodes>): UnwiredGraph<Shape, Nodes> {
   assertGraphOptions(options);
   const { name } = options;
-  const fields = fieldsOf(name, options.state);
+  const fields = getFields(name, options.state);
   checkFields(options, fields);
   const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
   return Object.freeze({
@@ -113,7 +119,7 @@ function checkFields(
     GraphOptions,
     'name' | 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo' | 'perTurn'
   >,
-  fields: Fields,
+  fields: StateFields,
 ): void {
   const { messageTo, historyTo, answerFrom, errorTo, perTurn = [] } = options;
   const given = [

@@ -4,13 +4,13 @@ import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
 import type { ToolContext } from '../tools/tool.js';
 import { returnedJson } from './json-value.js';
-import { checkedPatch, parsedState, type Fields } from './state-schema.js';
+import { checkedPatch, parsedState, type StateFields } from './state-schema.js';
 
 /** An author's function; its own types are checked where it is written. */
 export type AuthorFunction = (...given: readonly unknown[]) => unknown;
 
 /** Returns the function of a `run` node. */
-export function runFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
+export function toRunNode(where: string, fields: StateFields, run: AuthorFunction): NodeFunction {
   return async ({ state }, context): Promise<NodeResult> => {
     const returned = await run(await parsedState(where, fields, state), context);
     return { patch: await checkedPatch(where, fields, returned) };
@@ -20,7 +20,7 @@ export function runFunction(where: string, fields: Fields, run: AuthorFunction):
 /** Returns the function of a `route` node. */
 export function routeFunction(
   where: string,
-  { fields, exits }: { readonly fields: Fields; readonly exits: readonly string[] },
+  { fields, exits }: { readonly fields: StateFields; readonly exits: readonly string[] },
   run: AuthorFunction,
 ): NodeFunction {
   return async ({ state }, context): Promise<NodeResult> => {
@@ -49,7 +49,11 @@ function contextWith(context: ToolContext, exit: unknown): object {
 }
 
 /** Returns the function of an `each` node, which computes the value for one item. */
-export function eachFunction(where: string, fields: Fields, run: AuthorFunction): NodeFunction {
+export function eachFunction(
+  where: string,
+  fields: StateFields,
+  run: AuthorFunction,
+): NodeFunction {
   return async ({ state, item }, context): Promise<NodeResult> => {
     const returned = await run(await parsedState(where, fields, state), item, context);
     const value: Json = returned === undefined ? null : returnedJson(returned, `${where} returned`);

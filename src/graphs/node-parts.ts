@@ -8,7 +8,7 @@ import type { Tool } from '../tools/tool.js';
 import { checkPaths } from './check-paths.js';
 import type { AuthorFunction } from './node-function.js';
 import { pathTo, templateOf } from './path.js';
-import { unknownField, type Fields } from './state-schema.js';
+import { unknownField, type StateFields } from './state-schema.js';
 import { nearestFirst } from '../validation/nearest.js';
 
 /** A node that is complete except for the targets of its exits. */
@@ -35,14 +35,14 @@ export interface BuiltNode {
 export interface Site {
   /** The start of each error message: `graph "mail": node "ask"`. */
   readonly where: string;
-  readonly fields: Fields;
+  readonly fields: StateFields;
 }
 
 /** What the builder of a kind returns. */
 export type Parts = Pick<BuiltNode, 'kind' | 'exits' | 'optional'> & Partial<BuiltNode>;
 
 /** Returns `save`. Throws an `InputError` if the state has no such field. */
-export function saved(
+export function saveField(
   { where, fields }: Site,
   save: string | undefined,
 ): { readonly save?: string } {

@@ -7,7 +7,7 @@ import {
   computed,
   fieldOf,
   withOptionName,
-  saved,
+  saveField,
   type BuiltNode,
   type Parts,
   type Site,
@@ -27,7 +27,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
       );
     }
     return {
-      kind: { kind: 'decide', ...saved(site, save) },
+      kind: { kind: 'decide', ...saveField(site, save) },
       exits: null,
       optional: ['capped'],
       ...(tools !== undefined && { named: tools }),
@@ -46,7 +46,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   return {
     kind: {
       kind: 'decide',
-      ...saved(site, save),
+      ...saveField(site, save),
       output: { name, schema, attempts: attempts ?? ATTEMPTS },
     },
     exits: ['done'],

@@ -10,10 +10,10 @@ import { jsonOf, returnedJson } from './json-value.js';
 const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;
 
 /** The schemas of a state's fields, by name. */
-export type Fields = ReadonlyMap<string, z.core.$ZodType>;
+export type StateFields = ReadonlyMap<string, z.core.$ZodType>;
 
 /** Returns the fields of a state. Throws an `InputError` for a name that a path cannot contain. */
-export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
+export function getFields(graph: string, schema: z.ZodObject): StateFields {
   const fields = new Map(Object.entries(schema.shape));
   for (const name of fields.keys()) {
     if (FIELD.test(name)) continue;
@@ -29,7 +29,7 @@ export function fieldsOf(graph: string, schema: z.ZodObject): Fields {
  * Returns the type of an input: each field is optional, and those that JSON cannot express are left
  * out.
  */
-export function inputType(fields: Fields): z.ZodObject {
+export function inputType(fields: StateFields): z.ZodObject {
   const shape = [...fields].flatMap(([name, schema]) => {
     const field = z.optional(schema);
     return isWritable(field) ? [[name, field] as const] : [];
@@ -47,7 +47,7 @@ function isWritable(schema: z.ZodType): boolean {
 }
 
 /** Returns the values of the fields that have a default, as JSON. */
-export function initialValues(graph: string, fields: Fields): JsonObject {
+export function initialValues(graph: string, fields: StateFields): JsonObject {
   const values = [...fields].flatMap(([name, schema]): [string, Json][] => {
     const where = `graph "${graph}": state.${name}: default`;
     const { success, data } = parsedNow(schema, undefined, where);
@@ -82,7 +82,7 @@ function parsedNow(
  */
 export async function parsedState(
   where: string,
-  fields: Fields,
+  fields: StateFields,
   recorded: JsonObject,
 ): Promise<Readonly<Record<string, unknown>>> {
   const state: Record<string, unknown> = {};
@@ -117,7 +117,7 @@ function missing(where: string, name: string): never {
  */
 export async function checkedPatch(
   where: string,
-  fields: Fields,
+  fields: StateFields,
   patch: unknown,
 ): Promise<JsonObject> {
   if (patch === undefined) return {};
@@ -141,7 +141,7 @@ export async function checkedPatch(
 }
 
 /** Returns the error text for a field that the state does not have, with a suggestion. */
-export function unknownField(where: string, fields: Fields, name: string): string {
+export function unknownField(where: string, fields: StateFields, name: string): string {
   const known = [...fields.keys()];
   const meant = likelyMeant(name, known);
   const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;

@@ -1,6 +1,6 @@
 import { failed } from '../core/make-outcome.js';
 import type { Outcome } from '../core/outcome.js';
-import { nothingSpent, outcomeOf } from '../core/turn.js';
+import { nothingSpent, getOutcome } from '../core/turn.js';
 import type { EndedEvent } from './projection.js';
 import type { RunReading } from './read-run.js';
 
@@ -15,7 +15,7 @@ export interface EndOfRun {
 export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOfRun | null {
   const { ended, state } = run.view;
   if (ended === null || ended.how === 'continued') return null;
-  const recorded = run.view.outcome ?? (state === null || state.open ? null : outcomeOf(state));
+  const recorded = run.view.outcome ?? (state === null || state.open ? null : getOutcome(state));
   if (recorded !== null) return { reason: recorded.reason, outcome: recorded };
   const message = messageOf(ended, run.terminatedWhy);
   const { steps, toolCalls, usage } = nothingSpent(null);

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { visible } from '../core/text/summaries.js';
-import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
+import { nextRunId, segmentEvents, type FollowedSegment } from './follow-history.js';
 import type { HistoryEvent } from './history-event.js';
 import { isAfter, readOffset, writeOffset, type Offset } from './offset.js';
 import { describeRun } from './read-run.js';
@@ -53,7 +53,7 @@ export interface EventSteps {
 /** Yields the history events of a run, starting with one segment, for `followEvents`. */
 export async function* followSteps(
   client: Client,
-  { id, runId: first, signal }: FollowOptions,
+  { id, runId: first, signal }: FollowedSegment,
 ): AsyncGenerator<EventSteps, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const segment: string = runId;
@@ -75,7 +75,7 @@ export async function* followSteps(
 
 async function* followSegment(
   client: Client,
-  segment: FollowOptions,
+  segment: FollowedSegment,
 ): AsyncGenerator<HistoryEvent, void, undefined> {
   try {
     for await (const events of segmentEvents(client, segment)) yield* events;

@@ -5,7 +5,7 @@ import { decodeEvent } from './decode-event.js';
 import { isPermanent, type RawEvent, type HistoryEvent } from './history-event.js';
 
 /** The segment of a run that is followed. */
-export interface FollowOptions {
+export interface FollowedSegment {
   readonly id: string;
   /** Run id of the segment; of the first one if all are followed. */
   readonly runId: string;
@@ -42,7 +42,7 @@ const CLOSE_EVENT = 2;
  */
 export async function* segmentEvents(
   client: Client,
-  segment: FollowOptions,
+  segment: FollowedSegment,
   { only }: { readonly only?: 'end' } = {},
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
   let token: Uint8Array | undefined;
@@ -85,7 +85,7 @@ interface Page {
 
 async function nextPage(
   client: Client,
-  { id, runId, signal }: FollowOptions,
+  { id, runId, signal }: FollowedSegment,
   { token, only }: { token: Uint8Array | undefined; only: 'end' | undefined },
 ): Promise<Page> {
   const page = await callWithSignal(client, signal, () =>

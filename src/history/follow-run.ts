@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
-import { nextRunId, segmentEvents, type FollowOptions } from './follow-history.js';
+import { nextRunId, segmentEvents, type FollowedSegment } from './follow-history.js';
 import { createProjector, type Projection } from './projection.js';
 
-export type { FollowOptions } from './follow-history.js';
+export type { FollowedSegment } from './follow-history.js';
 
 /** A run as of its newest event. */
 export interface FollowedRun {
@@ -15,9 +15,9 @@ export interface FollowedRun {
  * Follows a run through its segments by long polling its history, which needs no worker. Ends with
  * the run, or when the signal aborts. Rejects if the server stays unreachable.
  */
-export async function* followRun(
+export async function* followSegments(
   client: Client,
-  { id, runId: first, signal }: FollowOptions,
+  { id, runId: first, signal }: FollowedSegment,
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const projector = createProjector();

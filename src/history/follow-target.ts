@@ -1,4 +1,4 @@
-import type { EndedTurn } from '../core/state.js';
+import type { FinishedTurn } from '../core/state.js';
 import { inTurn } from '../core/turn.js';
 import type { Projection } from './projection.js';
 
@@ -7,7 +7,7 @@ export type FollowTarget = 'end' | { readonly turn: number };
 
 export type Reached =
   | { readonly type: 'run-ended' }
-  | { readonly type: 'turn-ended'; readonly ended: EndedTurn }
+  | { readonly type: 'turn-ended'; readonly ended: FinishedTurn }
   /** The turn ended so long ago that the run no longer has its outcome. */
   | { readonly type: 'forgotten'; readonly turn: number };
 

@@ -21,7 +21,7 @@ import {
   type InFlight,
 } from './reader/run-view.js';
 
-export { outcomeOf } from './reader/end.js';
+export { endOutcome } from './reader/end.js';
 export type {
   BlockedSince,
   EndedEvent,

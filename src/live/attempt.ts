@@ -11,12 +11,15 @@ export interface LiveAttempt {
 }
 
 /** Returns a key for the model call of an attempt, unique within its run. */
-export function callKey({ segment, activity }: Pick<LiveAttempt, 'segment' | 'activity'>): string {
+export function attemptKey({
+  segment,
+  activity,
+}: Pick<LiveAttempt, 'segment' | 'activity'>): string {
   return `${segment}/${activity}`;
 }
 
 export function isSameAttempt(a: LiveAttempt, b: LiveAttempt): boolean {
-  return callKey(a) === callKey(b) && a.attempt === b.attempt;
+  return attemptKey(a) === attemptKey(b) && a.attempt === b.attempt;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { createAttemptLog, type AttemptLog } from './attempt-log.js';
-import { callKey, type LiveAttempt } from './attempt.js';
+import { attemptKey, type LiveAttempt } from './attempt.js';
 import type { DeltaBatch } from './delta.js';
 
 /**
@@ -40,7 +40,7 @@ export function createCallOrder(): CallOrder {
 
   return {
     receive({ attempt, deltas }) {
-      const call = callKey(attempt);
+      const call = attemptKey(attempt);
       const newest = known.get(call);
       if (newest !== undefined && attempt.attempt < newest.attempt.attempt) return false;
       const isNew = newest === undefined || attempt.attempt > newest.attempt.attempt;

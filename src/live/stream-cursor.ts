@@ -2,7 +2,7 @@ import type { DurableEvent } from '../history/durable-events.js';
 import { isBefore, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { endOf, trimBefore, type Delta } from './delta.js';
 import { writePosition, type Position } from './position.js';
-import { placeOf, toDeltaEvent, toDurableEvent, type StreamEntry } from './stream-entries.js';
+import { toPlace, toDeltaEvent, toDurableEvent, type StreamEntry } from './stream-entries.js';
 import type { StreamEvent } from './stream-events.js';
 
 /** Durable events that may occur during a model call. Any other shows that the call has ended. */
@@ -34,7 +34,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
   const supersede = (at: Position): readonly StreamEvent[] => {
     const { live } = position;
     if (live === null || live.offset === 0) return [];
-    return [{ type: 'superseded', ...placeOf(live.attempt), position: writePosition(at) }];
+    return [{ type: 'superseded', ...toPlace(live.attempt), position: writePosition(at) }];
   };
 
   const beginAttempt = (attempt: LiveAttempt): readonly StreamEvent[] => {
@@ -57,7 +57,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
   const gapUntil = (attempt: LiveAttempt, until: number | null): StreamEvent => {
     const offset = position.live?.offset ?? 0;
     position = { ...position, live: { attempt, offset: until ?? offset } };
-    const event = { type: 'gap', ...placeOf(attempt), offset, until } as const;
+    const event = { type: 'gap', ...toPlace(attempt), offset, until } as const;
     return { ...event, position: writePosition(position) };
   };
 

@@ -37,10 +37,10 @@ export function toDeltaEvent(
   durable: string | null,
 ): DeltaEvent & StreamEvent {
   const position = writePosition({ durable, live: { attempt, offset: endOf(delta) } });
-  return { type: 'delta', ...placeOf(attempt), ...delta, position };
+  return { type: 'delta', ...toPlace(attempt), ...delta, position };
 }
 
 /** Returns the fields that identify an attempt for readers. */
-export function placeOf({ turn, step, attempt }: LiveAttempt) {
+export function toPlace({ turn, step, attempt }: LiveAttempt) {
   return { turn, step, attempt };
 }

@@ -1,5 +1,5 @@
 import type { EventSteps } from '../history/follow-events.js';
-import { callKey, isSameAttempt, type LiveAttempt } from './attempt.js';
+import { attemptKey, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
 import type { DeltaBatch } from './delta.js';
 import type { KeptDeltas } from './stream-cursor.js';
@@ -57,7 +57,7 @@ export function createStreamMerger(
       // Event ids restart in each segment, and no call spans two segments.
       if (event.type === 'started') modelCalls.clear();
       if (event.type === 'scheduled' && event.activity === 'callModel') {
-        const call = callKey({ segment, activity: event.activityId });
+        const call = attemptKey({ segment, activity: event.activityId });
         modelCalls.set(event.id, call);
         order.open(call);
         emitDeltas();

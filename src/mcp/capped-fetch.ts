@@ -1,4 +1,4 @@
-import { textProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
+import { mcpTextProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -46,7 +46,7 @@ function wholeEvents(
   const take = (end: Uint8Array): Uint8Array => {
     const whole = Buffer.concat([...open, end]);
     [open, bytes] = [[], 0];
-    const problem = textProblem(whole);
+    const problem = mcpTextProblem(whole);
     if (problem !== null) throw breach(problem);
     return whole;
   };

@@ -15,7 +15,7 @@ const MAX_STRUCTURE = 2_000_000;
 const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
 
 /** Returns the problem with a message's text before it is parsed, or null if there is none. */
-export function textProblem(text: Uint8Array): string | null {
+export function mcpTextProblem(text: Uint8Array): string | null {
   if (text.length > MAX_MESSAGE_BYTES) return TOO_LONG;
   if (text.length <= MAX_STRUCTURE) return null;
   let structure = 0;

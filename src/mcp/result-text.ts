@@ -4,7 +4,7 @@ import { redact } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 
 /** The result of `tools/call` as text. */
-export interface CallResult {
+export interface McpResult {
   readonly isError: boolean;
   readonly text: string;
 }
@@ -21,7 +21,7 @@ const MAX_COMPARED = 64 * 1024;
  * content as JSON, else the texts. Images, sounds, and files go to the blob store, and the text
  * names them as attachments with their media type.
  */
-export async function resultText(result: unknown, blobs: BlobStore): Promise<CallResult> {
+export async function resultText(result: unknown, blobs: BlobStore): Promise<McpResult> {
   if (!isObject(result)) return { isError: true, text: 'the server gave no result' };
   const { content, structuredContent } = result;
   const isError = result['isError'] === true;

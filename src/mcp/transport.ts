@@ -3,7 +3,7 @@ import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { redactMessage } from '../secrets/redact.js';
 import { cappedFetch } from './capped-fetch.js';
 import { guardTransport, type TransportGuard } from './guarded-transport.js';
-import { MAX_MESSAGE_BYTES, textProblem, TOO_LONG } from './message-limits.js';
+import { MAX_MESSAGE_BYTES, mcpTextProblem, TOO_LONG } from './message-limits.js';
 import type { McpServer } from './mcp-server.js';
 import type { HttpServerOptions, StdioServerOptions } from './server-options.js';
 
@@ -153,7 +153,7 @@ export function createLineBuffer(): LineBuffer {
   const close = (end: Buffer): void => {
     const line = Buffer.concat([...open, end]);
     [open, openBytes] = [[], 0];
-    const problem = textProblem(line);
+    const problem = mcpTextProblem(line);
     if (problem !== null) throw new Error(problem);
     const bytes = line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;
     lines.push(bytes.toString('utf8'));

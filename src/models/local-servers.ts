@@ -15,7 +15,7 @@ export const LOCAL_SERVERS: readonly LocalServer[] = [
 
 const TIMEOUT_MS = 300;
 
-export interface FoundServer {
+export interface RunningServer {
   readonly name: string;
   /** The value for OPENAI_BASE_URL. */
   readonly baseUrl: string;
@@ -27,12 +27,12 @@ export interface FoundServer {
  */
 export async function findLocalServer(
   servers: readonly LocalServer[] = LOCAL_SERVERS,
-): Promise<FoundServer | null> {
+): Promise<RunningServer | null> {
   const found = await Promise.all(servers.map(probeServer));
   return found.find((server) => server !== null) ?? null;
 }
 
-async function probeServer({ name, port }: LocalServer): Promise<FoundServer | null> {
+async function probeServer({ name, port }: LocalServer): Promise<RunningServer | null> {
   const baseUrl = `http://127.0.0.1:${port}/v1`;
   try {
     const response = await fetch(`${baseUrl}/models`, { signal: AbortSignal.timeout(TIMEOUT_MS) });

@@ -8,7 +8,7 @@ import {
   listNodes,
   resolveNode,
   listTexts,
-  type Budget,
+  type NodeBudget,
 } from './schema-node.js';
 
 /** The maximum number of value and schema nodes compared; beyond that, a value stays unchanged. */
@@ -18,7 +18,7 @@ const MAX_NODES_PER_NULL = 1_000;
 
 interface Walk {
   readonly root: JsonObject;
-  readonly budget: Budget;
+  readonly budget: NodeBudget;
 }
 
 /**

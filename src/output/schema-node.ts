@@ -7,7 +7,7 @@ const MAX_HOPS = 20;
  * How many more nodes of schema and value may be visited; references can make a small schema
  * infinite.
  */
-export interface Budget {
+export interface NodeBudget {
   left: number;
 }
 
@@ -63,7 +63,7 @@ function findTarget(reference: string, root: JsonObject): JsonObject {
 export function allowsNull(
   node: JsonObject,
   root: JsonObject,
-  { depth = 0, budget = { left: NULL_BUDGET } }: { depth?: number; budget?: Budget } = {},
+  { depth = 0, budget = { left: NULL_BUDGET } }: { depth?: number; budget?: NodeBudget } = {},
 ): boolean {
   budget.left -= 1;
   if (budget.left < 0) return true;

@@ -5,7 +5,7 @@ import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
 import { PRIVATE } from '../storage/private-files.js';
 import { minimalEnvironment } from './minimal-environment.js';
 import { isHeldBy, isOwn, listenerAt } from './listener.js';
-import { probe, type Probe } from './probe.js';
+import { probeAddress, type Probe } from './probe.js';
 import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
 import { messageOf } from './server-error.js';
 import type { ServerHome } from './server-home.js';
@@ -173,7 +173,7 @@ export async function waitUntilReady(
  * answer.
  */
 export async function probeOwnServer(server: ServerProcess): Promise<Probe> {
-  const answer = await probe(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
+  const answer = await probeAddress(addressOf(server), { timeoutMs: ANSWER_LIMIT_MS });
   if (!answer.alive) return answer;
   const claims = (await serverProcesses()).filter((other) => other.port === server.port);
   const isClaimed =

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { addressOf, probeOwnServer } from './dev-server.js';
 import { retentionHours } from './namespace.js';
 import { isOwn, listenerAt, type Listener } from './listener.js';
-import { isListening, isLoopbackAddress, probe, withConnection } from './probe.js';
+import { isListening, isLoopbackAddress, probeAddress, withConnection } from './probe.js';
 import { endProcess, serverProcesses, type ServerProcess } from './process-table.js';
 import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
 import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
@@ -28,7 +28,7 @@ export async function findServer(options: ServerOptions): Promise<ServerHandle |
 /** Returns the server at a named address. Its keys and TLS settings come from the environment. */
 export async function namedServer(options: ServerOptions, address: string): Promise<ServerHandle> {
   const env = options.env ?? process.env;
-  const answer = await probe(address, { env, timeoutMs: 5000 });
+  const answer = await probeAddress(address, { env, timeoutMs: 5000 });
   if (!answer.alive) {
     throw new NoServerError(
       `No Temporal server answers at ${address} (${answer.reason}). Start it, or correct ` +
@@ -56,7 +56,7 @@ export async function foreignServer(
     options.note?.(foreignListenerMessage(address, listener));
     return null;
   }
-  const answer = await probe(address);
+  const answer = await probeAddress(address);
   if (!answer.alive) return null;
   const embedded = (await serverProcesses()).some((server) => server.port === port);
   if (embedded) return null;

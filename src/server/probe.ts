@@ -24,7 +24,7 @@ const PROBE_TIMEOUT_MS = 3000;
  * Queries the server's version over gRPC: an open port alone is not a Temporal server. Never
  * throws.
  */
-export async function probe(address: string, options: ProbeOptions = {}): Promise<Probe> {
+export async function probeAddress(address: string, options: ProbeOptions = {}): Promise<Probe> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   if (isLoopbackAddress(address) && !(await isListening(address, timeoutMs))) {
     return { alive: false, reason: 'nothing listens there' };

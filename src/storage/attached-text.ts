@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Attachment, BlobRef } from '../core/transcript/messages.js';
 import { BlobError, type BlobStore } from './blob-store.js';
-import { headBytes, ownedText, readOwned } from './owned-text.js';
+import { ownerBytes, ownedText, readOwned } from './owned-text.js';
 import { readFor } from './worker-store.js';
 
 /** Thrown for a reference that is not an attachment of this run. */
@@ -77,7 +77,7 @@ export async function copyToRun(
 
 /** Returns the size of an attachment in bytes; base64 uses four bytes for three. */
 export function attachedBytes({ bytes }: BlobRef): number {
-  return Math.floor((bytes - headBytes('attachment')) * 0.75);
+  return Math.floor((bytes - ownerBytes('attachment')) * 0.75);
 }
 
 function foreign({ sha256 }: BlobRef, run: string): NotAttachedError {

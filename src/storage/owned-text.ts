@@ -19,7 +19,7 @@ export function ownedText(kind: OwnedKind, owner: string, text: string): string 
 
 /** Returns the text if it has this kind and owner (null: any owner), else null. */
 export function readOwned(kind: OwnedKind, owner: string | null, stored: string): string | null {
-  const bytes = headBytes(kind);
+  const bytes = ownerBytes(kind);
   if (
     !stored.startsWith(headOf(kind, '').slice(0, -DIGEST_AND_END)) ||
     stored[bytes - 1] !== '\n'
@@ -36,7 +36,7 @@ export function isOwned(stored: string): boolean {
 }
 
 /** Returns the size of the head in bytes, which is the same for every owner. */
-export function headBytes(kind: OwnedKind): number {
+export function ownerBytes(kind: OwnedKind): number {
   return headOf(kind, '').length;
 }
 

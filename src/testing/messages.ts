@@ -87,7 +87,7 @@ function convertUsage(usage: AnyObject): JsonObject {
  * Writes a message as the server-sent events of Anthropic's API; anything else becomes a single
  * event.
  */
-export function writeMessage(message: JsonObject, options: SseOptions = {}): string {
+export function writeMessageEvents(message: JsonObject, options: SseOptions = {}): string {
   if (!Array.isArray(message['content'])) {
     return writeEvents([{ data: JSON.stringify(message) }], options);
   }

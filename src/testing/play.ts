@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Gate } from './barrier.js';
 import type { JsonObject } from '../core/json.js';
 import { toMs } from '../core/text/duration.js';
-import { createMessage, writeMessage } from './messages.js';
+import { createMessage, writeMessageEvents } from './messages.js';
 import type { StubApi, StubRequest } from './requests.js';
 import { createResponse } from './responses.js';
 import { writeResponse } from './responses-sse.js';
@@ -13,7 +13,7 @@ import type { CutHow, Delivery, SseOptions, Step } from './steps.js';
 type Completion = Extract<Step, { readonly type: 'completion' }>;
 
 /** One request and its response in progress. */
-export interface Exchange {
+export interface StubExchange {
   readonly response: ServerResponse;
   readonly request: StubRequest;
   /** Aborts when the client disconnects. */
@@ -33,7 +33,7 @@ interface Payload {
 const BEFORE_RESET_MS = 20;
 
 /** Answers as the step describes. Rejects if the client disconnects meanwhile. */
-export async function play(step: Step, exchange: Exchange): Promise<void> {
+export async function play(step: Step, exchange: StubExchange): Promise<void> {
   const { response, signal } = exchange;
   const { delivery } = step;
   if (delivery.holdBeforeHeaders !== undefined) {
@@ -53,7 +53,7 @@ export async function play(step: Step, exchange: Exchange): Promise<void> {
   await sendBody(exchange, body, delivery);
 }
 
-function cutConnection(exchange: Exchange, how: Exclude<CutHow, 'end'>): void {
+function cutConnection(exchange: StubExchange, how: Exclude<CutHow, 'end'>): void {
   exchange.onCut();
   const { socket } = exchange.response;
   if (how === 'reset') socket?.resetAndDestroy();
@@ -72,7 +72,7 @@ const WRITERS: Readonly<
 > = {
   chat: { create: ({ completion }) => completion, stream: writeCompletion },
   responses: { create: createResponse, stream: writeResponse },
-  messages: { create: createMessage, stream: writeMessage },
+  messages: { create: createMessage, stream: writeMessageEvents },
 };
 
 function createPayload(step: Exclude<Step, { type: 'reset' }>, request: StubRequest): Payload {
@@ -88,7 +88,7 @@ function createPayload(step: Exclude<Step, { type: 'reset' }>, request: StubRequ
   return { status: 200, type: 'text/event-stream', body: Buffer.from(text) };
 }
 
-async function sendBody(exchange: Exchange, whole: Buffer, delivery: Delivery): Promise<void> {
+async function sendBody(exchange: StubExchange, whole: Buffer, delivery: Delivery): Promise<void> {
   const { response } = exchange;
   const { cut, drip: pace } = delivery;
   const body = await hold(exchange, whole, delivery);
@@ -108,7 +108,7 @@ async function sendBody(exchange: Exchange, whole: Buffer, delivery: Delivery): 
 }
 
 async function drip(
-  exchange: Exchange,
+  exchange: StubExchange,
   body: Buffer,
   { bytes, every }: NonNullable<Delivery['drip']>,
 ): Promise<void> {
@@ -121,14 +121,14 @@ async function drip(
 }
 
 /** Resolves once the operating system has the bytes, so that a reset cannot overtake them. */
-function write({ response }: Exchange, bytes: Buffer): Promise<void> {
+function write({ response }: StubExchange, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     response.write(bytes, (error) => (error ? reject(error) : resolve()));
   });
 }
 
 /** Sends the first part, waits at the barrier, and returns the rest of the body. */
-async function hold(exchange: Exchange, body: Buffer, delivery: Delivery): Promise<Buffer> {
+async function hold(exchange: StubExchange, body: Buffer, delivery: Delivery): Promise<Buffer> {
   const { holdAfterEvent } = delivery;
   if (holdAfterEvent === undefined) return body;
   const first = endOfEvent(body, holdAfterEvent.event);

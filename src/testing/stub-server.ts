@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { createGate, type Barrier, type Gate } from './barrier.js';
-import { play, type Exchange } from './play.js';
+import { play, type StubExchange } from './play.js';
 import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './requests.js';
 import { createScript, type Answer } from './script.js';
 import { refuseMessages } from './messages-check.js';
@@ -121,7 +121,7 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
       if (isClosing) unanswered = 'closed';
       end(response.writableFinished ? 'answered' : unanswered);
     });
-    const exchange: Exchange = {
+    const exchange: StubExchange = {
       response,
       request,
       signal: gone.signal,

@@ -75,7 +75,7 @@ export async function revokeGrant(
  * started to undo it, not when the call is undone. Needs a worker. Rejects with a `RefusedError` or
  * a `NotDeliveredError`.
  */
-export async function undoCall(
+export async function requestUndo(
   client: Client,
   run: string,
   { call, ...options }: DecisionOptions & { readonly call?: string } = {},

@@ -12,7 +12,7 @@ import { IdTakenError, InputError } from '../core/errors.js';
 
 const SUMMARY_CHARACTERS = 80;
 
-export interface StartOptions {
+export interface StartInput {
   readonly id: string;
   readonly taskQueue: string;
   /** Whether the id of a run that has ended may be reused; default false. */
@@ -33,7 +33,7 @@ export interface StartedRun {
 export async function startRun(
   client: Client,
   input: RunInput,
-  { id, taskQueue, reuseId = false, memo }: StartOptions,
+  { id, taskQueue, reuseId = false, memo }: StartInput,
 ): Promise<StartedRun> {
   assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';

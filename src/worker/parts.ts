@@ -19,7 +19,7 @@ import { createModelCatalog, type ModelCatalog } from '../models/model-catalog.j
 import { isObject } from '../core/json.js';
 import type { Agent } from '../agents/agent.js';
 import type { SharedWorkerOptions } from './options.js';
-import { mergeRequestOptions, openRequests } from './requests.js';
+import { mergeRequestOptions, mergeRequestSettings } from './requests.js';
 import { collectSecretNames } from './secret-names.js';
 import { learnSecrets } from '../secrets/known.js';
 import { createAttributeLookup } from '../temporal/search-attributes.js';
@@ -83,7 +83,7 @@ export function createWorkerParts(
       const { client, info } = Context.current();
       return { connection: client.connection, namespace: info.namespace };
     }),
-    requests: openRequests(requests, env),
+    requests: mergeRequestSettings(requests, env),
     captureContent: env[CAPTURE_CONTENT]?.trim().toLowerCase() === 'true',
     stopping: stopping.signal,
   });

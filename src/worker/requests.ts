@@ -35,7 +35,7 @@ export function mergeRequestOptions(
  * Returns what the activities need. Throws an `InputError` if the key of a webhook is missing or
  * malformed.
  */
-export function openRequests(
+export function mergeRequestSettings(
   { rules = [], mayDecide, notify }: RequestOptions,
   env: Environment,
 ): RequestDependencies {

@@ -10,7 +10,7 @@ import {
 } from '@temporalio/workflow';
 import { closeFailedTurn } from '../core/fail-turn.js';
 import { isOutcome } from '../core/guards/recorded.js';
-import { interruptionOf } from '../core/work/interruption.js';
+import { getInterruption } from '../core/work/interruption.js';
 import { record, runLoop } from '../core/loop.js';
 import type { Outcome } from '../core/outcome.js';
 import { NewerStateError } from '../core/segments/migrations.js';
@@ -19,7 +19,7 @@ import { problemText } from '../core/text/format-value.js';
 import { failureMessage } from './activity-result.js';
 import { archiveAtEnd } from './archive-messages.js';
 import { firstState } from '../core/segments/begin.js';
-import { beginSegment } from './begin.js';
+import { readSegmentArguments } from './begin.js';
 import { startDeadlineTimer } from './deadline-timer.js';
 import { effects } from './effects.js';
 import { rootRun } from './load-agent.js';
@@ -59,7 +59,7 @@ async function runSegment(
   carried: unknown,
   root: CancellationScope,
 ): Promise<Outcome> {
-  const { input, before } = beginSegment(argument, carried);
+  const { input, before } = readSegmentArguments(argument, carried);
   const { firstExecutionRunId: firstRunId } = workflowInfo();
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);
@@ -68,7 +68,7 @@ async function runSegment(
   root.cancelRequested.catch(() => recordNow(run, { type: 'cancel-requested' }));
   // Nothing is published before the run has begun.
   if (root.consideredCancelled) record(run, { type: 'cancel-requested', at: start.at });
-  if (interruptionOf(run.state) !== null) run.scope.cancel();
+  if (getInterruption(run.state) !== null) run.scope.cancel();
   showDetails(run);
   startDeadlineTimer(run);
   continueRequests(run);

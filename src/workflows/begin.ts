@@ -2,7 +2,7 @@ import { upsertMemo, workflowInfo } from '@temporalio/workflow';
 import type { ForkInput } from '../core/input/check-fork.js';
 import { readStart, type Begun } from '../core/segments/start.js';
 import { isLoaded } from '../core/definition/initial-config.js';
-import { interruptionOf } from '../core/work/interruption.js';
+import { getInterruption } from '../core/work/interruption.js';
 import { findWork, WORK } from '../core/work/work.js';
 import { forkMessages, forkMessagesBlocked } from './activities.js';
 import { startDeadlineTimer } from './deadline-timer.js';
@@ -11,7 +11,7 @@ import type { RunContext } from './run-context.js';
 import { blobCheck, blockedField, activityStart, doWork } from './do-work.js';
 
 /** Reads the arguments of this segment. Throws the failure of a run that refuses them. */
-export function beginSegment(input: unknown, carried: unknown): Begun {
+export function readSegmentArguments(input: unknown, carried: unknown): Begun {
   const { cronSchedule, retryPolicy, parent, continuedFromExecutionRunId } = workflowInfo();
   const start = {
     cronSchedule: cronSchedule ?? '',
@@ -64,7 +64,7 @@ async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInp
   const { forkedFrom } = run.state;
   if (forkedFrom !== undefined) upsertMemo({ forkedFrom: { ...forkedFrom } });
   // A cancellation is not a fault of the input.
-  else if (interruptionOf(run.state) === null && findWork(run.state, WORK.fork) === undefined) {
+  else if (getInterruption(run.state) === null && findWork(run.state, WORK.fork) === undefined) {
     throw beginFailure(failure);
   }
 }

@@ -1,7 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { CheckDecisionInput } from '../core/contract.js';
 import { openRequests } from '../core/requests/open-requests.js';
-import { placeOf } from '../core/transcript/messages.js';
+import { parseCallId } from '../core/transcript/messages.js';
 import { callOfWork, findWork, type Proposal, type Work } from '../core/work/work.js';
 import { checkDecision } from './activities.js';
 import { failureFact } from './activity-result.js';
@@ -38,7 +38,7 @@ function checkInput(
   const { definition } = state.config;
   const { rules } = input;
   const call = callOfWork(state, name);
-  const place = call === undefined ? { turn: state.turn.number, step: 0 } : placeOf(call);
+  const place = call === undefined ? { turn: state.turn.number, step: 0 } : parseCallId(call);
   return {
     definition: definition.hash,
     ...place,

@@ -7,7 +7,7 @@ import {
 import { byteLength } from '../core/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
-import { SCHEMA, type CarriedState } from '../core/segments/migrations.js';
+import { STATE_VERSION, type CarriedState } from '../core/segments/migrations.js';
 import type { RunState } from '../core/state.js';
 import { archiveForNextSegment } from './archive-messages.js';
 import { startDeadlineTimer } from './deadline-timer.js';
@@ -61,7 +61,7 @@ function nextArguments(run: RunContext): readonly [RunInput, CarriedState] | nul
   const next: RunInput = { ...input, ...(hasContext && { context }) };
   const state = reduce(run.state, { type: 'segment-begun' });
   for (const each of [state, reduced(state)]) {
-    const carried: CarriedState = { schema: SCHEMA, state: each, shown: run.shown };
+    const carried: CarriedState = { schema: STATE_VERSION, state: each, shown: run.shown };
     if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
   }
   return null;

@@ -1,7 +1,7 @@
 import { CancellationScope, condition, sleep } from '@temporalio/workflow';
 import type { Effects } from '../core/loop.js';
 import { FIRST_MESSAGE_MS, type AtOnceAction, type TimedAction } from '../core/next-action.js';
-import { outcomeOf } from '../core/turn.js';
+import { getOutcome } from '../core/turn.js';
 import { archiveForCompaction } from './archive-messages.js';
 import { loadRun } from './begin.js';
 import { runCalls } from './calls/run-calls.js';
@@ -70,7 +70,7 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       renewScope(run);
       startDeadlineTimer(run);
       const { number } = run.state.turn;
-      const outcome = outcomeOf(run.state);
+      const outcome = getOutcome(run.state);
       if (outcome !== null) recordTurnMemo(run, number, outcome);
       if (!run.state.open) run.publishStatus();
       return;

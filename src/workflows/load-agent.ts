@@ -3,7 +3,7 @@ import { AGENT_BLOCKS } from '../core/blocked.js';
 import type { LoadAgentInput } from '../core/contract.js';
 import type { RunInput } from '../core/input/input.js';
 import { isLoaded } from '../core/definition/initial-config.js';
-import { interruptionOf } from '../core/work/interruption.js';
+import { getInterruption } from '../core/work/interruption.js';
 import type { Outcome } from '../core/outcome.js';
 import { nothingSpent } from '../core/turn.js';
 import { problemText } from '../core/text/format-value.js';
@@ -32,7 +32,7 @@ const INLINE_CONTEXT_CHARACTERS = 1_000;
  */
 export async function loadPinnedAgent(run: RunContext): Promise<void> {
   const failure = await loadAgent(run);
-  if (isLoaded(run.state) || interruptionOf(run.state) !== null) return;
+  if (isLoaded(run.state) || getInterruption(run.state) !== null) return;
   if (findWork(run.state, WORK.agent) === undefined) throw beginFailure(failure);
 }
 

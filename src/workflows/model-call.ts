@@ -4,7 +4,7 @@ import type { RememberInput, RetrieveInput } from '../core/input/turn-inputs.js'
 import type { TimedAction } from '../core/next-action.js';
 import { ownPlaces } from '../core/documents.js';
 import { budgetLeft } from '../core/limits.js';
-import { outcomeOf } from '../core/turn.js';
+import { getOutcome } from '../core/turn.js';
 import { stepSummary } from '../core/text/summaries.js';
 import { currentVariant, definitionFor } from '../core/named-prompts/turn-definition.js';
 import { promptLength } from '../core/transcript/transcript.js';
@@ -105,7 +105,7 @@ function retrieveInput(run: RunContext): RetrieveInput {
 
 /** Passes the ended turn to the agent's memory: one activity. */
 export async function remember(run: RunContext): Promise<void> {
-  const outcome = outcomeOf(run.state);
+  const outcome = getOutcome(run.state);
   if (outcome === null) return;
   const { rememberTurn } = functionActivities('remember', run.state.config);
   const input: RememberInput = {

@@ -2,7 +2,7 @@ import { CancellationScope } from '@temporalio/workflow';
 import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
 import type { ContextFields } from '../core/input/turn-context.js';
-import { interruptionOf } from '../core/work/interruption.js';
+import { getInterruption } from '../core/work/interruption.js';
 import { record, type Run } from '../core/loop.js';
 import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
@@ -104,7 +104,7 @@ export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
 export function recordNow(run: RunContext, observed: Observed): void {
   const before = run.state;
   record(run, { ...observed, at: Date.now() });
-  if (interruptionOf(run.state) !== interruptionOf(before)) run.scope.cancel();
+  if (getInterruption(run.state) !== getInterruption(before)) run.scope.cancel();
   if (before.work === run.state.work) return;
   run.publishRequests();
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.publishStatus();
@@ -115,7 +115,7 @@ export function recordNow(run: RunContext, observed: Observed): void {
  * in effect.
  */
 export function renewScope(run: RunContext): void {
-  if (interruptionOf(run.state) === null && run.scope.consideredCancelled) {
+  if (getInterruption(run.state) === null && run.scope.consideredCancelled) {
     run.scope = new CancellationScope();
   }
 }
@@ -133,6 +133,6 @@ export async function unlessInterrupted(
   try {
     await inFlight(run, wait);
   } catch (error) {
-    if (interruptionOf(run.state) === null) throw error;
+    if (getInterruption(run.state) === null) throw error;
   }
 }

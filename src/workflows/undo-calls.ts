@@ -12,11 +12,11 @@ import { activityStart, doWork, type ActivityStart } from './do-work.js';
 
 /** Continues the undoing of calls that a new segment has received. */
 export function continueUndoing(run: RunContext): void {
-  for (const { name } of run.state.work.filter(isUndo)) undoCall(run, name.slice(UNDO.length));
+  for (const { name } of run.state.work.filter(isUndo)) runUndo(run, name.slice(UNDO.length));
 }
 
 /** Undoes a call while the run continues. Does nothing if there is no such call. */
-export function undoCall(run: RunContext, id: string): void {
+export function runUndo(run: RunContext, id: string): void {
   void undo(run, `${UNDO}${id}`);
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   createTranscriptCache,
-  type PromptName,
+  type PromptKey,
 } from '../../src/activities/model/transcript-cache.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { chain, FIRST_LINK } from '../../src/core/transcript/transcript.js';
@@ -49,7 +49,7 @@ describe('the transcript cache', () => {
           const cache = createTranscriptCache({ maxBytes });
           let serial = 0;
           let truth: PromptMessage[] = [{ role: 'user', text: 'go' }];
-          const name = (upTo = truth.length, run = 'r'): PromptName => ({
+          const name = (upTo = truth.length, run = 'r'): PromptKey => ({
             run,
             upTo,
             head: headOf(truth.slice(0, upTo)),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
-import { mergeRequestOptions, openRequests } from '../../src/worker/requests.js';
+import { mergeRequestOptions, mergeRequestSettings } from '../../src/worker/requests.js';
 import { collectSecretNames } from '../../src/worker/secret-names.js';
 
 const pay = { tool: 'pay', then: 'ask' } as const;
@@ -93,12 +93,12 @@ describe('a worker', () => {
     [{ HOOK: 'whsec_AAAA' }, 'expected a key of Standard Webhooks in HOOK'],
     [{ HOOK: `whsec_${'!'.repeat(40)}` }, 'expected a key of Standard Webhooks in HOOK'],
   ])('does not start with %j', (env, message) => {
-    expect(() => openRequests({ notify }, env)).toThrow(message);
+    expect(() => mergeRequestSettings({ notify }, env)).toThrow(message);
   });
 
   test('reads the key, and treats it as a secret', () => {
     const env = { HOOK: `whsec_${KEY.toString('base64')}` };
-    expect(openRequests({ notify }, env).notify).toEqual({ url: notify.url, key: KEY });
+    expect(mergeRequestSettings({ notify }, env).notify).toEqual({ url: notify.url, key: KEY });
     expect(collectSecretNames({ agents: [], notify })).toContain('HOOK');
   });
 });

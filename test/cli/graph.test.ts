@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { graph, type GraphOptions } from '../../src/cli/commands/graph.js';
+import { graph, type GraphCommandOptions } from '../../src/cli/commands/graph.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
 import { createContext } from '../../src/cli/main.js';
 import { scriptedModel, replyCall, replyText } from '../../src/models/scripted.js';
@@ -47,7 +47,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const draw = async (options: GraphOptions, json = false): Promise<CommandOutput> =>
+const draw = async (options: GraphCommandOptions, json = false): Promise<CommandOutput> =>
   await runInProcess(graph, options, {
     config,
     json,
@@ -56,7 +56,7 @@ const draw = async (options: GraphOptions, json = false): Promise<CommandOutput>
     taskQueue: rig.taskQueue,
   });
 
-async function refusal(options: GraphOptions): Promise<string> {
+async function refusal(options: GraphCommandOptions): Promise<string> {
   const error: unknown = await draw(options).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(UsageError);
   return (error as Error).message;

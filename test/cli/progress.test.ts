@@ -13,7 +13,7 @@ import type { ServerHandle } from '../../src/server/server-handle.js';
 import { callReply, begun, config, textReply, withResults } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const paint = palette(false);
 const fixes = { run: 'x', resume: null };
@@ -131,7 +131,7 @@ describe('the live line', () => {
       reply: callReply(['look', { path: 'a' }], ['look', { path: 'b' }]),
       at: 0,
     });
-    const calls = batchOf(asked)?.calls ?? [];
+    const calls = getOpenBatch(asked)?.calls ?? [];
     const flying = calls.map(
       (call, index) => [index, { ...model, activity: 'runTool', call }] as const,
     );

@@ -5,7 +5,7 @@ import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.
 import { reduce } from '../../src/core/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 import { afterNextAction, decision, requestOf } from '../support/pending-call.js';
 import { after, update } from '../support/facts.js';
 import { node } from '../support/graph-agent.js';
@@ -126,7 +126,7 @@ test('a question that is not answered in time is denied', () => {
   expect(requestOf(state, CALL)).toMatchObject({ expiresAt: 60_005, onExpiry: 'deny' });
   expect(after(state, { type: 'clock', at: 60_004 })).toEqual(state);
   const late = after(state, { type: 'clock', at: 60_005 });
-  expect(outcomeOf(late)).toMatchObject({ status: 'completed' });
+  expect(getOutcome(late)).toMatchObject({ status: 'completed' });
   expect(late.decisions).toEqual([
     { what: 'resolve', id: '', at: 60_005, request: 'r1', call: CALL, as: 'expired' },
   ]);

@@ -7,7 +7,7 @@ import { type Interruption, inTurn } from '../../src/core/turn.js';
 import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message, PromptMessage } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { parseCarriedState, SCHEMA } from '../../src/core/segments/migrations.js';
+import { parseCarriedState, STATE_VERSION } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RecordedReply } from '../../src/core/reply.js';
@@ -231,7 +231,7 @@ async function play(given: Scenario): Promise<Played> {
       const chunk = count === 0 ? null : { blob: { sha256, bytes: 1 }, count };
       apply(run, { type: 'messages-archived', archived: run.state.archived, chunk });
       apply(run, { type: 'segment-begun' });
-      const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
+      const carried = JSON.stringify({ schema: STATE_VERSION, state: run.state, shown: '' });
       const read = parseCarriedState(JSON.parse(carried));
       if (!('carried' in read)) throw new Error(read.problem);
       run.state = read.carried.state;

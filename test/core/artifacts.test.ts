@@ -9,7 +9,7 @@ import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { callReply, begun, config, toolDefinition, withResults } from '../support/scripts.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 
 const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });
@@ -35,7 +35,9 @@ function having(...batches: readonly (readonly CreatedArtifact[])[]): RunState {
   for (const batch of batches) {
     const reply = callReply(...batch.map((_, n) => ['look', { n }] as const));
     state = reduce(state, { type: 'model-replied', reply, at: 0 });
-    const results = batchOf(state)?.calls.map(({ id }, n) => result(id, batch[n] ?? made('x')));
+    const results = getOpenBatch(state)?.calls.map(({ id }, n) =>
+      result(id, batch[n] ?? made('x')),
+    );
     // In the order in which they end, not in which they were requested.
     state = withResults(state, results?.toReversed() ?? []);
   }
@@ -109,11 +111,11 @@ describe('the artifacts of a run', () => {
   test('of a tool that ends the turn do not change its answer', () => {
     let state = begun(config({ tools: [done] }));
     state = reduce(state, { type: 'model-replied', reply: callReply(['done']), at: 0 });
-    const [call] = batchOf(state)?.calls ?? [];
+    const [call] = getOpenBatch(state)?.calls ?? [];
     if (call === undefined) throw new Error('no call');
     const ended = succeededCall(call, done, { text: '[1]', output: [1], artifact: made('a') });
     state = withResults(state, [ended]);
-    expect(outcomeOf(state)).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
+    expect(getOutcome(state)).toMatchObject({ reason: 'tool', answer: '[1]', output: [1] });
     expect(names(state)).toEqual(['a']);
   });
 

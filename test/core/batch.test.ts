@@ -7,7 +7,7 @@ import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
 import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { batchOf, type Batch } from '../../src/core/turn.js';
+import { getOpenBatch, type Batch } from '../../src/core/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const tools = [
@@ -24,11 +24,11 @@ function asked(names: readonly Call[], from = begun(configOf())): RunState {
   return replied(from, callReply(...names));
 }
 const open = (state: RunState): readonly string[] =>
-  openCallsIn(state, batchOf(state)).map(({ name }) => name);
+  openCallsIn(state, getOpenBatch(state)).map(({ name }) => name);
 const openCallsIn = (state: RunState, batch: Batch | null): readonly ToolCall[] =>
   batch === null ? [] : openCalls(state, batch);
 const refused = (state: RunState): readonly string[] =>
-  (batchOf(state)?.results ?? []).flatMap((result) => result?.text ?? []);
+  (getOpenBatch(state)?.results ?? []).flatMap((result) => result?.text ?? []);
 
 describe('a call of an agent', () => {
   const at = (depth: number, limits = {}): RunState =>
@@ -79,7 +79,11 @@ describe('an action on a screen', () => {
   test('is executed once per message, because the screen changes', () => {
     const state = screens({ nativeTools });
     expect(open(state)).toEqual(['look', 'screen']);
-    expect(batchOf(state)?.results.map((result) => result !== null)).toEqual([false, false, true]);
+    expect(getOpenBatch(state)?.results.map((result) => result !== null)).toEqual([
+      false,
+      false,
+      true,
+    ]);
     expect(refused(state)).toEqual([
       expect.stringContaining('only one action on the screen per message'),
     ]);

@@ -13,7 +13,7 @@ import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const listed = (name: string, category: string, ...actions: string[]): ToolDefinition =>
   toolDefinition(name, 'read', { catalog: { summary: `About ${name}`, category, actions } });
@@ -300,6 +300,6 @@ describe('calls of the catalog', () => {
       reply: callReply(['discover_tools', {}]),
       at: 0,
     });
-    expect(batchOf(state)?.results).toEqual([null]);
+    expect(getOpenBatch(state)?.results).toEqual([null]);
   });
 });

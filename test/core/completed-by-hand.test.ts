@@ -5,7 +5,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { findWork } from '../../src/core/work/work.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { afterNextAction, runWithCall, checkOf, ID, requestOf } from '../support/pending-call.js';
 import {
   after,
@@ -99,7 +99,7 @@ describe('a history with activities that were completed by hand', () => {
 
   test('fails the turn if another result replaces that of its model call', () => {
     const state = after(begun(config()), scheduled(model()), completed(model(), 'hello'));
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'failed',
       error: 'callModel: expected a result of this activity, got "hello"; it was completed by hand',
     });
@@ -130,7 +130,7 @@ describe('a late fact', () => {
     for (const fact of late.slice(0, 2)) {
       const again = after(half, scheduled(first), fact);
       expect(findWork(again, ID)).toBeUndefined();
-      expect(batchOf(again)?.results[0]?.text).toBe('a');
+      expect(getOpenBatch(again)?.results[0]?.text).toBe('a');
     }
   });
 

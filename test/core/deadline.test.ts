@@ -5,7 +5,7 @@ import { NEVER_FULL } from '../../src/core/next-action.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { after, CANCEL, canceled, completed, model, scheduled, update } from '../support/facts.js';
 import { begun, config, textReply } from '../support/scripts.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 const turn = begun(config({ limits: { wallMs: 100 } }));
@@ -32,7 +32,7 @@ describe('the deadline of a turn', () => {
     const calling = after(turn, scheduled(model()));
     const late = after(calling, completed(model(), textReply('late'), 100));
     expect(late.turn.interruption).toBe('wallMs');
-    expect(outcomeOf(late)).toMatchObject({ status: 'completed' });
+    expect(getOutcome(late)).toMatchObject({ status: 'completed' });
     expect(
       after(calling, completed(model(), textReply('in time'), 99)).turn.interruption,
     ).toBeUndefined();

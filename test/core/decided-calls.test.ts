@@ -4,7 +4,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import type { Verdict } from '../../src/core/requests/rules.js';
 import type { RunState } from '../../src/core/state.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import {
   afterNextAction,
@@ -112,7 +112,7 @@ describe('an edit', () => {
   test('waits for a worker that checks the new arguments', () => {
     const state = approval();
     const proposed = after(state, decision(state, 'edit', { arguments: { n: 2 } }, { at: 9 }));
-    expect(batchOf(proposed)?.calls[0]?.arguments).toBe('{}');
+    expect(getOpenBatch(proposed)?.calls[0]?.arguments).toBe('{}');
     expect(requestOf(proposed)).toMatchObject({ id: 'r1', checking: true });
     expect(proposed.decisions).toBeUndefined();
     expect(workOf(proposed, ID)?.['proposal']).toMatchObject({ id: 'u r1', at: 9 });
@@ -123,7 +123,7 @@ describe('an edit', () => {
     ['requires the same person', { ...ASK, deciders: [['ann']] }],
   ])('approves the call with its new arguments if a rule %s', (_, verdict) => {
     const state = edit(approval('put', { deciders: [['ann']] }), verdict);
-    expect(batchOf(state)?.calls[0]).toMatchObject({ id: ID, arguments: json, edited: true });
+    expect(getOpenBatch(state)?.calls[0]).toMatchObject({ id: ID, arguments: json, edited: true });
     expect(workOf(state, ID)).toEqual({ approved: true, phase: 'waiting' });
     expect(openRequests(state, 'run')).toEqual([]);
     const task = toolTask(state, 0);
@@ -134,7 +134,7 @@ describe('an edit', () => {
   test('asks again if the rules name other deciders for the new arguments', () => {
     const verdict: Verdict = { ...ASK, why: 'a large sum', deciders: [['boss']], expires: 100 };
     const state = edit(approval('put', { deciders: [['ann']] }), verdict);
-    expect(batchOf(state)?.calls[0]?.arguments).toBe(json);
+    expect(getOpenBatch(state)?.calls[0]?.arguments).toBe(json);
     expect(requestOf(state)).toMatchObject({
       id: 'r2',
       kind: 'approval',

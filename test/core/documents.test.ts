@@ -7,7 +7,7 @@ import type { RunState } from '../../src/core/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 import type { RetrievalEnd } from '../support/world.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 const retrieve = { timeoutMs: 1_000 };
 const document = (text: string): string => documentText(documentKey({ text }), { shown: text });
@@ -43,7 +43,7 @@ describe('a turn of an agent that retrieves', () => {
     const { state, seen, retrievals } = await run({ type: 'retrieved', documents });
     expect(retrievals).toBe(1);
     expect(seen[0]?.slice(1)).toEqual([document('a'), document('b')]);
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 2 });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed', steps: 2 });
     expect(state.transcript.messages[1]).toMatchObject({
       role: 'user',
       origin: 'retrieved',
@@ -53,13 +53,13 @@ describe('a turn of an agent that retrieves', () => {
 
   test('continues if nothing is found', async () => {
     const { state, retrievals } = await run({ type: 'retrieved', documents: [] });
-    expect([retrievals, outcomeOf(state)?.status]).toEqual([1, 'completed']);
+    expect([retrievals, getOutcome(state)?.status]).toEqual([1, 'completed']);
   });
 
   test('ends if the retrieval fails, with the reason', async () => {
     const { state, seen } = await run({ type: 'failed', message: 'the index is down' });
     expect(seen).toEqual([]);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'failed',
       reason: 'error',
       error: 'the index is down',
@@ -84,14 +84,14 @@ describe('a turn of an agent that retrieves', () => {
   test.each(['cancelTurn', 'wallMs'] as const)('can be interrupted by %s', async (by) => {
     const { state, retrievals } = await run({ type: 'interrupted', by });
     const status = by === 'wallMs' ? 'stopped' : 'cancelled';
-    expect(outcomeOf(state)).toMatchObject({ status, steps: 0 });
+    expect(getOutcome(state)).toMatchObject({ status, steps: 0 });
     expect(retrievals).toBe(1);
   });
 
   test('keeps documents that arrived despite an interruption', async () => {
     const documents = [{ text: document('a') }];
     const { state } = await run({ type: 'retrieved', documents, interrupted: 'cancelTurn' });
-    expect(outcomeOf(state)?.status).toBe('cancelled');
+    expect(getOutcome(state)?.status).toBe('cancelled');
     expect(state.transcript.messages).toHaveLength(2);
   });
 });

@@ -6,7 +6,7 @@ import { planValue } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { Verdict } from '../../src/core/requests/rules.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { node, RUN } from '../support/graph-agent.js';
 import { callReply, config, toolDefinition } from '../support/scripts.js';
@@ -79,7 +79,7 @@ describe('the limit of tool calls', () => {
     const state = at(planner, { toolExposure: 'catalog', limits: { toolCalls: 1 } });
     const reply = callReply(['look', { n: 1 }], ['look', { n: 2 }]);
     const read = reduce(state, { type: 'model-replied', reply, at: 1 });
-    expect(batchOf(read)?.results).toMatchObject([null, { executed: false }]);
-    expect(batchOf(read)?.results[1]?.text).toContain('the tool-call limit has been reached');
+    expect(getOpenBatch(read)?.results).toMatchObject([null, { executed: false }]);
+    expect(getOpenBatch(read)?.results[1]?.text).toContain('the tool-call limit has been reached');
   });
 });

@@ -3,7 +3,7 @@ import type { GraphNode } from '../../src/core/graph/definition.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { RecordedReply } from '../../src/core/reply.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 import { node } from '../support/graph-agent.js';
 import { callReply, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
@@ -49,7 +49,7 @@ test('a decision is executed by the node of its tool', async () => {
   );
   expect(executed).toEqual(['look']);
   expect(toolTexts(state)[1]).toContain('only the first call of a message is executed');
-  expect(outcomeOf(state)).toMatchObject({ output: { answer: 'found' } });
+  expect(getOutcome(state)).toMatchObject({ output: { answer: 'found' } });
 });
 
 test('a tool without an exit is not executed, even if another node has it', async () => {
@@ -76,7 +76,7 @@ test('a decision that leads to another node is not executed, and its call has a 
   );
   expect(executed).toEqual(['put']);
   expect(toolTexts(state)).toEqual([expect.stringContaining('the graph continued without it')]);
-  expect(outcomeOf(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
+  expect(getOutcome(state)).toMatchObject({ status: 'completed', output: { answer: 'put done' } });
 });
 
 test('an unknown tool lets the model decide again', async () => {
@@ -85,5 +85,5 @@ test('an unknown tool lets the model decide again', async () => {
     [callReply(['nothing']), textReply('well')],
   );
   expect(toolTexts(state)).toEqual([expect.stringContaining('unknown_tool')]);
-  expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+  expect(getOutcome(state)).toMatchObject({ status: 'completed' });
 });

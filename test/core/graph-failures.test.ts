@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/core/json.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { node } from '../support/graph-agent.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { config, textReply, toolDefinition } from '../support/scripts.js';
@@ -58,7 +58,7 @@ describe('a model call that fails at a node', () => {
   test('ends the turn without that exit, and names the node', () => {
     const graph = definition([decide({ done: 'end' })]);
     const failure = { type: 'model-failed', reason: 'error', message: 'no model', at: 1 } as const;
-    expect(outcomeOf(reduce(at(graph), failure))).toMatchObject({
+    expect(getOutcome(reduce(at(graph), failure))).toMatchObject({
       status: 'failed',
       error: 'node "sort": no model',
     });
@@ -81,8 +81,8 @@ describe('a call of a node that was denied', () => {
     };
     const begin = (state: RunState): RunState => reduce(state, { type: 'node-begun', at: 1 });
     const first = withVerdict(begin(at(definition([again]))));
-    const id = batchOf(first)?.calls[0]?.id ?? '';
-    expect(batchOf(first)?.calls[0]).toMatchObject({ verdict });
+    const id = getOpenBatch(first)?.calls[0]?.id ?? '';
+    expect(getOpenBatch(first)?.calls[0]).toMatchObject({ verdict });
     const result = { id, ok: false, text: 'no', denied: true, executed: false } as const;
     const denied = reduce(first, { type: 'call-finished', result, at: 3 });
     expect(denied.turn).toMatchObject({ denials: 1, limit: null });

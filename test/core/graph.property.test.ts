@@ -7,7 +7,7 @@ import { runLoop, type Run } from '../../src/core/loop.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 import { node, ROUTE, RUN } from '../support/graph-agent.js';
 import { config, SHORT } from '../support/scripts.js';
 import { carry } from '../support/sim/play.js';
@@ -131,7 +131,7 @@ test.each([false, true])(
           ...(isCut && { segment: () => SHORT }),
         };
         await runLoop(run, effectsOf(run, world));
-        expect(outcomeOf(run.state)).toMatchObject({ status: 'completed' });
+        expect(getOutcome(run.state)).toMatchObject({ status: 'completed' });
         expect(run.state.graph?.values).toEqual(reference(graph, shapes));
       }),
       { seed: 20261122, numRuns: 300 },

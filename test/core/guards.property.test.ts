@@ -4,7 +4,11 @@ import { askProblem, askRefusal } from '../../src/core/ask.js';
 import { definitionHash } from '../../src/core/definition/hash.js';
 import { checkLimits } from '../../src/core/input/check-limits.js';
 import { isProblem, parseRunInput } from '../../src/core/input/input.js';
-import { NewerStateError, parseCarriedState, SCHEMA } from '../../src/core/segments/migrations.js';
+import {
+  NewerStateError,
+  parseCarriedState,
+  STATE_VERSION,
+} from '../../src/core/segments/migrations.js';
 import { reduce } from '../../src/core/reduce.js';
 import { problemText, show } from '../../src/core/text/format-value.js';
 import type { Work } from '../../src/core/work/work.js';
@@ -161,7 +165,7 @@ const STATE: RunState = {
   archives: true,
   forks: true,
 };
-const CARRIED = { schema: SCHEMA, state: STATE, shown: 'working' };
+const CARRIED = { schema: STATE_VERSION, state: STATE, shown: 'working' };
 
 const problemOf = (value: object): string | null =>
   isProblem(value) ? problemText(value.problem) : null;

@@ -17,7 +17,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const start = begun(config());
 const ID = 'call_1_1_0';
@@ -75,7 +75,7 @@ describe('a call', () => {
         phase: 'waiting',
         block: { reason, definition: 'd', until },
       });
-      expect(batchOf(next)).not.toBeNull();
+      expect(getOpenBatch(next)).not.toBeNull();
     },
   );
 
@@ -154,18 +154,20 @@ describe('an interruption', () => {
     const read = executing('look');
     expect(results(after(read, update('cancelTurn'), canceled(toolTask(read, 0))))).toEqual([]);
     const ended = after(read, update('cancelTurn'), canceled(toolTask(read, 0)));
-    expect(batchOf(ended)?.results[0]).toMatchObject({ ok: false, executed: true });
-    expect(batchOf(ended)?.results[0]?.text).toContain('interrupted during execution"');
+    expect(getOpenBatch(ended)?.results[0]).toMatchObject({ ok: false, executed: true });
+    expect(getOpenBatch(ended)?.results[0]?.text).toContain('interrupted during execution"');
     const paid = executing('pay');
     const canceledPay = after(paid, CANCEL, canceled(toolTask(paid, 0)));
-    expect(batchOf(canceledPay)?.results[0]?.text).toContain('whether it took effect is unknown');
+    expect(getOpenBatch(canceledPay)?.results[0]?.text).toContain(
+      'whether it took effect is unknown',
+    );
   });
 
   test('gives a call that fails meanwhile its result, and blocks nothing', () => {
     const state = executing('look');
     const next = after(state, CANCEL, blocked(toolTask(state, 0), 'tool_missing'));
     expect(next.work).toEqual([]);
-    expect(batchOf(next)?.results[0]?.text).toContain('tool_error');
+    expect(getOpenBatch(next)?.results[0]?.text).toContain('tool_error');
   });
 
   test('takes effect when nothing is in flight', () => {

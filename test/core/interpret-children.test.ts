@@ -15,7 +15,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const expert = toolDefinition('expert', 'keyed', { kind: 'agent', calls });
@@ -87,7 +87,7 @@ describe('the run of a called agent', () => {
   test('that ends despite an interruption counts if it has an answer; its usage always counts', () => {
     for (const by of [CANCEL, update('cancelTurn')]) {
       const off = after(running, by);
-      const result = (found: Outcome | null) => batchOf(after(off, ended(found)))?.results[0];
+      const result = (found: Outcome | null) => getOpenBatch(after(off, ended(found)))?.results[0];
       expect(result(COMPLETED)).toMatchObject({ ok: true, text: 'well', usage });
       expect(result(STOPPED)).toMatchObject({ ok: true, usage });
       expect(result(FAILED)).toMatchObject({ ok: false, usage });

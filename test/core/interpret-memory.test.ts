@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 import {
   after,
   canceled,
@@ -29,7 +29,7 @@ function ended(rest: Partial<RunState> = {}): RunState {
 describe('a turn of an agent with a memory', () => {
   test('is remembered once, after its end and before anything else', () => {
     const state = ended();
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed' });
     expect(nextAction(state)).toEqual({ type: 'remember' });
     const underWay = after(state, scheduled(TASK));
     expect(nextAction(underWay)).toEqual({ type: 'await-work' });
@@ -52,7 +52,7 @@ describe('a turn of an agent with a memory', () => {
     expect(nextAction(reported)).toMatchObject({ type: 'finish' });
     const lost = after(ended(), scheduled(TASK), failed(TASK, 'a lost worker', null, 9));
     expect(lost.turn.reports).toEqual([{ ...REPORT, attempt: 1, at: 9, message: 'a lost worker' }]);
-    expect(outcomeOf(lost)).toEqual(outcomeOf(ended()));
+    expect(getOutcome(lost)).toEqual(getOutcome(ended()));
   });
 
   test('does not prevent the next turn from being remembered', () => {

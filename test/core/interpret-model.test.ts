@@ -15,7 +15,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 const start = begun(
   config({ price: { input: 1_000_000, cachedInput: 100_000, output: 2_000_000 } }),
@@ -47,25 +47,25 @@ describe('a model call', () => {
   test('that fails ends the turn with the reason', () => {
     const problem = { type: 'failed', reason: 'refused', message: 'it refuses' };
     const refused = after(calling, failed(model(), 'x', problem));
-    expect(outcomeOf(refused)).toMatchObject({
+    expect(getOutcome(refused)).toMatchObject({
       status: 'failed',
       reason: 'refused',
       error: 'it refuses',
     });
     expect(refused.work).toEqual([]);
     const byHand = after(calling, failed(model(), 'by hand'));
-    expect(outcomeOf(byHand)).toMatchObject({ reason: 'error', error: 'by hand' });
+    expect(getOutcome(byHand)).toMatchObject({ reason: 'error', error: 'by hand' });
   });
 
   test('that was completed by hand with another result fails the turn, with a message', () => {
     const state = after(calling, completed(model(), { text: 7 }));
-    expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason: 'error' });
-    expect(outcomeOf(state)?.error).toMatch(/^callModel: .* it was completed by hand$/);
+    expect(getOutcome(state)).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(getOutcome(state)?.error).toMatch(/^callModel: .* it was completed by hand$/);
   });
 
   test('that fails after an interruption leaves the end to the interruption', () => {
     const state = after(calling, update('cancelTurn'), blocked(model(), 'provider'));
-    expect([outcomeOf(state), state.work]).toEqual([null, []]);
+    expect([getOutcome(state), state.work]).toEqual([null, []]);
     expect(after(calling, CANCEL, canceled(model())).work).toEqual([]);
   });
 
@@ -80,14 +80,14 @@ describe('a model call', () => {
   );
 
   test('is not blocked by a reason that applies to tools, nor when it closes the turn', () => {
-    expect(outcomeOf(after(calling, blocked(model(), 'tool_missing')))?.status).toBe('failed');
+    expect(getOutcome(after(calling, blocked(model(), 'tool_missing')))?.status).toBe('failed');
     const closing = {
       ...start,
       turn: { ...start.turn, phase: { type: 'closing', reason: 'steps' } as const },
     };
     const task = model({ closing: true });
     const state = after(closing, scheduled(task), blocked(task, 'provider'));
-    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
   test('that summarizes is given up if it fails, and remembers its place while it is blocked', () => {
@@ -99,7 +99,7 @@ describe('a model call', () => {
     expect(workOf(waits, 'model')).toMatchObject({ cut: 2 });
     const gaveUp = after(begins, failed(task, 'no'));
     expect(gaveUp.work).toEqual([]);
-    expect(outcomeOf(gaveUp)).toBeNull();
+    expect(getOutcome(gaveUp)).toBeNull();
     expect(gaveUp.compaction.notBelow).toBe(gaveUp.compaction.promptTokens * 1.25);
     const paid = after(begins, completed(task, textReply('so far')));
     expect([paid.turn.spent.steps, paid.total.usage.inputTokens]).toEqual([0, 10]);

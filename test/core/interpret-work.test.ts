@@ -17,7 +17,7 @@ import {
   replied,
 } from '../support/facts.js';
 import { callReply, begun, config } from '../support/scripts.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 
 const start = begun(config());
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };
@@ -41,7 +41,7 @@ describe('a retrieval', () => {
   });
 
   test('that fails ends the turn with the reason', () => {
-    const error = (fact: Parameters<typeof after>[1]) => outcomeOf(after(begin, fact))?.error;
+    const error = (fact: Parameters<typeof after>[1]) => getOutcome(after(begin, fact))?.error;
     expect(error(failed(task, 'down'))).toBe('retrieve: down');
     expect(error(failed(task, 'x', { type: 'failed', reason: 'error', message: 'no index' }))).toBe(
       'no index',
@@ -52,11 +52,11 @@ describe('a retrieval', () => {
 
   test('is blocked for the same reasons as a tool, and interrupted like one', () => {
     expect(workOf(after(begin, blocked(task, 'tool_missing')), 'retrieve')).toHaveProperty('block');
-    expect(outcomeOf(after(begin, blocked(task, 'quota')))?.status).toBe('failed');
+    expect(getOutcome(after(begin, blocked(task, 'quota')))?.status).toBe('failed');
     expect(nextAction(after(begin, blocked(task, 'storage'))).type).toBe('retrieve');
     const ended = after(begin, update('cancelTurn'));
     for (const fact of [canceled(task), failed(task, 'x'), blocked(task, 'storage')]) {
-      expect([after(ended, fact).work, outcomeOf(after(ended, fact))]).toEqual([[], null]);
+      expect([after(ended, fact).work, getOutcome(after(ended, fact))]).toEqual([[], null]);
     }
     expect(workOf(after(begin, canceled(task)), 'retrieve')).toEqual({ phase: 'waiting' });
   });
@@ -192,7 +192,7 @@ describe('the check of a blob', () => {
     );
     const ended = after(checking, update('cancelTurn'), canceled(ofCall));
     expect(ended.work).toEqual([]);
-    expect(batchOf(ended)?.results[0]?.text).toContain('interrupted during execution');
+    expect(getOpenBatch(ended)?.results[0]?.text).toContain('interrupted during execution');
   });
 });
 

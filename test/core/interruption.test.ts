@@ -13,7 +13,7 @@ import {
   update,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { isRepairing, outcomeOf } from '../../src/core/turn.js';
+import { isRepairing, getOutcome } from '../../src/core/turn.js';
 
 const start = begun(config());
 const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): RunState =>
@@ -45,7 +45,7 @@ describe('an interruption', () => {
     expect(results(over)).toEqual(['seen', 'put']);
     expect(over.transcript.messages.at(-1)?.at).toBe(7);
     expect(over.turn).not.toHaveProperty('interruption');
-    expect(outcomeOf(over)).toMatchObject({ status: 'cancelled', toolCalls: 2 });
+    expect(getOutcome(over)).toMatchObject({ status: 'cancelled', toolCalls: 2 });
   });
 
   test('gives each call that was not executed the reason', () => {
@@ -92,11 +92,11 @@ describe('an interruption', () => {
       ...start,
       turn: { ...start.turn, phase: { type: 'closing', reason: 'steps' } as const },
     };
-    expect(outcomeOf(interrupt(closing, 'wallMs'))).toMatchObject({
+    expect(getOutcome(interrupt(closing, 'wallMs'))).toMatchObject({
       status: 'stopped',
       reason: 'steps',
     });
-    expect(outcomeOf(interrupt(closing, 'cancel'))?.status).toBe('cancelled');
+    expect(getOutcome(interrupt(closing, 'cancel'))?.status).toBe('cancelled');
   });
 
   test('drops a repair, and has no effect between turns', () => {

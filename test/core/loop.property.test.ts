@@ -9,7 +9,7 @@ import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 const call = fc.tuple(
   fc.constantFrom('look', 'put', 'pay', 'poll', 'nothing'),
@@ -135,7 +135,7 @@ function expectValid(messages: readonly Message[]): void {
 
 /** What holds of each trace, by name. */
 const RULES: Readonly<Record<string, (trace: Trace, given: Scenario) => void>> = {
-  'it ends with one outcome': ({ state }) => expect(outcomeOf(state)).not.toBeNull(),
+  'it ends with one outcome': ({ state }) => expect(getOutcome(state)).not.toBeNull(),
 
   'every call has exactly one result, in order': ({ state }) =>
     expectValid(state.transcript.messages),
@@ -156,7 +156,7 @@ const RULES: Readonly<Record<string, (trace: Trace, given: Scenario) => void>> =
       ({ role, step }, n, all) => role === 'assistant' && all[n - 1]?.step !== step,
     );
     expect(decided.length).toBeLessThanOrEqual(deciding);
-    expect(outcomeOf(state)).toMatchObject({ steps: state.turn.spent.steps });
+    expect(getOutcome(state)).toMatchObject({ steps: state.turn.spent.steps });
     expect(state.turn.spent.toolCalls).toBe(executed.length);
   },
 

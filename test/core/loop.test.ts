@@ -4,7 +4,7 @@ import type { ModelEnd, World } from '../support/world.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunConfig, RunState } from '../../src/core/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 /** Runs a turn with a script. Tools answer with their name and a number. */
 async function run(
@@ -40,7 +40,7 @@ const texts = (state: RunState): readonly string[] =>
 describe('a turn', () => {
   test('ends with the answer', async () => {
     const { state } = await run(config(), [callReply(['look']), textReply('42')]);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'completed',
       reason: 'answer',
       answer: '42',
@@ -53,7 +53,7 @@ describe('a turn', () => {
   test('ends with the result of a tool that ends it', async () => {
     const { state, executed } = await run(config(), [callReply(['look'], ['done'])]);
     expect(executed).toEqual(['done']);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'completed',
       reason: 'tool',
       answer: 'done 1',
@@ -84,7 +84,7 @@ describe('a step cap', () => {
   test('allows that many deciding calls and then one closing call', async () => {
     const { state, closings } = await run(config({ limits: { steps: 2 } }), script);
     expect(closings).toBe(1);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'stopped',
       reason: 'steps',
       answer: 'so far: 2',
@@ -99,8 +99,8 @@ describe('a step cap', () => {
       ...script.slice(0, 2),
       { type: 'failed', reason: 'error', message: 'down' },
     ]);
-    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
-    expect(outcomeOf(state)?.answer).toContain('look 2');
+    expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(getOutcome(state)?.answer).toContain('look 2');
   });
 
   test('composes an answer if the closing call only asks for more tools', async () => {
@@ -109,7 +109,7 @@ describe('a step cap', () => {
       callReply(['pay']),
     ]);
     expect(executed).toEqual(['look']);
-    expect(outcomeOf(state)?.answer).toContain('look 1');
+    expect(getOutcome(state)?.answer).toContain('look 1');
   });
 
   test('composes an answer without a call if the agent is configured for that', async () => {
@@ -118,7 +118,7 @@ describe('a step cap', () => {
       script.slice(0, 2),
     );
     expect(closings).toBe(0);
-    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
+    expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
   test('fails without an answer if the agent is configured for that', async () => {
@@ -126,7 +126,7 @@ describe('a step cap', () => {
       config({ limits: { steps: 2 }, onLimit: 'fail' }),
       script.slice(0, 2),
     );
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'failed',
       reason: 'limit',
       limit: 'steps',
@@ -139,7 +139,7 @@ describe('a step cap', () => {
       callReply(['look']),
       textReply('42'),
     ]);
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 2 });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed', steps: 2 });
   });
 });
 
@@ -151,7 +151,7 @@ describe('the cap of tool calls', () => {
     ]);
     expect(executed).toHaveLength(2);
     expect(texts(state)[4]).toContain('tool-call limit');
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'stopped',
       reason: 'toolCalls',
       toolCalls: 2,
@@ -163,7 +163,7 @@ describe('the cap of tool calls', () => {
       callReply(['look']),
       textReply('42'),
     ]);
-    expect(outcomeOf(state)?.status).toBe('completed');
+    expect(getOutcome(state)?.status).toBe('completed');
   });
 });
 
@@ -191,7 +191,7 @@ describe('token and cost budgets', () => {
       () => 'long '.repeat(200),
     );
     expect(closings).toBe(0);
-    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'tokens' });
+    expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'tokens' });
   });
 
   test('cap the closing call too, or omit it', async () => {
@@ -209,12 +209,12 @@ describe('token and cost budgets', () => {
 
   test('on cost need a price', async () => {
     const { state } = await run(config({ limits: { costUsd: 5 } }), []);
-    expect(outcomeOf(state)).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
+    expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'costUsd', steps: 0 });
   });
 
   test('on cost count what was spent', async () => {
     const { state } = await run(config({ price, limits: { costUsd: 5 } }), [textReply('hi')]);
-    expect(outcomeOf(state)?.usage.costUsd).toBeCloseTo(0.015, 6);
+    expect(getOutcome(state)?.usage.costUsd).toBeCloseTo(0.015, 6);
   });
 });
 
@@ -255,7 +255,7 @@ describe('repeated calls', () => {
       () => 'same',
     );
     expect(executed).toHaveLength(3);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
       answer: 'stuck',
@@ -265,13 +265,13 @@ describe('repeated calls', () => {
   test('count an identical read once in a message', async () => {
     const read = callReply(['look', 1], ['look', 1], ['look', 1], ['look', 1]);
     const { state } = await run(config(), [read, textReply('fine')], () => 'same');
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed' });
   });
 
   test('allow a read to poll while its result changes', async () => {
     const read = callReply(['look', 1]);
     const { state } = await run(config(), [read, read, read, read, textReply('ready')]);
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed', steps: 5 });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed', steps: 5 });
   });
 
   test('execute a repeated call of a tool that allows it', async () => {
@@ -281,7 +281,7 @@ describe('repeated calls', () => {
       [read, read, read, read, textReply('ready')],
       () => 'same',
     );
-    expect(outcomeOf(state)?.status).toBe('completed');
+    expect(getOutcome(state)?.status).toBe('completed');
   });
 });
 
@@ -290,13 +290,13 @@ describe('an error of the model', () => {
     const { state, executed } = await run(config(), [callReply(['nothing']), textReply('sorry')]);
     expect(executed).toEqual([]);
     expect(texts(state)[2]).toContain('unknown_tool');
-    expect(outcomeOf(state)?.status).toBe('completed');
+    expect(getOutcome(state)?.status).toBe('completed');
   });
 
   test('ends in no_progress if every step fails', async () => {
     const replies = Array.from({ length: 10 }, (_, n) => callReply(['nothing', n]));
     const { state } = await run(config(), [...replies, textReply('I give up')]);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
       steps: 10,
@@ -322,7 +322,7 @@ describe('ends other than an answer', () => {
     'a reply that ends by %s fails as %s with the partial text',
     async (finish, reason, answer) => {
       const { state } = await run(config(), [textReply('half', finish)]);
-      expect(outcomeOf(state)).toMatchObject({ status: 'failed', reason, answer });
+      expect(getOutcome(state)).toMatchObject({ status: 'failed', reason, answer });
     },
   );
 
@@ -331,7 +331,7 @@ describe('ends other than an answer', () => {
       { ...callReply(['look']), text: 'looking' },
       { type: 'interrupted', by: 'cancel' },
     ]);
-    expect(outcomeOf(state)).toMatchObject({ status: 'cancelled', answer: 'looking' });
+    expect(getOutcome(state)).toMatchObject({ status: 'cancelled', answer: 'looking' });
   });
 
   test('a deadline leads to the closing call', async () => {
@@ -339,7 +339,7 @@ describe('ends other than an answer', () => {
       { type: 'interrupted', by: 'wallMs' },
       textReply('in short'),
     ]);
-    expect(outcomeOf(state)).toMatchObject({
+    expect(getOutcome(state)).toMatchObject({
       status: 'stopped',
       reason: 'wallMs',
       answer: 'in short',

@@ -12,7 +12,7 @@ import { promptProblem, promptText } from '../../src/core/named-prompts/named-pr
 import { currentDefinition, definitionFor } from '../../src/core/named-prompts/turn-definition.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
@@ -111,7 +111,7 @@ test('a turn without tools may answer in text, even if plain text is a failure f
     const state = initialState({ ...unloadedConfig('a'), definition: noOutput }, { open: true });
     const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
     const reply = { text: 'Hi', finish: 'stop', usage } as const;
-    return outcomeOf(reduce(turnOf(state, ask), { type: 'model-replied', reply, at: 2 }));
+    return getOutcome(reduce(turnOf(state, ask), { type: 'model-replied', reply, at: 2 }));
   };
   expect(ended({ message: 'Hello' })).toMatchObject({ reason: 'invalid_output' });
   expect(ended({ prompt: 'talk' })).toMatchObject({ status: 'completed', answer: 'Hi' });
@@ -123,7 +123,7 @@ test('a turn without tools executes no call, whatever the server makes of the re
   const reply = { text: '', calls, finish: 'calls', usage } as const;
   const results = (ask: Ask) => {
     const asked = reduce(turnOf(loaded(), ask), { type: 'model-replied', reply, at: 2 });
-    return [batchOf(asked) === null, asked.transcript.messages.at(-1)?.text];
+    return [getOpenBatch(asked) === null, asked.transcript.messages.at(-1)?.text];
   };
   expect(results({ prompt: 'again' })).toEqual([false, '']);
   expect(results({ prompt: 'talk' })).toEqual([
@@ -141,7 +141,7 @@ test('a prompt that cannot be filled in leaves a line in the conversation, not i
     const received = reduce(unloaded, event);
     const state = { ...received, config: { ...received.config, definition: long } };
     const begun = reduce(state, { type: 'turn-begun', at: 1 });
-    expect(outcomeOf(begun)).toMatchObject({ status: 'failed', reason: 'input' });
+    expect(getOutcome(begun)).toMatchObject({ status: 'failed', reason: 'input' });
     return begun.transcript.messages.map(({ text }) => text);
   };
   const line = ['[a message that could not be read]'];
@@ -217,7 +217,7 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     // The run may get the message before it has an agent: then its turn ends with the same error.
     const early = acceptMessage(initialState(unloadedConfig('a'), { open: true }), ask, 'm').event;
     const state = early === null ? loaded() : reduce(loaded(), early);
-    const outcome = outcomeOf(reduce(state, { type: 'turn-begun', at: 1 }));
+    const outcome = getOutcome(reduce(state, { type: 'turn-begun', at: 1 }));
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
     expect(outcome?.error).toContain(problem);
   });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { eventsOf } from '../../src/core/loop.js';
+import { toEvents } from '../../src/core/loop.js';
 import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Work } from '../../src/core/work/work.js';
 import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
 import { callReply, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const typeOf = (state: RunState, segment = SHORT): string => nextAction(state, segment).type;
@@ -48,7 +48,7 @@ describe('a prompt that is too long', () => {
     const task = { activity: 'archiveMessages', input };
     const next = after(archives, scheduled(task), failed(task, 'down'));
     expect(next.transcript.messages).toEqual(archives.transcript.messages);
-    expect(outcomeOf(next)).toMatchObject({ status: 'failed', reason: 'context_too_long' });
+    expect(getOutcome(next)).toMatchObject({ status: 'failed', reason: 'context_too_long' });
     const optional = { ...archives, compaction: { ...archives.compaction, wanted: false } };
     const goesOn = after(optional, scheduled(task), failed(task, 'down'));
     expect(typeOf(goesOn)).toBe('call-model');
@@ -116,7 +116,7 @@ describe('within a batch', () => {
       requests: [{ call: 'call_1_1_1', request: { kind: 'safety_check' } }],
     });
     if (action.type !== 'raise-requests') return;
-    const events = eventsOf(action, 3);
+    const events = toEvents(action, 3);
     expect(events).toMatchObject([
       {
         type: 'request-raised',
@@ -139,7 +139,7 @@ describe('within a batch', () => {
     const state = replied(start, { ...callReply(), calls: guarded && look ? [guarded, look] : [] });
     const action = nextAction(state);
     if (action.type !== 'raise-requests') throw new Error(action.type);
-    const asking = eventsOf(action, 0).reduce(reduce, state);
+    const asking = toEvents(action, 0).reduce(reduce, state);
     expect(nextAction(asking)).toMatchObject({ type: 'run-calls', calls: [{ name: 'look' }] });
     const paused = after(asking, update('pause'));
     expect(nextAction(paused)).toEqual({ type: 'await-decision' });

@@ -11,7 +11,7 @@ import {
   toolDefinition,
   withResults,
 } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, executed: true });
@@ -29,7 +29,7 @@ function halfFinished(text = 'second', rest: Parameters<typeof config>[0] = {}):
 describe('a half-finished batch', () => {
   test('stores and counts each result as it arrives, and adds none to the transcript yet', () => {
     const state = halfFinished();
-    expect(batchOf(state)?.results.map((result) => result?.text)).toEqual([
+    expect(getOpenBatch(state)?.results.map((result) => result?.text)).toEqual([
       undefined,
       'second',
       undefined,
@@ -48,7 +48,7 @@ describe('a half-finished batch', () => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the value was just serialized
     const carried = JSON.parse(JSON.stringify(begin)) as RunState;
     const done = withResults(carried, [ok('call_1_1_2', 'third'), ok('call_1_1_0', 'first')]);
-    expect(batchOf(done)).toBeNull();
+    expect(getOpenBatch(done)).toBeNull();
     expect(done.turn.spent.toolCalls).toBe(3);
     expect(done.transcript.messages.slice(-3).map(({ text }) => text)).toEqual([
       'first',

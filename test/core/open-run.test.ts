@@ -17,7 +17,7 @@ import {
   toolDefinition,
   withResults,
 } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });
 
@@ -154,7 +154,7 @@ describe('the budget of a called agent', () => {
   test('counts against the caller', () => {
     const usage = { inputTokens: 7, outputTokens: 3, cachedTokens: 0, costUsd: null };
     const state = withExpert(10_000);
-    const [call] = batchOf(state)?.calls ?? [];
+    const [call] = getOpenBatch(state)?.calls ?? [];
     const result = { id: call?.id ?? '', ok: true, text: 'x', executed: true, usage };
     const next = withResults(state, [result]);
     expect(next.total.usage).toMatchObject({ inputTokens: 17, outputTokens: 8, costUsd: null });

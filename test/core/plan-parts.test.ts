@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { actionResult } from '../../src/core/plan/action-result.js';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
 import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
-import { refsIn, resolve, type Referred } from '../../src/core/plan/references.js';
+import { refsIn, resolveReferences, type Referred } from '../../src/core/plan/references.js';
 import { planEnd } from '../../src/core/plan/confirmation.js';
 import { reportText } from '../../src/core/plan/report.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
@@ -68,16 +68,16 @@ describe('a reference', () => {
     ],
     [{ later: { $ref: 'a2' } }, { later: { $ref: 'a2' } }],
   ])('in %j becomes %j', (value, expected) => {
-    expect(resolve(value, results)).toEqual({ ok: true, value: expected });
+    expect(resolveReferences(value, results)).toEqual({ ok: true, value: expected });
   });
 
   test('to a place that does not exist is an error that names it and the existing ones', () => {
-    const resolved = resolve({ id: { $ref: 'a1', path: 'data.ID' } }, results);
+    const resolved = resolveReferences({ id: { $ref: 'a1', path: 'data.ID' } }, results);
     expect(resolved).toEqual({
       ok: false,
       problem: 'the result of a1 has nothing at "data.ID"; it has data',
     });
-    expect(resolve({ x: { $ref: 'a1', path: 'constructor' } }, results).ok).toBe(false);
+    expect(resolveReferences({ x: { $ref: 'a1', path: 'constructor' } }, results).ok).toBe(false);
   });
 
   test('in a result is text, so that no tool can name another result', () => {
@@ -85,7 +85,7 @@ describe('a reference', () => {
       ['a1', { value: { $ref: 'a0', path: 'key' } }],
       ['a0', { value: { key: 'secret' } }],
     ]);
-    const resolved = resolve({ x: { $ref: 'a1' } }, hostile);
+    const resolved = resolveReferences({ x: { $ref: 'a1' } }, hostile);
     expect(resolved).toEqual({ ok: true, value: { x: { $ref: 'a0', path: 'key' } } });
   });
 

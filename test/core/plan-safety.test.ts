@@ -9,7 +9,7 @@ import { inputProblem } from '../../src/core/graph/walk.js';
 import { reduce } from '../../src/core/reduce.js';
 import { answeredBy } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { batchOf, outcomeOf } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
 import { callReply, config, toolDefinition } from '../support/scripts.js';
 
@@ -60,7 +60,7 @@ function at(
 }
 
 const callOf = (state: RunState, id: string) =>
-  batchOf(state)?.calls.find((call) => actionOf(call) === id);
+  getOpenBatch(state)?.calls.find((call) => actionOf(call) === id);
 
 function finished(state: RunState, id: string, output: JsonObject = {}): RunState {
   const call = callOf(state, id)?.id ?? '';
@@ -75,7 +75,7 @@ function failed(state: RunState, id: string): RunState {
 }
 
 const answered = (state: RunState, text: string): RunState => {
-  const call = batchOf(state)?.calls[0]?.id ?? '';
+  const call = getOpenBatch(state)?.calls[0]?.id ?? '';
   const result = { id: call, ok: true, text, executed: true };
   return [
     { type: 'call-finished', result, at: 1 } as const,
@@ -94,7 +94,9 @@ describe('a confirmed plan', () => {
     expect(callOf(state, 'a2')).not.toHaveProperty('confirmed');
     expect(callOf(state, 'a2')).toMatchObject({ verdict: { deciders: [['boss']] } });
     const waiting = at([confirm, execute()], plan);
-    const shown = JSON.parse(batchOf(waiting)?.calls[0]?.arguments ?? '{}') as { question: string };
+    const shown = JSON.parse(getOpenBatch(waiting)?.calls[0]?.arguments ?? '{}') as {
+      question: string;
+    };
     expect(shown.question).toContain('needs separate approval by the deciders that the rules name');
   });
 
@@ -121,7 +123,7 @@ describe('a confirmed plan', () => {
 test('a no to a plan in which nothing needs approval executes nothing', () => {
   const plan = planOf(action('a1'), action('a2'));
   const denied = at([confirm, execute()], plan);
-  const call = batchOf(denied)?.calls[0]?.id ?? '';
+  const call = getOpenBatch(denied)?.calls[0]?.id ?? '';
   const result = { id: call, ok: false, text: 'denied', denied: true, executed: false } as const;
   const state = reduce(denied, { type: 'call-finished', result, at: 1 });
   expect(planIn(state.graph?.values ?? {}, 'plan')).toMatchObject({
@@ -151,14 +153,14 @@ describe('an interruption in the middle of a plan', () => {
       { type: 'limit-raised' } as const,
       { type: 'node-begun', at: 3 } as const,
     ].reduce(reduce, stopped);
-    expect(batchOf(again)?.calls.map(actionOf)).toEqual(['a2']);
+    expect(getOpenBatch(again)?.calls.map(actionOf)).toEqual(['a2']);
     expect(callOf(again, 'a2')).not.toHaveProperty('after');
   });
 
   test('is reported to the next turn, with what was done', () => {
     const begun = finished(at([execute()], plan), 'a1', { paid: 1 });
     const stopped = reduce(begun, { type: 'turn-interrupted', by: 'cancelTurn', at: 2 });
-    expect(outcomeOf(stopped)).toMatchObject({ status: 'cancelled' });
+    expect(getOutcome(stopped)).toMatchObject({ status: 'cancelled' });
     const texts = stopped.transcript.messages.map(({ text }) => text);
     expect(texts.at(-1)).toContain('a1 pay done: {"paid":1}');
     expect(texts.at(-1)).toContain('Not done: a2 put.');
@@ -177,7 +179,7 @@ describe('an interruption in the middle of a plan', () => {
       { done: 'end' },
     );
     const begun = at([each], planOf());
-    const first = batchOf(begun)?.calls[0]?.id ?? '';
+    const first = getOpenBatch(begun)?.calls[0]?.id ?? '';
     const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
     const one = reduce(begun, { type: 'call-finished', result, at: 1 });
     const stopped = reduce(one, { type: 'turn-interrupted', by: 'wallMs', at: 2 });
@@ -185,7 +187,7 @@ describe('an interruption in the middle of a plan', () => {
       { type: 'limit-raised' } as const,
       { type: 'node-begun', at: 3 } as const,
     ].reduce(reduce, stopped);
-    expect(batchOf(again)?.results).toEqual([result, null]);
+    expect(getOpenBatch(again)?.results).toEqual([result, null]);
   });
 });
 
@@ -193,7 +195,7 @@ test('results that are too large for the state are truncated, and none is lost',
   const actions = Array.from({ length: 20 }, (_, index) => action(`a${index}`));
   let state = at([execute()], planOf(...actions));
   for (const { id } of actions) state = finished(state, id, { text: 'x'.repeat(60_000) });
-  expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+  expect(getOutcome(state)).toMatchObject({ status: 'completed' });
   const results = Object.values(state.graph?.values['results'] ?? {});
   expect(results).toHaveLength(20);
   expect(JSON.stringify(results[0])).toContain('[cut: 60011 characters]');
@@ -207,7 +209,7 @@ describe('after a failure', () => {
     const request = { kind: 'approval', why: 'a rule', raisedAt: 0 } as const;
     const asking = reduce(begun, { type: 'request-raised', work: call, request });
     const state = failed(asking, 'a1');
-    expect(outcomeOf(state)).toMatchObject({ status: 'completed' });
+    expect(getOutcome(state)).toMatchObject({ status: 'completed' });
     expect(state.work).toEqual([]);
     expect(state.graph?.values['results']).toMatchObject({ a2: { ok: false } });
   });
@@ -221,8 +223,8 @@ describe('after a failure', () => {
     );
     const begun = at([execute({ onFailedDependency: 'null' })], plan);
     const state = finished(failed(begun, 'a1'), 'a2', { id: 1 });
-    expect(batchOf(state)?.results[2]).toMatchObject({ ok: false, executed: false });
-    expect(batchOf(state)?.results[3]).toBeNull();
+    expect(getOpenBatch(state)?.results[2]).toMatchObject({ ok: false, executed: false });
+    expect(getOpenBatch(state)?.results[3]).toBeNull();
   });
 });
 
@@ -261,7 +263,7 @@ describe('planning by catalog', () => {
 
   test('fills in what was read before the plan is shown', () => {
     const read = reply(planning(), ['look', {}]);
-    const id = batchOf(read)?.calls[0]?.id ?? '';
+    const id = getOpenBatch(read)?.calls[0]?.id ?? '';
     const result = { id, ok: true, text: '', output: { v: 'e1' }, executed: true };
     const known = reduce(read, { type: 'call-finished', result, at: 2 });
     const state = reply(known, ['put', { id: { $ref: 'r1', path: 'v' } }]);
@@ -285,7 +287,7 @@ describe('planning by catalog', () => {
   test('keeps at most 50 reads, each truncated, and fills in names of artifacts', () => {
     const looked = (state: RunState, n: number): RunState => {
       const read = reply(state, ['look', { n }]);
-      const id = batchOf(read)?.calls[0]?.id ?? '';
+      const id = getOpenBatch(read)?.calls[0]?.id ?? '';
       const artifact = { name: 'rows', kind: 'array', blob: { sha256: 'ab', bytes: 9_000_000 } };
       const made = n === 0 ? { artifact } : { output: 'z'.repeat(10_000) };
       const result = { id, ok: true, text: 'head', executed: true, ...made };
@@ -342,7 +344,7 @@ test('nothing of an interrupted visit remains after its turn', () => {
     { done: 'end' },
   );
   const begun = at([each], planOf());
-  const first = batchOf(begun)?.calls[0]?.id ?? '';
+  const first = getOpenBatch(begun)?.calls[0]?.id ?? '';
   const result = { id: first, ok: true, text: '', output: 'paid', executed: true };
   const over = [
     { type: 'call-finished', result, at: 1 } as const,

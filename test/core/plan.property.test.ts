@@ -7,7 +7,7 @@ import { actionOf } from '../../src/core/plan/plan-batch.js';
 import { planValue } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
 import { config, SHORT, toolDefinition } from '../support/scripts.js';
 import { carry } from '../support/sim/play.js';
@@ -133,7 +133,7 @@ test.each<{ policy: Policy; isCut: boolean }>([
           ...(isCut && { segment: () => SHORT }),
         };
         await runLoop(run, effectsOf(run, world));
-        expect(outcomeOf(run.state)).toMatchObject({ status: 'completed' });
+        expect(getOutcome(run.state)).toMatchObject({ status: 'completed' });
         expect(new Set(executed).size).toBe(executed.length);
         const { results } = run.state.graph?.values ?? {};
         const brought = Object.entries(isObject(results) ? results : {}).map(([id, result]) => {

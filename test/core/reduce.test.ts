@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { apply, eventsOf, record, type Run } from '../../src/core/loop.js';
+import { apply, toEvents, record, type Run } from '../../src/core/loop.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { reduce } from '../../src/core/reduce.js';
@@ -15,7 +15,7 @@ import {
   update,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { isRepairing, outcomeOf } from '../../src/core/turn.js';
+import { isRepairing, getOutcome } from '../../src/core/turn.js';
 
 const start = begun(config());
 const open: RunState = { ...start, open: true };
@@ -42,7 +42,7 @@ describe('the turns that a run remembers', () => {
     const three = answered(answered(two, 'short'), long);
     expect(three.recent.map(({ turn }) => turn)).toEqual([2, 3, 4]);
     expect(answered(open, long + long).recent).toEqual([]);
-    const outcome = JSON.stringify(outcomeOf(replied(open, textReply('')))).length;
+    const outcome = JSON.stringify(getOutcome(replied(open, textReply('')))).length;
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome)).recent).toHaveLength(1);
     expect(answered(open, 'x'.repeat(RECENT_CHARACTERS - outcome + 1)).recent).toEqual([]);
   });
@@ -128,12 +128,12 @@ describe('a failed model call', () => {
   test('for a prompt that is too long requests a summary, if there is anything to summarize', () => {
     const steps = [0, 1, 2].reduce((state, n) => replied(state, callReply(['nothing', n])), start);
     const long = fail(steps, 'context_too_long');
-    expect([long.compaction.wanted, outcomeOf(long)]).toEqual([true, null]);
+    expect([long.compaction.wanted, getOutcome(long)]).toEqual([true, null]);
     expect(nextAction(long).type).toBe('compact');
-    expect(outcomeOf(fail(start, 'context_too_long'))).toMatchObject({
+    expect(getOutcome(fail(start, 'context_too_long'))).toMatchObject({
       reason: 'context_too_long',
     });
-    expect(outcomeOf(fail(steps, 'error'))).toMatchObject({ reason: 'error' });
+    expect(getOutcome(fail(steps, 'error'))).toMatchObject({ reason: 'error' });
   });
 
   test('restarts a repair that is longer than the window', () => {
@@ -143,15 +143,15 @@ describe('a failed model call', () => {
       turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
     };
     const again = fail(repairing, 'context_too_long');
-    expect([isRepairing(again), outcomeOf(again)]).toEqual([false, null]);
+    expect([isRepairing(again), getOutcome(again)]).toEqual([false, null]);
     const over = fail(repairing, 'error');
-    expect([isRepairing(over), outcomeOf(over)?.status]).toEqual([false, 'failed']);
+    expect([isRepairing(over), getOutcome(over)?.status]).toEqual([false, 'failed']);
   });
 });
 
 describe('the end of a turn at a limit', () => {
   const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
-    outcomeOf(
+    getOutcome(
       reduce(begun(config({ onLimit })), { type: 'turn-ended-at-limit', reason: 'tokens' }),
     );
 
@@ -204,19 +204,19 @@ describe('a run in memory', () => {
 
   test('has the events of each action that takes no time', () => {
     const by = 'cancelTurn' as const;
-    expect(eventsOf({ type: 'join-messages' }, 3)).toEqual([{ type: 'messages-joined', at: 3 }]);
-    expect(eventsOf({ type: 'begin-closing', reason: 'steps' }, 3)).toEqual([
+    expect(toEvents({ type: 'join-messages' }, 3)).toEqual([{ type: 'messages-joined', at: 3 }]);
+    expect(toEvents({ type: 'begin-closing', reason: 'steps' }, 3)).toEqual([
       { type: 'closing-begun', reason: 'steps', at: 3 },
     ]);
-    expect(eventsOf({ type: 'end-at-limit', reason: 'steps' }, 3)).toEqual([
+    expect(toEvents({ type: 'end-at-limit', reason: 'steps' }, 3)).toEqual([
       { type: 'turn-ended-at-limit', reason: 'steps' },
     ]);
-    expect(eventsOf({ type: 'interrupt', by }, 3)).toEqual([
+    expect(toEvents({ type: 'interrupt', by }, 3)).toEqual([
       { type: 'turn-interrupted', by, at: 3 },
     ]);
-    expect(eventsOf({ type: 'pass-time' }, 3)).toEqual([{ type: 'time-passed', at: 3 }]);
-    expect(eventsOf({ type: 'begin-turn' }, 3)).toEqual([{ type: 'turn-begun', at: 3 }]);
-    expect(eventsOf({ type: 'close-unused' }, 3)).toEqual([
+    expect(toEvents({ type: 'pass-time' }, 3)).toEqual([{ type: 'time-passed', at: 3 }]);
+    expect(toEvents({ type: 'begin-turn' }, 3)).toEqual([{ type: 'turn-begun', at: 3 }]);
+    expect(toEvents({ type: 'close-unused' }, 3)).toEqual([
       { type: 'end-requested', by: 'closed' },
     ]);
   });

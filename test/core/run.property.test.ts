@@ -7,10 +7,10 @@ import type { Ask } from '../../src/core/inbox.js';
 import { apply, runLoop, type Run } from '../../src/core/loop.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { parseCarriedState, SCHEMA } from '../../src/core/segments/migrations.js';
+import { parseCarriedState, STATE_VERSION } from '../../src/core/segments/migrations.js';
 import { nextAction } from '../../src/core/next-action.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { initialState, type EndedTurn } from '../../src/core/state.js';
+import { initialState, type FinishedTurn } from '../../src/core/state.js';
 import {
   chain,
   FIRST_LINK,
@@ -83,7 +83,7 @@ interface Played {
   readonly outcome: Outcome;
   readonly accepted: ReadonlyMap<string, number>;
   readonly messages: readonly Message[];
-  readonly turns: readonly EndedTurn[];
+  readonly turns: readonly FinishedTurn[];
   readonly segments: number;
 }
 
@@ -100,7 +100,7 @@ async function play(given: Scenario): Promise<Played> {
   const blobs = new Map<string, readonly Message[]>();
   const accepted = new Map<string, number>();
   const seen = new Map<number, Message>();
-  const turns: EndedTurn[] = [];
+  const turns: FinishedTurn[] = [];
   const [deeds, script] = [[...given.deeds], [...given.replies]];
   const counts = { serial: 0, segments: 1 };
   let broken: Interruption | null = null;
@@ -194,7 +194,7 @@ async function play(given: Scenario): Promise<Played> {
       const archived = run.state.transcript.next;
       apply(run, { type: 'messages-archived', archived, chunk });
       apply(run, { type: 'segment-begun' });
-      const carried = JSON.stringify({ schema: SCHEMA, state: run.state, shown: '' });
+      const carried = JSON.stringify({ schema: STATE_VERSION, state: run.state, shown: '' });
       const read = parseCarriedState(JSON.parse(carried));
       if (!('carried' in read)) throw new Error(read.problem);
       run.state = read.carried.state;

@@ -7,7 +7,7 @@ import type { Outcome, Usage } from '../../src/core/outcome.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import { PRICE } from '../support/sim/agent.js';
 import { checkRuns } from '../support/sim/check.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 import { anyInFlight, isUndo } from '../../src/core/work/work.js';
 
 /** The cost of a fact, by the provider's rules: cached tokens are part of the input. */
@@ -74,7 +74,7 @@ describe('a simulated run', () => {
       // Undoing may still wait for a decision when the run ends.
       expect(last.work.filter((work) => !isUndo(work))).toEqual([]);
       expect(anyInFlight(last)).toBe(false);
-      expect(batchOf(last)).toBeNull();
+      expect(getOpenBatch(last)).toBeNull();
     });
   });
 

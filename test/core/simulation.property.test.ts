@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { apply, eventsOf, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
+import { apply, toEvents, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
 import type { RunState } from '../../src/core/state.js';
 import { checkMoments } from '../support/sim/check.js';
 import { carry, play, type Played } from '../support/sim/play.js';
@@ -31,7 +31,7 @@ function readRun({ first, log }: Played): Read {
       for (;;) {
         const action = nextActionAt(run, segment, fact.at);
         if (!isAtOnce(action)) break;
-        for (const event of eventsOf(action, fact.at)) apply(run, event);
+        for (const event of toEvents(action, fact.at)) apply(run, event);
       }
     }
   });

@@ -8,7 +8,7 @@ import { composeAnswer } from '../../src/core/compose.js';
 import { reduce } from '../../src/core/reduce.js';
 import { firstState } from '../../src/core/segments/begin.js';
 import { initialState } from '../../src/core/state.js';
-import { inTurn, outcomeOf } from '../../src/core/turn.js';
+import { inTurn, getOutcome } from '../../src/core/turn.js';
 import { config } from '../support/scripts.js';
 import { mail } from './graph/fixture.js';
 
@@ -47,7 +47,7 @@ describe('several messages in one', () => {
     expect(askRefusal(loaded, { messages }, 'm')).toContain(problem);
     const { event } = acceptMessage(loaded, { messages }, 'm');
     const begun = event && reduce(reduce(loaded, event), { type: 'turn-begun', at: 1 });
-    expect(begun && outcomeOf(begun)?.error).toContain(problem);
+    expect(begun && getOutcome(begun)?.error).toContain(problem);
   });
 
   test.each<[unknown, string]>([

@@ -4,7 +4,7 @@ import { nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { after, replied, results, update } from '../support/facts.js';
 import { callReply, begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
 const start = begun(config({ tools }));
@@ -12,7 +12,7 @@ const napping = replied(start, callReply(['nap', { seconds: 5 }], ['nap', { seco
 
 describe('waits', () => {
   test('end one by one, and the batch with the last', () => {
-    const batch = batchOf(napping);
+    const batch = getOpenBatch(napping);
     expect(batch && openWaits(napping, batch, batch.calls).map(({ until }) => until)).toEqual([
       5_000, 9_000,
     ]);
@@ -20,7 +20,7 @@ describe('waits', () => {
     expect(nextAction(napping, undefined, 4_999).type).toBe('await-time');
     expect(nextAction(napping, undefined, 5_000)).toEqual({ type: 'pass-time' });
     const first = reduce(napping, { type: 'time-passed', at: 5_000 });
-    expect(batchOf(first)?.results).toEqual([
+    expect(getOpenBatch(first)?.results).toEqual([
       { id: 'call_1_1_0', ok: true, text: 'waited 5 s', executed: true },
       null,
     ]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nextAction, type Action } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 import {
   afterNextAction,
   runWithCall,
@@ -200,6 +200,6 @@ test('a list of artifacts is not an execution, so it does not end a sequence of 
   const look = replied(listed, callReply(['look']));
   const task = toolTask(look, 0);
   const seen = after(look, scheduled(task), completed(task, { ok: true, text: 'seen' }));
-  expect([seen.turn.denials, batchOf(seen)]).toEqual([0, null]);
+  expect([seen.turn.denials, getOpenBatch(seen)]).toEqual([0, null]);
   expect(nextAction(after(seen, scheduled(model()))).type).toBe('call-model');
 });

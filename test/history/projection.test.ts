@@ -6,7 +6,7 @@ import { createProjector, project } from '../../src/history/projection.js';
 import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { outcomeOf } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/turn.js';
 
 let rig: Rig;
 beforeAll(async () => {
@@ -42,7 +42,7 @@ test('a projector gives the same view after each event as a projection of the ev
   });
   expect(views).toEqual(events.map((_, index) => project(events.slice(0, index + 1))));
   const last = views.at(-1);
-  expect(last?.state && outcomeOf(last.state)).toEqual(outcome);
+  expect(last?.state && getOutcome(last.state)).toEqual(outcome);
   expect(last?.lastEvent).toBe(events.length);
   expect(Math.max(...views.map(({ inFlight }) => inFlight.size))).toBe(2);
   expect(last?.inFlight.size).toBe(0);

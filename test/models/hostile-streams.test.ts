@@ -8,7 +8,7 @@ import type { WireApi } from '../../src/models/wire/api.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { readSseData } from '../../src/models/wire/client.js';
-import { createClient, openAiModel } from '../../src/models/openai/model.js';
+import { createOpenAiClient, openAiModel } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { parseBounded, ReplyTooLargeError } from '../../src/models/wire/reply-limits.js';
 import { createObjectScanner } from '../../src/models/openai/chat/stream-calls.js';
@@ -16,7 +16,7 @@ import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
 import { reply } from '../../src/testing/steps.js';
 
-const client = createClient('http://provider/v1', {
+const client = createOpenAiClient('http://provider/v1', {
   apiKey: undefined,
   apiKeyEnv: 'OPENAI_API_KEY',
   timeoutMs: 10_000,

@@ -2,13 +2,13 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ModelReply } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { parseAnswer as parse } from '../../src/models/wire/answer.js';
+import { parseReply as parse } from '../../src/models/wire/answer.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { source, thrownBy } from './support.js';
 import { anyString } from '../support/any-string.js';
 
-function parseAnswer(text: string, from: ReturnType<typeof source>) {
+function parseReply(text: string, from: ReturnType<typeof source>) {
   return parse(text, from, chatApi);
 }
 
@@ -169,20 +169,20 @@ test.each([
   ['nothing', '', 'bad_json'],
   ['words', 'upstream createClient error', 'bad_json'],
 ])('never reads %s as an answer, and shows a sample', (_name, text, type) => {
-  const { details, message } = thrownBy(() => parseAnswer(text, source()));
+  const { details, message } = thrownBy(() => parseReply(text, source()));
   expect(details).toEqual({ kind: 'retry', type });
   expect(message).toContain(text.slice(0, 20));
 });
 
 test('truncates the sample to 300 characters', () => {
-  const { message } = thrownBy(() => parseAnswer(`<${'x'.repeat(5000)}`, source()));
+  const { message } = thrownBy(() => parseReply(`<${'x'.repeat(5000)}`, source()));
   expect(message).toMatch(/: <x{298}…$/);
 });
 
 test('reads an error that arrives with status 200', () => {
-  const limited = thrownBy(() => parseAnswer('{"error":{"code":429,"message":"slow"}}', source()));
+  const limited = thrownBy(() => parseReply('{"error":{"code":429,"message":"slow"}}', source()));
   expect(limited.details).toMatchObject({ kind: 'retry', type: 'rate_limit', status: 429 });
-  const spent = thrownBy(() => parseAnswer('{"error":{"code":"insufficient_quota"}}', source()));
+  const spent = thrownBy(() => parseReply('{"error":{"code":"insufficient_quota"}}', source()));
   expect(spent.details.kind).toBe('quota');
 });
 
@@ -236,7 +236,7 @@ const callLike = wireLike.value.chain((value) =>
 /** Returns the reply; undefined for a `ModelError`. Rethrows any other error. */
 function replyTo(text: string): ModelReply | undefined {
   try {
-    return parseAnswer(text, source());
+    return parseReply(text, source());
   } catch (error) {
     if (error instanceof ModelError) return undefined;
     throw error;
@@ -260,7 +260,7 @@ test('throws only ModelError for any JSON, and returns arguments as text', () =>
 test('throws only ModelError for any text', () => {
   fc.assert(
     fc.property(anyString(), (text) => {
-      expect(() => parseAnswer(text, source())).toThrow(ModelError);
+      expect(() => parseReply(text, source())).toThrow(ModelError);
     }),
   );
 });

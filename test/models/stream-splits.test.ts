@@ -4,7 +4,7 @@ import type { ModelDelta } from '../../src/models/model.js';
 import { readAnswer } from '../../src/models/wire/answer.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { createClient } from '../../src/models/openai/model.js';
+import { createOpenAiClient } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { reply, type SseOptions } from '../../src/testing/steps.js';
 import { place, stubWith } from './support.js';
@@ -23,7 +23,7 @@ type Api = (typeof APIS)[number][1];
 /** Anthropic's API requires both. */
 const HEADERS = { 'x-api-key': 'canary-key-1234', 'anthropic-version': '2026-10-21' };
 
-const client = createClient('http://provider/v1', {
+const client = createOpenAiClient('http://provider/v1', {
   apiKey: undefined,
   apiKeyEnv: 'OPENAI_API_KEY',
   timeoutMs: 10_000,

@@ -3,7 +3,7 @@ import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isModelError, ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
-import type { CallPlace, ReplySource } from '../../src/models/wire/api.js';
+import type { ReplyPlace, ReplySource } from '../../src/models/wire/api.js';
 import type { Step } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 
@@ -26,7 +26,7 @@ export function assistantCalls(
   return { role: 'assistant', text: '', calls: calls.map((call) => ({ ...call, digest: '' })) };
 }
 
-export const place: CallPlace = {
+export const place: ReplyPlace = {
   baseUrl: 'http://provider/v1',
   model: 'stub',
   hasKey: true,

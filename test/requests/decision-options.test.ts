@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { resultOf } from '../../src/cli/commands/answer.js';
-import { grantOf } from '../../src/cli/commands/approve.js';
+import { parseGrant } from '../../src/cli/commands/approve.js';
 import { noteOf } from '../../src/cli/commands/deny.js';
 import { addedBy } from '../../src/cli/commands/raise.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
@@ -36,16 +36,18 @@ describe('the digest that a person has seen', () => {
 describe('the options of decisions', () => {
   test('a grant has a scope, and a predicate only for a tool', () => {
     const where = { op: 'under', path: 'euros', value: 50 };
-    expect(grantOf({})).toBeNull();
-    expect(grantOf({ grant: 'same_call' })).toEqual({ scope: 'same_call' });
-    expect(grantOf({ grant: 'tool' })).toEqual({ scope: 'tool' });
-    expect(grantOf({ grant: 'tool', where })).toEqual({ scope: 'tool', where });
-    expect(() => grantOf({ where })).toThrow('--where: expected --grant tool');
-    expect(() => grantOf({ grant: 'same_call', where })).toThrow('--where: expected --grant tool');
-    expect(() => grantOf({ grant: 'tool', where: { op: 'over', path: 'a', value: 'x' } })).toThrow(
-      '--where.value: expected a number',
+    expect(parseGrant({})).toBeNull();
+    expect(parseGrant({ grant: 'same_call' })).toEqual({ scope: 'same_call' });
+    expect(parseGrant({ grant: 'tool' })).toEqual({ scope: 'tool' });
+    expect(parseGrant({ grant: 'tool', where })).toEqual({ scope: 'tool', where });
+    expect(() => parseGrant({ where })).toThrow('--where: expected --grant tool');
+    expect(() => parseGrant({ grant: 'same_call', where })).toThrow(
+      '--where: expected --grant tool',
     );
-    expect(() => grantOf({ grant: 'tool', where: 7 })).toThrow('--where: expected a predicate');
+    expect(() =>
+      parseGrant({ grant: 'tool', where: { op: 'over', path: 'a', value: 'x' } }),
+    ).toThrow('--where.value: expected a number');
+    expect(() => parseGrant({ grant: 'tool', where: 7 })).toThrow('--where: expected a predicate');
   });
 
   test('an answer is text or JSON, and never both', () => {

@@ -26,7 +26,7 @@ import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 const paid: string[] = [];
 const pay = defineTool({
@@ -193,7 +193,7 @@ describe('a blocked run continues in a new segment', () => {
     expect(paid.filter((to) => to === 'silence')).toHaveLength(1);
     const segments = await segmentsOf(rig.client, handle.workflowId);
     const before = segments[0]?.view.state;
-    expect((before ? batchOf(before) : null)?.results.map((one) => one?.text)).toEqual([
+    expect((before ? getOpenBatch(before) : null)?.results.map((one) => one?.text)).toEqual([
       undefined,
       'seen a',
     ]);

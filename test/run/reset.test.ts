@@ -18,7 +18,7 @@ import { asking, decide } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
 import { ownBundle } from '../support/own-bundle.js';
-import { SCHEMA } from '../../src/core/segments/migrations.js';
+import { STATE_VERSION } from '../../src/core/segments/migrations.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { begun, config } from '../support/scripts.js';
 
@@ -270,10 +270,10 @@ describe("a user's own workflow that continues as new into an agent", () => {
 
   test('has to pass a complete state, with the hash of its definition', async () => {
     const part = { ...state, inbox: { ...state.inbox, waiting: [{ id: 7 }] } };
-    expect(await forged({ schema: SCHEMA, state: part, shown: '' })).toContain(
+    expect(await forged({ schema: STATE_VERSION, state: part, shown: '' })).toContain(
       'carried.state.inbox.waiting[0].id: expected a string, got 7',
     );
     expect(await forged({ schema: 'x' })).toContain('carried.schema: expected a whole number');
-    expect(await forged({ schema: SCHEMA, state, shown: '' })).toContain('definition.hash');
+    expect(await forged({ schema: STATE_VERSION, state, shown: '' })).toContain('definition.hash');
   });
 });

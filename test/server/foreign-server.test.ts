@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import { findServer } from '../../src/server/locate-server.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
-import { probe } from '../../src/server/probe.js';
+import { probeAddress } from '../../src/server/probe.js';
 import { portOf } from '../support/port-of.js';
 import { serverHomes } from '../support/server-homes.js';
 import { NoServerError } from '../../src/core/errors.js';
@@ -20,7 +20,9 @@ beforeAll(async () => {
   port = await findFreePort(null);
   const flags = ['--headless', '--ip', '127.0.0.1', '--port', String(port)];
   foreign = spawn(inject('temporalCli'), ['server', 'start-dev', ...flags], { stdio: 'ignore' });
-  await vi.waitUntil(async () => (await probe(`127.0.0.1:${port}`)).alive, { timeout: 30_000 });
+  await vi.waitUntil(async () => (await probeAddress(`127.0.0.1:${port}`)).alive, {
+    timeout: 30_000,
+  });
 });
 afterAll(() => foreign?.kill('SIGKILL'));
 
@@ -59,7 +61,9 @@ test('a server is started if the default port is open without gRPC', async () =>
   web.listen(0, '127.0.0.1');
   await once(web, 'listening');
   const webPort = portOf(web);
-  expect(await probe(`127.0.0.1:${webPort}`, { timeoutMs: 500 })).toMatchObject({ alive: false });
+  expect(await probeAddress(`127.0.0.1:${webPort}`, { timeoutMs: 500 })).toMatchObject({
+    alive: false,
+  });
   const home = await freshHome();
   expect(await findServer({ home, defaultPort: webPort })).toBeNull();
   const server = await ensureServer({ home, defaultPort: webPort });

@@ -4,7 +4,7 @@ import type { RecordedReply } from '../../src/core/reply.js';
 import type { RunState } from '../../src/core/state.js';
 import { findWork } from '../../src/core/work/work.js';
 import { failure } from './turn.js';
-import { batchOf } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/turn.js';
 
 /** Returns the state after facts, in order. */
 export function after(state: RunState, ...facts: readonly Fact[]): RunState {
@@ -15,7 +15,7 @@ export function after(state: RunState, ...facts: readonly Fact[]): RunState {
 
 /** The activity of a tool call. `rest`: further fields of its input. */
 export function toolTask(state: RunState, index: number, rest: object = {}): Task {
-  const call = batchOf(state)?.calls[index];
+  const call = getOpenBatch(state)?.calls[index];
   return { activity: 'runTool', input: { call, key: `key ${index}`, ...rest } };
 }
 

@@ -10,7 +10,7 @@ import { parseCarriedState } from '../../src/core/segments/migrations.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History, HistoryEvent } from '../../src/history/history-event.js';
-import { createProjector, outcomeOf, type Projection } from '../../src/history/projection.js';
+import { createProjector, endOutcome, type Projection } from '../../src/history/projection.js';
 import type { RunReading } from '../../src/history/read-run.js';
 
 // The oracle: a reader of a run's history must show whatever the run itself reports.
@@ -196,7 +196,7 @@ export function carriedDifferences(history: History): readonly string[] {
  */
 export function endDifferences(history: History): readonly string[] {
   const { end, state } = stopBeforeEnd(history);
-  const recorded = end?.type === 'ended' ? outcomeOf(end) : null;
+  const recorded = end?.type === 'ended' ? endOutcome(end) : null;
   if (recorded === null || recorded.reason === 'input') return [];
   const action = state && nextAction(state);
   if (action?.type !== 'finish') return [`next action: expected "finish", got ${show(action)}`];

@@ -1,5 +1,5 @@
 import type { Fact, Task } from '../../src/core/facts.js';
-import { eventsOf, isAtOnce } from '../../src/core/loop.js';
+import { toEvents, isAtOnce } from '../../src/core/loop.js';
 import { NEVER_FULL, nextAction } from '../../src/core/next-action.js';
 import { reduce } from '../../src/core/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
@@ -52,5 +52,5 @@ export function checkOf(state: RunState, name = ID): Task {
 export function afterNextAction(state: RunState, at = 0): RunState {
   const action = nextAction(state, NEVER_FULL, at);
   if (!isAtOnce(action)) throw new Error(action.type);
-  return eventsOf(action, at).reduce(reduce, state);
+  return toEvents(action, at).reduce(reduce, state);
 }

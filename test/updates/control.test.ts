@@ -6,7 +6,7 @@ import { askRun } from '../../src/updates/ask-run.js';
 import { cancelTurn, closeRun, pauseRun, setLimits, resumeRun } from '../../src/updates/control.js';
 import type { DeliveredMessage } from '../../src/updates/deliver-or-record.js';
 import { reached } from '../../src/history/follow-target.js';
-import { followRun } from '../../src/history/follow-run.js';
+import { followSegments } from '../../src/history/follow-run.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
 import { replyText as answered } from '../../src/models/scripted.js';
@@ -58,7 +58,7 @@ async function place(handle: WorkflowHandle): Promise<{ runId: string; signal: A
 
 async function outcomeOfTurn(handle: WorkflowHandle, turn: number): Promise<Outcome> {
   const from = { id: handle.workflowId, ...(await place(handle)) };
-  for await (const { view } of followRun(rig.client, from)) {
+  for await (const { view } of followSegments(rig.client, from)) {
     const end = reached(view, { turn });
     if (end?.type === 'turn-ended') return end.ended.outcome;
   }
@@ -77,7 +77,7 @@ describe('messages', () => {
       );
     };
     // The segment ends when the turn ends.
-    for await (const { view } of followRun(rig.client, { id, ...(await place(handle)) })) {
+    for await (const { view } of followSegments(rig.client, { id, ...(await place(handle)) })) {
       const over = view.state?.recent.at(-1)?.turn ?? 0;
       while (asked.length < Math.min(over, count)) replyText(asked.length + 1);
       if (over > count) break;

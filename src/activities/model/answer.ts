@@ -31,7 +31,7 @@ export function answerSchema({ output }: AgentDefinition): ResponseSchema | unde
  * Checks an answer against the run's pinned contract, with this worker's code for it. Returns
  * undefined if the agent accepts any text. Never rejects, because the answer has been paid for.
  */
-export async function checkAnswer(
+export async function checkModelAnswer(
   pinned: PinnedAgent,
   text: string,
   context: Json,

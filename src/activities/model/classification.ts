@@ -62,7 +62,7 @@ export async function callForClass(
 }
 
 /** Returns the reply with the best class as its text, and the probability of each class. */
-export function parseClass(
+export function parseClassReply(
   reply: ModelReply,
   { classes, samples }: Classes,
 ): { readonly reply: ModelReply; readonly parsed?: ParsedAnswer } {

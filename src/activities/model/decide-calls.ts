@@ -16,7 +16,7 @@ import {
   type DecideReply,
   type AttemptMemory,
 } from './attempt-memory.js';
-import { capped, decideRequest } from './decide-request.js';
+import { capped, composeDecideRequest } from './decide-request.js';
 import { handOver } from './hand-over.js';
 
 /** Maximum model calls in a decision, because the replies are remembered for another attempt. */
@@ -127,7 +127,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
   };
   const answer = async (requested: unknown): ReturnType<DecideModel['call']> => {
     cut.signal.throwIfAborted();
-    const { request, digest } = decideRequest(own, requested);
+    const { request, digest } = composeDecideRequest(own, requested);
     shared.count += 1;
     if (shared.count > MAX_CALLS) {
       throw new Error(`model.call: expected at most ${MAX_CALLS} calls in a decision`);

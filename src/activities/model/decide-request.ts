@@ -84,7 +84,7 @@ export interface DecideRequested {
  * Returns the step's own request with the fields set by a decision function. Throws an `Error` for
  * an unknown field and for a value that does not fit its field.
  */
-export function decideRequest(own: ModelRequest, given: unknown): DecideRequested {
+export function composeDecideRequest(own: ModelRequest, given: unknown): DecideRequested {
   const problem = requestProblem(given);
   if (problem !== null) throw new Error(`model.call: ${problem}`);
   // The function may change its objects while the call is under way.

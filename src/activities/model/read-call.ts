@@ -1,10 +1,10 @@
 import {
   isCatalogCall,
   CATALOG_NAMES,
-  DISCOVER,
+  DISCOVER_TOOLS,
   hasCatalog,
   INVOKE,
-  SCHEMA,
+  TOOL_SCHEMA,
 } from '../../core/catalog/catalog.js';
 import { answerQuestion, requestedTool } from '../../core/catalog/catalog-answers.js';
 import { sha256Hex } from '../../core/digest.js';
@@ -134,7 +134,7 @@ function checkQuestion(
   pinned: PinnedAgent,
 ): Pick<RequestedCall, 'problem'> {
   const { definition } = pinned;
-  const requested = name === SCHEMA ? requestedTool(value) : undefined;
+  const requested = name === TOOL_SCHEMA ? requestedTool(value) : undefined;
   const isUnknown =
     requested !== undefined && !definition.tools.some((tool) => tool.name === requested);
   if (isUnknown) return { problem: unknownToolProblem(requested, pinned) };
@@ -149,5 +149,5 @@ const NEAREST = 5;
 function unknownToolProblem(name: string, { definition }: PinnedAgent): CallProblem {
   const names = definition.tools.map((tool) => tool.name);
   if (!hasCatalog(definition)) return unknownTool(name, names);
-  return unknownTool(name, names, { atMost: NEAREST, hint: ` ${DISCOVER} lists them.` });
+  return unknownTool(name, names, { atMost: NEAREST, hint: ` ${DISCOVER_TOOLS} lists them.` });
 }

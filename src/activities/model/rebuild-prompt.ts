@@ -7,14 +7,14 @@ import { pinnedAt, type PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { queryWorkflow } from '../query-workflow.js';
 import { readRunContext } from '../run-context.js';
-import type { PromptName } from './transcript-cache.js';
+import type { PromptKey } from './transcript-cache.js';
 
 /** The data to which an activity's input refers by digest. */
 export interface Prompt {
   /** The workflow id of the run; empty if a workflow did not schedule the activity. */
   readonly run: string;
   readonly pinned: PinnedAgent;
-  readonly name: PromptName;
+  readonly name: PromptKey;
   readonly messages: readonly PromptMessage[];
   /** The run's `context`, for the functions of its author. */
   readonly userContext: Json;

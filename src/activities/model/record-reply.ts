@@ -11,8 +11,8 @@ import type { TracedReply } from '../observe.js';
 import { planNode, type PinnedAgent } from '../definitions.js';
 import type { RuleContext } from '../requests/evaluate-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
-import { checkAnswer } from './answer.js';
-import { parseClass } from './classification.js';
+import { checkModelAnswer } from './answer.js';
+import { parseClassReply } from './classification.js';
 import { readCall, type ReadCall } from './read-call.js';
 import { recordCalls, recordSafety } from './record-calls.js';
 import { readPlan } from './read-plan.js';
@@ -90,7 +90,7 @@ function readSpecialForm(
 ): ReadReply {
   const { output, decide } = definition;
   if (input.compact !== undefined) return { reply };
-  if (output?.type === 'classes') return parseClass(reply, output);
+  if (output?.type === 'classes') return parseClassReply(reply, output);
   return decide === 'schema' ? readDecision(reply, definition) : { reply };
 }
 
@@ -108,7 +108,7 @@ async function readAnswer(
   }
   const node = planNode(pinned);
   if (node?.planning === 'schema') return await readPlan(text, { node, ruleContext, isGivenUp });
-  return await checkAnswer(pinned, text, userContext);
+  return await checkModelAnswer(pinned, text, userContext);
 }
 
 /** Replaces a text that consisted of calls, so the model does not read them twice. */

@@ -3,7 +3,7 @@ import type { PromptMessage } from '../../core/transcript/messages.js';
 import { chain, FIRST_LINK, toPromptMessage } from '../../core/transcript/transcript.js';
 
 /** The name by which the workflow refers to a prompt. */
-export interface PromptName {
+export interface PromptKey {
   /** Namespace and workflow id. */
   readonly run: string;
   /** The number of messages. */
@@ -20,9 +20,9 @@ export interface TranscriptCache {
    * Returns the messages of a prompt, and fetches only missing ones. Rejects if the fetched
    * messages do not match the name's digest.
    */
-  prompt(name: PromptName, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
+  prompt(name: PromptKey, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
   /** Adds a message from this worker that the workflow will append at `name.upTo`. */
-  noteReply(name: PromptName, reply: PromptMessage): void;
+  noteReply(name: PromptKey, reply: PromptMessage): void;
   /** Adds a tool message from this worker. Its place is known once its whole batch is cached. */
   noteResult(run: string, result: PromptMessage & { role: 'tool' }): void;
 }
@@ -82,7 +82,7 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
 }
 
 /** Fetches the missing end of a prompt. If the digest then differs, fetches the whole prompt. */
-async function complete(entry: Entry, name: PromptName, fetch: FetchMessages): Promise<void> {
+async function complete(entry: Entry, name: PromptKey, fetch: FetchMessages): Promise<void> {
   const known = Math.min(entry.messages.length, name.upTo);
   if (known > 0 && known < name.upTo) {
     for (const message of await fetch(known, name.upTo)) push(entry, message);

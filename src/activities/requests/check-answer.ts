@@ -24,7 +24,7 @@ import type { RuleContext } from './evaluate-call.js';
  * tool's `output`, and the answer to a question must be a text. The result of a tool with `ends`
  * must also fit the agent's output.
  */
-export async function checkAnswer({
+export async function checkSuppliedAnswer({
   call,
   decision,
   kind,

@@ -13,7 +13,7 @@ import { queryWorkflow } from '../query-workflow.js';
 import { readRunContext } from '../run-context.js';
 import { withStorageMapping } from '../storage-faults.js';
 import { toRunIds } from '../tool/user-function.js';
-import { checkAnswer } from './check-answer.js';
+import { checkSuppliedAnswer } from './check-answer.js';
 import { checkEdit } from './check-edit.js';
 import { createRuleContext } from './evaluate-call.js';
 
@@ -61,7 +61,7 @@ async function check(
   );
   const ruleContext = createRuleContext({ ...deps, pinned, input, info, userContext });
   const checked = { call, decision, kind: input.request.kind, ruleContext, blobs: deps.blobs };
-  return await (decision.as === 'edit' ? checkEdit(checked) : checkAnswer(checked));
+  return await (decision.as === 'edit' ? checkEdit(checked) : checkSuppliedAnswer(checked));
 }
 
 interface Decides {

@@ -7,7 +7,7 @@ import { withHeartbeat } from '../heartbeat.js';
 import { runBounded } from '../run-bounded.js';
 import { withStorageMapping } from '../storage-faults.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
-import { undoCall } from './undo-call.js';
+import { executeUndo } from './undo-call.js';
 import { recordResult, serializeResult, type SerializedResult } from './tool-result.js';
 
 /**
@@ -22,7 +22,7 @@ export async function runFunction(
   return await withHeartbeat(context, async () => {
     const call = await withStorageMapping({}, () => prepareCall(deps, context, input));
     if (!call.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
-    if (input.function === 'undo') return await undoCall(deps, context, { call, input });
+    if (input.function === 'undo') return await executeUndo(deps, context, { call, input });
     const { pinned } = call;
     const end = await runBounded((signal) => verify(context, { ...call, key: input.key }, signal), {
       name: `verify of tool "${pinned.name}"`,

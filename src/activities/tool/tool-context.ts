@@ -1,6 +1,6 @@
 import type { Context } from '@temporalio/activity';
 import type { z } from 'zod';
-import { plainName, type ArtifactRef } from '../../core/artifacts/named-artifacts.js';
+import { foldName, type ArtifactRef } from '../../core/artifacts/named-artifacts.js';
 import type { RunToolInput } from '../../core/contract.js';
 import type { Json } from '../../core/json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
@@ -68,7 +68,7 @@ export async function openArtifacts(
     for (const artifact of named) fetched.set(artifact.name, await readContent(artifact));
   }
   const get = async (name: string, schema?: z.ZodType): Promise<unknown> => {
-    const found = named.find((artifact) => artifact.name === plainName(name));
+    const found = named.find((artifact) => artifact.name === foldName(name));
     if (found === undefined) throw new ToolError(missingArtifactMessage(name, input));
     const text = fetched.get(found.name) ?? (await readContent(found));
     const value: unknown = found.text ? text : JSON.parse(text);

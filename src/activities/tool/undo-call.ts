@@ -27,7 +27,7 @@ type Prepared = Extract<PreparedCall, { ok: true }>;
  * person approved it. Throws while further attempts remain; the `undo` of a `once` tool is called
  * at most once.
  */
-export async function undoCall(
+export async function executeUndo(
   deps: ActivityDependencies,
   context: Context,
   { call, input }: { readonly call: Prepared; readonly input: RunFunctionInput },

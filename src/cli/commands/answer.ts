@@ -3,9 +3,9 @@ import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 
-export interface AnswerOptions {
+export interface AnswerCommandOptions {
   readonly id: string;
   readonly request: string;
   /** The words of the answer. */
@@ -17,7 +17,7 @@ export interface AnswerOptions {
 }
 
 /** `answer ID REQUEST`: answers a question, or provides the result of a call. */
-export const answer: Command<AnswerOptions> = {
+export const answer: Command<AnswerCommandOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')
@@ -28,7 +28,7 @@ export const answer: Command<AnswerOptions> = {
       .option(...BY),
   async run(context, { text, result, ...given }) {
     const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
-    return await decideRequest(context, { ...given, ...what });
+    return await submitDecision(context, { ...given, ...what });
   },
 };
 

@@ -6,7 +6,7 @@ import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 
 export interface ApproveOptions {
   readonly id: string;
@@ -39,9 +39,9 @@ export const approve: Command<ApproveOptions> = {
       )
       .option(...BY),
   async run(context, { id, request, digest, by, ...options }) {
-    const grant = grantOf(options);
+    const grant = parseGrant(options);
     const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
-    return await decideRequest(context, { id, request, digest, by, ...what });
+    return await submitDecision(context, { id, request, digest, by, ...what });
   },
 };
 
@@ -49,7 +49,7 @@ export const approve: Command<ApproveOptions> = {
  * Returns the grant that the options describe; null if there is none. Throws a `UsageError` if the
  * options do not fit together.
  */
-export function grantOf({
+export function parseGrant({
   grant,
   where,
 }: Pick<ApproveOptions, 'grant' | 'where'>): RequestedGrant | null {

@@ -11,7 +11,7 @@ import { reportEnd } from '../reports/report-end.js';
 import { openLines } from '../reports/report-pause.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
-export interface AttachOptions extends FollowOptions {
+export interface AttachCommandOptions extends FollowOptions {
   readonly id: string;
 }
 
@@ -19,7 +19,7 @@ export interface AttachOptions extends FollowOptions {
  * `attach ID`: follows a run from its current state until it ends, or an open run until its turn
  * ends. Hosts a worker if none is running.
  */
-export const attach: Command<AttachOptions> = {
+export const attach: Command<AttachCommandOptions> = {
   declare: (entry) =>
     entry
       .argument('<id>', 'the run')

@@ -1,7 +1,7 @@
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 
 export interface DenyOptions {
   readonly id: string;
@@ -25,7 +25,7 @@ export const deny: Command<DenyOptions> = {
       .option(...BY),
   async run(context, { note, ...given }) {
     const what = { as: 'deny', command: 'deny', ...noteOf(note) } as const;
-    return await decideRequest(context, { ...given, ...what });
+    return await submitDecision(context, { ...given, ...what });
   },
 };
 

@@ -4,7 +4,7 @@ import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 
 export interface EditOptions {
   readonly id: string;
@@ -33,6 +33,6 @@ export const edit: Command<EditOptions> = {
       );
     }
     const what = { as: 'edit', command: 'edit', arguments: value } as const;
-    return await decideRequest(context, { ...given, ...what });
+    return await submitDecision(context, { ...given, ...what });
   },
 };

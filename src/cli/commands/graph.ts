@@ -21,7 +21,7 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 
-export interface GraphOptions {
+export interface GraphCommandOptions {
   /** An agent of the configuration. */
   readonly name?: string;
   readonly run?: string;
@@ -49,7 +49,7 @@ const NEAREST = 5;
  * `graph NAME`, `graph --run ID`: prints the graph of an agent or of a run as Mermaid. Needs no
  * worker.
  */
-export const graph: Command<GraphOptions> = {
+export const graph: Command<GraphCommandOptions> = {
   declare: (entry) =>
     entry
       .argument('[name]', 'an agent or a graph of the configuration')

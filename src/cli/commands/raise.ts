@@ -5,7 +5,7 @@ import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseNumber } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 import { flagOf } from './limits.js';
 
 export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>>> {
@@ -33,7 +33,7 @@ export const raise: Command<RaiseOptions> = {
     const added = addedBy(given);
     const [name] = Object.keys(added);
     const what = { as: 'raise', command: 'raise', arguments: added } as const;
-    return await decideRequest(context, {
+    return await submitDecision(context, {
       id,
       request,
       digest,

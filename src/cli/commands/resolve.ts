@@ -6,7 +6,7 @@ import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
-import { decideRequest } from '../requests/decide.js';
+import { submitDecision } from '../requests/decide.js';
 import { noteOf } from './deny.js';
 
 /** The decisions that need no further arguments than these options. */
@@ -64,7 +64,7 @@ export const resolve: Command<ResolveCommandOptions> = {
       throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
     }
     checkAcceptance(as, definition, given.digest);
-    return await decideRequest(context, {
+    return await submitDecision(context, {
       ...given,
       request: call,
       command: 'resolve',

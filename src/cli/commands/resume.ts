@@ -6,7 +6,7 @@ import { withWorker } from '../hosting/with-worker.js';
 import { osUser } from '../input/os-user.js';
 import { openLivingRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { openRequests } from '../requests/open-requests.js';
+import { viewedRequests } from '../requests/open-requests.js';
 
 /**
  * `resume ID`: continues a paused run, and retries a blocked run at once instead of at its next
@@ -19,7 +19,7 @@ export const resume: Command<{ readonly id: string }> = {
     const { client, run } = opened;
     const wasBlocked = run.view.blocked.size > 0;
     const wasPaused = run.view.state?.paused === true;
-    const [request] = openRequests(run.view, id);
+    const [request] = viewedRequests(run.view, id);
     if (request !== undefined && !wasBlocked && !wasPaused) {
       const see = await nextCommandFor(context, run, ['inbox', id]);
       throw new Error(

@@ -1,5 +1,5 @@
 import { visible } from '../../core/text/summaries.js';
-import { undoCall } from '../../updates/decide.js';
+import { requestUndo } from '../../updates/decide.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
@@ -29,7 +29,7 @@ export const undo: Command<UndoOptions> = {
     // The undo itself also needs a worker, and a worker in this process would end before it.
     await requireWorker(context, opened, 'undo');
     const given = { by: actor, ...(call !== undefined && { call }) };
-    const undoing = await undoCall(opened.client, id, given);
+    const undoing = await requestUndo(opened.client, id, given);
     const see = await nextCommandFor(context, opened.run, ['status', id]);
     context.note(
       `Call ${visible(undoing)} of run ${visible(id)} is being undone. See the result with: ${see}`,

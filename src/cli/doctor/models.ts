@@ -1,7 +1,7 @@
 import { needsModel } from '../../agents/catalog.js';
 import type { Agent } from '../../agents/agent.js';
 import type { Config } from '../../config.js';
-import { findLocalServer, LOCAL_SERVERS, type FoundServer } from '../../models/local-servers.js';
+import { findLocalServer, LOCAL_SERVERS, type RunningServer } from '../../models/local-servers.js';
 import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
 import type { ModelOptions } from '../../models/model-entry.js';
 import type { Finding } from './finding.js';
@@ -30,7 +30,7 @@ export async function modelFindings(config: Config, env: Environment): Promise<r
 interface Surroundings {
   readonly config: Config;
   readonly env: Environment;
-  readonly local: readonly FoundServer[];
+  readonly local: readonly RunningServer[];
 }
 
 /** Returns the name of the model that the agent calls; null if it calls none, or none is set. */
@@ -104,7 +104,7 @@ function providerFinding(
   return { name, level: 'ok', text: `model ${model} at ${endpoint}, ${key}`, data };
 }
 
-function llmSettings([found]: readonly FoundServer[]): string {
+function llmSettings([found]: readonly RunningServer[]): string {
   const here =
     found === undefined ? '' : ` (${found.name} answers: OPENAI_BASE_URL=${found.baseUrl})`;
   return `set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL${here}`;
@@ -120,12 +120,12 @@ function withoutSecrets(url: string): string {
   }
 }
 
-async function localServers(): Promise<readonly FoundServer[]> {
+async function localServers(): Promise<readonly RunningServer[]> {
   const found = await Promise.all(LOCAL_SERVERS.map((server) => findLocalServer([server])));
   return found.filter((server) => server !== null);
 }
 
-function localFinding(found: readonly FoundServer[]): Finding {
+function localFinding(found: readonly RunningServer[]): Finding {
   const servers = found.map(({ name, baseUrl }) => ({ name, baseUrl }));
   const text =
     found.length === 0

@@ -11,7 +11,7 @@ import { connectionEnv } from '../hosting/open-server.js';
 import { formatAgo, formatSpan } from '../format/format-time.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
-import type { Place } from './place.js';
+import type { CheckTarget } from './place.js';
 import { queuesFinding } from './queues.js';
 import { readRouting } from './routing.js';
 import { strandedFinding } from './stranded.js';
@@ -30,7 +30,7 @@ const SHORT_HOURS = 72;
  * Checks what only the server knows: the namespace, its search attributes, the workers, and
  * stranded runs.
  */
-export async function serverFindings(place: Place): Promise<readonly Finding[]> {
+export async function serverFindings(place: CheckTarget): Promise<readonly Finding[]> {
   const { server, env } = place;
   const isFull = (await fullDiskMessage(server)) !== null;
   const timeoutMs = isFull ? FULL_WITHIN_MS : ANSWER_WITHIN_MS;
@@ -55,7 +55,7 @@ export async function serverFindings(place: Place): Promise<readonly Finding[]> 
 }
 
 /** Checks whether waiting runs and polling workers match. */
-async function routes(connection: Connection, place: Place): Promise<readonly Finding[]> {
+async function routes(connection: Connection, place: CheckTarget): Promise<readonly Finding[]> {
   try {
     const routing = await readRouting(connection, place);
     return [strandedFinding(routing, place), queuesFinding(routing, place)];
@@ -110,7 +110,7 @@ async function attributes(
 
 async function workers(
   connection: Connection,
-  { server: { namespace }, taskQueue }: Place,
+  { server: { namespace }, taskQueue }: CheckTarget,
 ): Promise<Finding> {
   const now = Date.now();
   const pollers = await listPollers(connection, { namespace, taskQueue });

@@ -1,7 +1,7 @@
 import type { ServerHandle } from '../../server/server-handle.js';
 
 /** The server, the credentials, the task queue, and the agents that `doctor` checks. */
-export interface Place {
+export interface CheckTarget {
   readonly server: ServerHandle;
   readonly env: NodeJS.ProcessEnv;
   readonly taskQueue: string;

@@ -3,7 +3,7 @@ import { visible } from '../../core/text/summaries.js';
 import { promotionCommand } from '../../worker/deployment.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
-import type { Place } from './place.js';
+import type { CheckTarget } from './place.js';
 import { buildTitle, isPolledBy, type Routing } from './routing.js';
 
 interface Mismatch {
@@ -15,7 +15,7 @@ interface Mismatch {
 }
 
 /** Checks for task queues whose waiting work no polling worker can pick up. */
-export function queuesFinding({ runs, queues }: Routing, place: Place): Finding {
+export function queuesFinding({ runs, queues }: Routing, place: CheckTarget): Finding {
   const name = 'task queues';
   const found = [...queues].flatMap(([taskQueue, state]) => {
     const open = runs.filter((run) => run.taskQueue === taskQueue).length;
@@ -41,7 +41,7 @@ interface Seen {
   readonly open: number;
 }
 
-function mismatches(seen: Seen, place: Place): readonly Mismatch[] {
+function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   const { taskQueue, state, open } = seen;
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
@@ -51,7 +51,7 @@ function mismatches(seen: Seen, place: Place): readonly Mismatch[] {
 }
 
 /** Checks whether the workers that poll a queue are the ones that get its work. */
-function misrouted({ taskQueue, state }: Seen, { server }: Place): readonly Mismatch[] {
+function misrouted({ taskQueue, state }: Seen, { server }: CheckTarget): readonly Mismatch[] {
   const { pollers, current } = state;
   const { address, namespace } = server;
   const [build] = pollers.flatMap((poller) => poller.build ?? []);

@@ -8,7 +8,7 @@ import {
 } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { deploymentTitle } from '../../worker/deployment.js';
-import type { Place } from './place.js';
+import type { CheckTarget } from './place.js';
 
 /** The running runs, and the workers that poll their task queues. */
 export interface Routing {
@@ -25,7 +25,7 @@ const QUEUES = 50;
 
 export async function readRouting(
   connection: Connection,
-  { server: { namespace }, taskQueue }: Place,
+  { server: { namespace }, taskQueue }: CheckTarget,
 ): Promise<Routing> {
   const { runs, more } = await livingRuns(new Client({ connection, namespace }), RUNS);
   const names = [...new Set([taskQueue, ...runs.map((run) => run.taskQueue)])].slice(0, QUEUES);

@@ -3,7 +3,7 @@ import type { Build } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
-import type { Place } from './place.js';
+import type { CheckTarget } from './place.js';
 import { buildTitle, isPolledBy, isSame, type Routing } from './routing.js';
 
 /** The maximum number of ids that are listed; the rest are counted. */
@@ -18,7 +18,7 @@ interface Strand {
  * Checks for running runs that are pinned to a build without a running worker: they cannot
  * continue.
  */
-export function strandedFinding({ runs, more, queues }: Routing, place: Place): Finding {
+export function strandedFinding({ runs, more, queues }: Routing, place: CheckTarget): Finding {
   const name = 'stranded runs';
   const strands = strandsOf(
     runs.filter(({ taskQueue, pinnedTo }) => {
@@ -66,7 +66,7 @@ function names(runs: readonly LivingRun[]): string {
 /**
  * Returns the fix. The current build may continue the runs only if it can replay their histories.
  */
-function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Place): string {
+function fixFor({ build, runs }: Strand, { server: { address, namespace } }: CheckTarget): string {
   const { deploymentName, buildId } = build;
   const query = `TemporalWorkerDeploymentVersion = '${deploymentName}:${buildId}' AND ExecutionStatus = 'Running'`;
   const [run] = runs;

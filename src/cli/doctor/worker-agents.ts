@@ -4,7 +4,7 @@ import { livePollers, listPollers } from '../../temporal/pollers.js';
 import { probeAgents, type AgentsAnswer } from '../../temporal/probe-worker.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
-import type { Place } from './place.js';
+import type { CheckTarget } from './place.js';
 
 const NAME = 'worker agents';
 /**
@@ -18,7 +18,7 @@ const MAX_PROBES = 20;
 /** Asks each worker on the task queue whether it has the agents of the configuration. */
 export async function workerAgentsFinding(
   connection: Connection,
-  { server: { namespace }, taskQueue, agents }: Place,
+  { server: { namespace }, taskQueue, agents }: CheckTarget,
 ): Promise<Finding> {
   const queue = `task queue "${visible(taskQueue)}"`;
   const pollers = await listPollers(connection, { namespace, taskQueue });

@@ -22,13 +22,13 @@ function padEnd(text: string, width: number): string {
 }
 
 /** A labeled group of lines. It is omitted if there are no lines. */
-export interface Entry {
+export interface ListEntry {
   readonly name: string;
   readonly lines: readonly string[];
 }
 
 /** Lays out entries with names on the left and their lines on the right, equally indented. */
-export function entries(all: readonly Entry[], paint: Palette): readonly string[] {
+export function entries(all: readonly ListEntry[], paint: Palette): readonly string[] {
   const width = Math.max(...all.map(({ name }) => name.length));
   return all.flatMap(({ name, lines }) =>
     lines.map((line, at) => {

@@ -51,7 +51,7 @@ async function serverOptions(context: CliContext): Promise<ServerOptions> {
 }
 
 /** Connects to the server of the context. */
-export async function openClient(
+export async function openConnection(
   context: CliContext,
   request: ServerRequest,
 ): Promise<{ client: Client; close: () => Promise<void> }> {

@@ -2,7 +2,7 @@ import { endOfRun } from '../../history/end-of-run.js';
 import type { Projection } from '../../history/projection.js';
 import { parseJson } from '../../core/json.js';
 import type { Outcome } from '../../core/outcome.js';
-import type { EndedTurn } from '../../core/state.js';
+import type { FinishedTurn } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { CliContext } from '../context.js';
@@ -39,7 +39,7 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
 }
 
 /** An ended turn of a run that continues. */
-export interface ReportedTurn extends EndedTurn {
+export interface ReportedTurn extends FinishedTurn {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;

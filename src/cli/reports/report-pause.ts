@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from '../exit-codes.js';
 import { nextCommandFor, nextCommandOf } from './next-command.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
 import { inboxLines } from '../requests/inbox-lines.js';
-import { openRequests, viewedStatus } from '../requests/open-requests.js';
+import { viewedRequests, viewedStatus } from '../requests/open-requests.js';
 import { columnsOf, shownRequest } from '../requests/show-request.js';
 
 /** A run that stays open after the command ends. */
@@ -28,7 +28,7 @@ export interface WaitingRun extends LeftRun {
  */
 export async function reportWaiting(context: CliContext, run: WaitingRun): Promise<ExitCode> {
   const { id, last, below } = run;
-  const requests = last === null ? [] : openRequests(last.view, id);
+  const requests = last === null ? [] : viewedRequests(last.view, id);
   for (const request of requests) {
     for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
       context.note(line);
@@ -49,7 +49,7 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
 
 async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
   const { id, last, wasHosting, below } = run;
-  const isAsking = below.length > 0 || (last !== null && openRequests(last.view, id).length > 0);
+  const isAsking = below.length > 0 || (last !== null && viewedRequests(last.view, id).length > 0);
   if (isAsking && !wasHosting) return 'A worker elsewhere continues it after your decision.';
   if (isAsking) {
     return `Its worker was in this process; start one first with: ${await nextCommandFor(context, run, ['worker'])}`;

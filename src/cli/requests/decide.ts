@@ -14,7 +14,7 @@ import { decidingCommand } from './request-commands.js';
 import { shownRequest } from './show-request.js';
 
 /** The decision of a person. */
-export interface Deciding extends Omit<Decision, 'request' | 'digest' | 'by'> {
+export interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by'> {
   /** The run. */
   readonly id: string;
   /** The request, or the call that it is about. */
@@ -36,7 +36,7 @@ const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'edit'];
  * decision wins. Throws if the digest belongs to another request, or if the run refuses the
  * decision.
  */
-export async function decideRequest(context: CliContext, given: Deciding): Promise<ExitCode> {
+export async function submitDecision(context: CliContext, given: DecisionInput): Promise<ExitCode> {
   const { id, request: name, digest: seen, by, command, check, ...what } = given;
   if (seen !== undefined) checkDigestForm(seen);
   const found = await openRequest(context, id, name);

@@ -12,7 +12,7 @@ const known = new WeakMap<RunState, { readonly run: string; readonly status: Req
 type Viewed = Pick<Projection, 'state' | 'ended'>;
 
 /** Returns the open requests of a run, oldest first. `run` is the id of the run. */
-export function openRequests(view: Viewed, run: string): readonly Request[] {
+export function viewedRequests(view: Viewed, run: string): readonly Request[] {
   return viewedStatus(view, run)?.pending ?? [];
 }
 

@@ -1,5 +1,5 @@
 import type { FollowedRun } from '../../history/follow-run.js';
-import { followRun } from '../../history/follow-run.js';
+import { followSegments } from '../../history/follow-run.js';
 import { reached, type Reached, type FollowTarget } from '../../history/follow-target.js';
 import type { OpenedRun } from '../open-run.js';
 
@@ -18,7 +18,7 @@ export async function followWithin(
   { ms }: { readonly ms: number },
 ): Promise<Arrival | null> {
   const signal = AbortSignal.timeout(ms);
-  for await (const last of followRun(client, { id: run.id, runId: run.runId, signal })) {
+  for await (const last of followSegments(client, { id: run.id, runId: run.runId, signal })) {
     const end = reached(last.view, until);
     if (end !== null) return { last, reached: end };
   }

@@ -1,4 +1,4 @@
-import { batchOf } from '../../core/turn.js';
+import { getOpenBatch } from '../../core/turn.js';
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
@@ -6,7 +6,7 @@ import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { formatDateTime, formatSpan } from '../format/format-time.js';
 import { formatCount, formatDuration, formatUsage } from '../format/format.js';
-import { openRequests } from '../requests/open-requests.js';
+import { viewedRequests } from '../requests/open-requests.js';
 
 /**
  * Returns the current activity of a run in one line. `attempts` is keyed by activity id; `now` is a
@@ -50,7 +50,7 @@ function waitTexts(
   if (view.blocked.size > 0) {
     return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
   }
-  if (openRequests(view, run).length > 0) return ['waits for a decision'];
+  if (viewedRequests(view, run).length > 0) return ['waits for a decision'];
   const waits = waitingFor(view);
   switch (waits?.type) {
     case 'message':
@@ -82,7 +82,7 @@ function positionText({ state }: Projection): string {
 function stepText(state: Projection['state']): string {
   const turn = state?.turn;
   if (turn?.phase.type === 'closing') return 'closing';
-  const step = (state && batchOf(state)?.step) ?? (turn?.spent.steps ?? 0) + 1;
+  const step = (state && getOpenBatch(state)?.step) ?? (turn?.spent.steps ?? 0) + 1;
   const cap = state?.config.limits.turn.steps;
   return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
 }

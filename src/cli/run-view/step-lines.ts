@@ -5,7 +5,7 @@ import type { Palette } from '../format/output.js';
 import { formatCount, formatDuration } from '../format/format.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { formatDateTime } from '../format/format-time.js';
-import { openRequests } from '../requests/open-requests.js';
+import { viewedRequests } from '../requests/open-requests.js';
 
 const NAMED_CALLS = 3;
 /** The maximum number of lines about the past of a joined run. */
@@ -45,7 +45,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
       shown = n;
     }
     lines.push(...waitLines(view));
-    for (const { id, kind, shown: text, digest } of openRequests(view, fixes.run)) {
+    for (const { id, kind, shown: text, digest } of viewedRequests(view, fixes.run)) {
       if (raised.has(digest)) continue;
       raised.add(digest);
       const [first = ''] = text.split('\n');

@@ -1,10 +1,10 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { followRun, type FollowedRun } from '../../history/follow-run.js';
+import { followSegments, type FollowedRun } from '../../history/follow-run.js';
 import type { Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { reached, type FollowTarget } from '../../history/follow-target.js';
 import { visible } from '../../core/text/summaries.js';
-import type { EndedTurn } from '../../core/state.js';
+import type { FinishedTurn } from '../../core/state.js';
 import type { StreamEvent } from '../../live/stream-events.js';
 import type { CliContext } from '../context.js';
 import type { Hosting } from '../hosting/hosting.js';
@@ -18,7 +18,7 @@ import { createLiveText } from './live-text.js';
 import { NoServerError } from '../../core/errors.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
 import { awaitsOnlyAgents, isIdle } from '../../client/status-below.js';
-import { openRequests } from '../requests/open-requests.js';
+import { viewedRequests } from '../requests/open-requests.js';
 import { watchBelow } from '../requests/watch-below.js';
 
 export interface Watch {
@@ -52,7 +52,7 @@ export type WatchEnd =
   | { readonly type: 'waiting'; readonly last: FollowedRun; readonly below: readonly OpenRequest[] }
   /** There are requests that the person at the terminal has not seen. */
   | { readonly type: 'requests'; readonly last: FollowedRun; readonly requests: readonly Unseen[] }
-  | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: EndedTurn }
+  | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: FinishedTurn }
   | { readonly type: 'interrupted'; readonly last: FollowedRun | null };
 
 const NO_HEADER: RunHeader = { show: () => undefined };
@@ -116,7 +116,7 @@ export async function watchRun(
       void subscribe(context, client, { id, signal: closed.signal, onEvent, unreachable });
     }
     if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
-    for await (const followed of followRun(client, { id, runId, signal })) {
+    for await (const followed of followSegments(client, { id, runId, signal })) {
       // The history is read from its beginning.
       if (followed.runId === runId && followed.view.lastEvent < (joined?.lastEvent ?? 0)) continue;
       last = followed;
@@ -174,7 +174,7 @@ async function endOfWatch(
 /** Returns the requests that the person at the terminal, if any, has not seen. */
 function unseenIn(view: Projection, { id: run, seen }: Watch): readonly Unseen[] {
   if (seen === null) return [];
-  return openRequests(view, run)
+  return viewedRequests(view, run)
     .filter(({ digest, checking }) => !seen.has(digest) && checking !== true)
     .map(({ id, digest }) => ({ run, id, digest }));
 }
@@ -192,7 +192,7 @@ function countsBelow({ seen }: Watch, view: Projection | null, digest: string): 
  * decided, or it is blocked by something that is not being retried.
  */
 function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
-  if (isIdle(view) && openRequests(view, watch.id).length > 0) return true;
+  if (isIdle(view) && viewedRequests(view, watch.id).length > 0) return true;
   const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
   if ([...view.blocked.values()].some(({ since }) => since > retriedUpTo)) return true;
   return waitingFor(view)?.type === 'paused';

@@ -18,7 +18,7 @@ import {
   scheduleSpec,
   type ScheduleOptions,
 } from './options.js';
-import { changedOptions, refusedCron, updateSchedule } from './update.js';
+import { changedOptions, refusedCron, replaceSchedule } from './update.js';
 import {
   MEMO_KEY,
   readScheduleMemo,
@@ -85,7 +85,7 @@ export function createSchedules(
       const options = changedOptions(present, changes);
       if (changes.agent !== undefined || changes.args !== undefined)
         assertKnownAgent(config, options.agent, options);
-      await updateSchedule(client, present.description, options);
+      await replaceSchedule(client, present.description, options);
     },
     // The server ignores a request with an empty note.
     async pause(id, options = {}) {

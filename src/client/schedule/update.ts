@@ -74,7 +74,7 @@ function presentOptions(
  * Replaces what a schedule does and when. It stays paused or active. The SDK's own update writes no
  * headers.
  */
-export async function updateSchedule(
+export async function replaceSchedule(
   client: Client,
   description: ScheduleDescription,
   options: ScheduleOptions,

@@ -5,7 +5,7 @@ import { appendMessage, withTurn } from '../change.js';
 import type { AttachedArtifact } from '../input/attached-artifacts.js';
 import type { RunArtifact, CreatedArtifact } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
-import { batchOf, type Batch } from '../turn.js';
+import { getOpenBatch, type Batch } from '../turn.js';
 
 /**
  * The number of newest artifacts that a run can name. `read_result` still reads older ones from the
@@ -23,7 +23,7 @@ const FIXED_CHARACTERS = 150;
  * open call.
  */
 export function nameArtifacts(state: RunState, end?: number): RunState {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null || batch.results.every((result) => result?.artifact === undefined)) {
     return state;
   }

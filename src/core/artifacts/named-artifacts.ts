@@ -14,7 +14,7 @@ const MAX_KNOWN = 20;
 export type ArtifactRef = Pick<RunArtifact, 'name' | 'blob' | 'text' | 'announcedBy'>;
 
 /** The artifacts that are sent with a call; absent if the run has none. */
-export interface CallArtifacts {
+export interface SentArtifacts {
   /** The artifacts that the call's arguments name. */
   readonly named?: readonly ArtifactRef[];
   /** Names of other artifacts, newest first, in case the arguments mean one of them. */
@@ -30,7 +30,7 @@ export function callArtifacts(
   { artifacts = [] }: Pick<RunState, 'artifacts'>,
   call: Pick<ToolCall, 'arguments'>,
   tool: Pick<ToolDefinition, 'parameters'>,
-): CallArtifacts | null {
+): SentArtifacts | null {
   if (artifacts.length === 0) return null;
   const names = new Set([...namesIn(parseJson(call.arguments)), ...defaultsIn(tool.parameters)]);
   const named = artifacts.filter(({ name }) => names.has(name)).slice(-MAX_NAMED);
@@ -43,7 +43,7 @@ export function callArtifacts(
 }
 
 /** Returns a name in its form for comparison. */
-export function plainName(name: string): string {
+export function foldName(name: string): string {
   return name.trim().toLowerCase();
 }
 
@@ -55,7 +55,7 @@ function toRef({ name, blob, text, announcedBy }: RunArtifact): ArtifactRef {
 function namesIn(value: unknown): readonly string[] {
   const names: string[] = [];
   walk(value, (_key, one) => {
-    if (typeof one === 'string' && NAME.test(plainName(one))) names.push(plainName(one));
+    if (typeof one === 'string' && NAME.test(foldName(one))) names.push(foldName(one));
   });
   return names;
 }

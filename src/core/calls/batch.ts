@@ -4,7 +4,7 @@ import { needsConsent } from '../requests/consent.js';
 import { definedTool } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { batchOf, type Batch } from '../turn.js';
+import { getOpenBatch, type Batch } from '../turn.js';
 import { findWork } from '../work/work.js';
 import { signature } from './idempotency.js';
 import { waitedText, waitUntil } from './wait.js';
@@ -64,7 +64,7 @@ export function hasWakingMessage({ inbox, turn }: RunState): boolean {
  * message woke them.
  */
 export function finishedWaits(state: RunState, at: number): readonly CallResult[] {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null) return [];
   const woken = hasWakingMessage(state);
   return openWaits(state, batch, openCalls(state, batch)).flatMap(({ call, until }) => {

@@ -6,7 +6,7 @@ import type { Outcome } from '../outcome.js';
 import { calledMs, nodeOfCall } from '../graph/node-tool.js';
 import { findTool } from './batch.js';
 import type { RunState } from '../state.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 
 /**
  * Share of the remaining time that is reserved for the caller, to answer with its agents' results.
@@ -27,7 +27,7 @@ export interface ChildEnd {
  */
 export function childBudget(state: RunState, now: number): LimitSet {
   const calls =
-    batchOf(state)?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
+    getOpenBatch(state)?.calls.filter(({ name }) => findTool(state, name)?.kind === 'agent') ?? [];
   const among = Math.max(1, calls.length);
   const { tokens, costUsd } = budgetLeft(state) ?? {};
   const own = state.transcript.tokens + OWN_TOKENS;

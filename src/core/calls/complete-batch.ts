@@ -12,7 +12,7 @@ import { countDenials, countVisitDenials } from './denial.js';
 import { completed } from '../make-outcome.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
-import { batchOf, type Batch, type Turn } from '../turn.js';
+import { getOpenBatch, type Batch, type Turn } from '../turn.js';
 
 /**
  * The number of calls per turn whose repeats are answered from the transcript. All are passed from
@@ -22,7 +22,7 @@ const REMEMBERED_CALLS = 1_000;
 
 /** Closes the open batch if nothing is left to execute. `at`: Unix time in ms. */
 export function completeBatch(state: RunState, at: number): RunState {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null) return state;
   if (isNodeBatch(state))
     return openCalls(state, batch).length > 0
@@ -65,8 +65,8 @@ export function closeBatch(
 ): RunState {
   // The results of a graph's node are in the graph's state, not in the transcript.
   if (isNodeBatch(state)) return withTurn(keepResults(state, at), { phase: { type: 'deciding' } });
-  const named = nameArtifacts(state, batchOf(state)?.calls.length);
-  const batch = batchOf(named);
+  const named = nameArtifacts(state, getOpenBatch(state)?.calls.length);
+  const batch = getOpenBatch(named);
   if (batch === null) return state;
   const results = resultsWithMissing(batch, missing);
   let next: RunState = withTurn(named, { phase: { type: 'deciding' } });

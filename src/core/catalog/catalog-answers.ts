@@ -1,4 +1,4 @@
-import { DISCOVER, INVOKE, SCHEMA } from './catalog.js';
+import { DISCOVER_TOOLS, INVOKE, TOOL_SCHEMA } from './catalog.js';
 import { refusal, type CallResult } from '../calls/call-result.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import type { CatalogEntry, ToolDefinition } from '../definition/tool-definition.js';
@@ -37,8 +37,8 @@ export function catalogAnswer(definition: Tools, call: ToolCall): CallResult {
 
 /** Returns the answer of a catalog tool. `name` is the tool's name. */
 export function answerQuestion(definition: Tools, name: string, args: Arguments): Answer {
-  if (name === DISCOVER) return discover(definition, args);
-  if (name === SCHEMA) return toolSchema(definition, args);
+  if (name === DISCOVER_TOOLS) return discover(definition, args);
+  if (name === TOOL_SCHEMA) return toolSchema(definition, args);
   return wrong(`${name} takes {"tool": "<name>", "arguments": {…}}.`);
 }
 
@@ -90,7 +90,7 @@ function row({ name, effect, ends, catalog: { summary, category } }: Listed): ob
 function next(found: readonly Listed[], all: readonly Listed[]): readonly string[] {
   if (found.length === 0)
     return [`No tool matches; without filters, all ${all.length} are listed.`];
-  const how = `Read the ${SCHEMA} of the one you need, then ${INVOKE}.`;
+  const how = `Read the ${TOOL_SCHEMA} of the one you need, then ${INVOKE}.`;
   if (found.length <= MAX_ROWS) return [how];
   const categories = named(filterValues(found, ({ category }) => [category]));
   return [
@@ -106,9 +106,9 @@ function next(found: readonly Listed[], all: readonly Listed[]): readonly string
 function toolSchema({ tools }: Tools, args: Arguments): Answer {
   const name = requestedTool(args);
   if (name === undefined)
-    return wrong(`${SCHEMA} expects the name of a tool. Send {"name": "<name>"}.`);
+    return wrong(`${TOOL_SCHEMA} expects the name of a tool. Send {"name": "<name>"}.`);
   const tool = tools.find((each) => each.name === name);
-  if (tool === undefined) return wrong(`Unknown tool ${shown(name)}; see ${DISCOVER}.`);
+  if (tool === undefined) return wrong(`Unknown tool ${shown(name)}; see ${DISCOVER_TOOLS}.`);
   const { description, parameters, effect, ends } = tool;
   return right({ name, description, parameters, effect, ...(ends && { ends }) });
 }

@@ -5,8 +5,8 @@ import type { PromptMessage, ToolCall } from '../transcript/messages.js';
 /** A tool as a model sees it. */
 export type ShownTool = Pick<ToolDefinition, 'name' | 'description' | 'parameters'>;
 
-export const DISCOVER = 'discover_tools';
-export const SCHEMA = 'tool_schema';
+export const DISCOVER_TOOLS = 'discover_tools';
+export const TOOL_SCHEMA = 'tool_schema';
 export const INVOKE = 'invoke_tool';
 
 const texts = { type: 'array', items: { type: 'string' } };
@@ -14,7 +14,7 @@ const texts = { type: 'array', items: { type: 'string' } };
 /** The tools that a model with a catalog sees in place of the agent's tools. Sorted by name. */
 const CATALOG_TOOLS: readonly ShownTool[] = [
   {
-    name: DISCOVER,
+    name: DISCOVER_TOOLS,
     description:
       'Lists the available tools with summaries. Filters are optional; a tool must match every ' +
       'filter, and one value of a list is enough.',
@@ -44,7 +44,7 @@ const CATALOG_TOOLS: readonly ShownTool[] = [
     },
   },
   {
-    name: SCHEMA,
+    name: TOOL_SCHEMA,
     description: 'Describes one tool and its arguments as a JSON schema.',
     parameters: {
       type: 'object',

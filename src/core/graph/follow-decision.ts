@@ -3,7 +3,7 @@ import { closeBatch } from '../calls/complete-batch.js';
 import { withTurn } from '../change.js';
 import type { ParsedAnswer, RecordedReply } from '../reply.js';
 import type { RunState } from '../state.js';
-import { batchOf, type Batch } from '../turn.js';
+import { getOpenBatch, type Batch } from '../turn.js';
 import { noteActions } from '../plan/note-actions.js';
 import { planIn, planValue, type Plan } from '../plan/plan.js';
 import { leaveWith, saved } from './finish-node.js';
@@ -20,7 +20,7 @@ export function followDecision(
   { reply, at }: { readonly reply: RecordedReply; readonly at: number },
 ): RunState {
   const node = currentNode(state);
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (node === undefined) return state;
   if (batch === null) {
     return leaveByText(withTurn(state, { phase: { type: 'deciding' } }), node, { reply, at });

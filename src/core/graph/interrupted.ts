@@ -5,7 +5,7 @@ import { resultsOf } from '../plan/plan-batch.js';
 import { doneText } from '../plan/report.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 import { errorIn } from './error-in.js';
 import { currentNode, definedTool } from './node-tool.js';
 
@@ -19,7 +19,7 @@ const MAX_KEPT = 400_000;
  */
 export function keepResults(state: RunState, at: number): RunState {
   const node = currentNode(state);
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   const { graph } = state;
   if (node === undefined || batch === null || !graph?.at) return state;
   const kept = batch.calls.flatMap((call, index) => {

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { HEARTBEAT_MS, type RunState } from '../state.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 import type { GraphDefinition, GraphNode } from './definition.js';
 
 /** The prefix of a node's own work in front of its name. No tool can have such a name. */
@@ -137,7 +137,7 @@ export function nodeDue(state: RunState): boolean {
 export function isNodeBatch(state: RunState): boolean {
   const node = currentNode(state);
   if (node === undefined || callsModel(node)) return false;
-  return batchOf(state)?.calls.every((call) => call.node !== undefined) ?? false;
+  return getOpenBatch(state)?.calls.every((call) => call.node !== undefined) ?? false;
 }
 
 /** Whether a node executes the call of the preceding `decide`. */

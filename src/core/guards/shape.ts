@@ -94,14 +94,14 @@ export function table<T>(each: Shape<T>): Shape<Readonly<Record<string, T>>> {
 }
 
 /** A shape for each field of `T`. A field that may be absent needs `optional`. */
-export type Fields<T> = {
+export type FieldShapes<T> = {
   readonly [K in keyof T]-?: Shape<object extends Pick<T, K> ? T[K] | undefined : T[K]>;
 };
 
 /**
  * An object with these fields. Other fields are ignored, because a newer version may write them.
  */
-export function fields<T extends object>(shapes: Fields<T>): Shape<T> {
+export function fields<T extends object>(shapes: FieldShapes<T>): Shape<T> {
   const entries = Object.entries<Check>(shapes);
   return (value, at) => {
     if (!isObject(value)) return `${at}: expected an object, got ${show(value)}`;

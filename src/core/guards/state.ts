@@ -30,7 +30,7 @@ import {
 import type {
   CompactionState,
   EffectiveLimits,
-  EndedTurn,
+  FinishedTurn,
   ForkPoint,
   RequestedLimits,
   RunConfig,
@@ -167,7 +167,7 @@ const kept = fields<KeptCall>({
   message: optional(text),
 });
 
-/** The complete shape of a run's state in the schema version `SCHEMA` of the migrations. */
+/** The complete shape of a run's state in the schema version `STATE_VERSION` of the migrations. */
 export const stateShape = fields<RunState>({
   schema: oneOf(2),
   config: configShape,
@@ -177,7 +177,7 @@ export const stateShape = fields<RunState>({
   inbox: inboxShape,
   total: spent,
   turn,
-  recent: list(fields<EndedTurn>({ turn: count, outcome: outcomeShape })),
+  recent: list(fields<FinishedTurn>({ turn: count, outcome: outcomeShape })),
   ending: oneOf('closed', 'cancelled', 'wallMs', null),
   paused: flag,
   segments: count,

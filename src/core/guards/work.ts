@@ -13,7 +13,7 @@ import {
   tagged,
   text,
   yes,
-  type Fields,
+  type FieldShapes,
 } from './shape.js';
 
 const block = fields<Block>({
@@ -27,7 +27,7 @@ const block = fields<Block>({
 
 type WorkIn<P extends Work['phase']> = Extract<Work, { phase: P }>;
 
-const common: Omit<Fields<WorkIn<'waiting'>>, 'phase'> = {
+const common: Omit<FieldShapes<WorkIn<'waiting'>>, 'phase'> = {
   name: text,
   block: optional(block),
   probeMs: optional(amount),

@@ -4,7 +4,7 @@ import type { RunEvent } from '../events.js';
 import { parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isRunConfig } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { isObject } from '../json.js';
 import type { RunState } from '../state.js';
 import { findWork, WORK, type Work } from '../work/work.js';
@@ -55,7 +55,7 @@ export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   // Another worker may have the agent.
   if (isLocal && problem?.type !== 'failed')
     return [waiting(state, problem === null ? {} : { missing: problem.message })];
-  if (interruptionOf(state) !== null) return endLoading(state);
+  if (getInterruption(state) !== null) return endLoading(state);
   const name = state.config.definition.name;
   const missing = findWork(state, WORK.agent)?.missing;
   const lost = {
@@ -72,7 +72,7 @@ export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly R
 
 export function agentCanceled(state: RunState): readonly RunEvent[] {
   const work = findWork(state, WORK.agent);
-  if (interruptionOf(state) !== null || work === undefined) return endLoading(state);
+  if (getInterruption(state) !== null || work === undefined) return endLoading(state);
   return [waiting(state, {})];
 }
 

@@ -2,7 +2,7 @@ import type { BlockedReason } from '../blocked.js';
 import type { RunEvent } from '../events.js';
 import { parseProblem, type ActivityProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
-import { workOf } from '../facts.js';
+import { toWork } from '../facts.js';
 import type { Json } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
@@ -34,7 +34,7 @@ export function blockWork(
   fact: Pick<FactOf<'failed'>, 'at' | 'task'>,
   problem: Blocking,
 ): readonly RunEvent[] {
-  const name = workOf(fact.task)?.name ?? '';
+  const name = toWork(fact.task)?.name ?? '';
   const begun: Work = findWork(state, name) ?? { name, phase: 'waiting' };
   const { resumed, block: _, found: __, request, proposal, ...work } = begun;
   const paid = problem.paid ?? work.paid;
@@ -108,7 +108,7 @@ export function probeCanceled(
   fact: FactOf<'cancelled'>,
   paid?: Json,
 ): readonly RunEvent[] {
-  const found = findWork(state, workOf(fact.task)?.name ?? '');
+  const found = findWork(state, toWork(fact.task)?.name ?? '');
   if (found === undefined) return [];
   const work = { ...found, ...(paid !== undefined && { paid }) };
   return [{ type: 'work-changed', work: work.resumed ? unblocked(work) : stopped(work, fact.at) }];

@@ -14,15 +14,15 @@ import {
 } from '../calls/call-result.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { RunEvent } from '../events.js';
-import { workOf, type FactOf } from '../facts.js';
+import { toWork, type FactOf } from '../facts.js';
 import { isToolResult, type RunToolResult } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import type { Verdict } from '../requests/rules.js';
 import { keptOf } from '../requests/undo.js';
-import { placeOf, type ToolCall } from '../transcript/messages.js';
+import { parseCallId, type ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
@@ -46,7 +46,7 @@ export function openCallOf(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
 ): OpenCall | null {
-  const name = workOf(task)?.name;
+  const name = toWork(task)?.name;
   const call = openCallById(state, name);
   const tool = call && findTool(state, call.name);
   const work = call && findWork(state, call.id);
@@ -60,7 +60,7 @@ function overAlready(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
 ): readonly RunEvent[] {
-  const name = workOf(task)?.name ?? '';
+  const name = toWork(task)?.name ?? '';
   return findWork(state, name) === undefined ? [] : [{ type: 'work-ended', name }];
 }
 
@@ -81,11 +81,11 @@ export function callReturned(state: RunState, fact: FactOf<'completed'>): readon
   if (work.phase === 'in-flight' && work.as === 'find') {
     return [{ type: 'work-changed', work: { ...work, found: true, phase: 'waiting' } }];
   }
-  return toolResult(state, open, { result: fact.result, at: fact.at });
+  return resultEvents(state, open, { result: fact.result, at: fact.at });
 }
 
 /** Returns the events of a tool's result. */
-export function toolResult(
+export function resultEvents(
   state: RunState,
   open: OpenCall,
   { result, at }: { readonly result: RunToolResult; readonly at: number },
@@ -137,7 +137,7 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
  */
 export function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
   const { tool, work } = open;
-  if (!tool.verify) return askPerson(open, message, at);
+  if (!tool.verify) return askForOutcome(open, message, at);
   const { name, starts, approved } = work;
   const changed = {
     name,
@@ -150,7 +150,7 @@ export function unknownOutcome(open: OpenCall, message: string, at: number): rea
 }
 
 /** Returns the events by which the run asks a person for the outcome of a call. */
-export function askPerson(
+export function askForOutcome(
   { key, work }: OpenCall,
   message: string,
   at: number,
@@ -176,7 +176,7 @@ export function succeeded(
   at: number,
 ): readonly RunEvent[] {
   const result = succeededCall(call, tool, success);
-  const { turn, step } = placeOf(call);
+  const { turn, step } = parseCallId(call);
   const { text, blob } = success;
   const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
   return [
@@ -189,7 +189,7 @@ export function succeeded(
 export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);
-  const problem = interruptionOf(state) === null ? blockingProblem(fact, TOOL_BLOCKS) : null;
+  const problem = getInterruption(state) === null ? blockingProblem(fact, TOOL_BLOCKS) : null;
   if (problem !== null) return blockWork(state, fact, problem);
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
@@ -215,7 +215,7 @@ export function callCanceled(state: RunState, fact: FactOf<'cancelled'>): readon
   const open = openCallOf(state, fact);
   if (open === null) return overAlready(state, fact);
   const { call, tool, work } = open;
-  if (interruptionOf(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
+  if (getInterruption(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
   const mayHaveActed = work.phase === 'in-flight' && work.as !== 'find';
   if (mayHaveActed && tool.effect === 'once') {
     return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'), fact.at);

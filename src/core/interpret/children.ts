@@ -2,9 +2,9 @@ import { cancelledCall, type CallResult } from '../calls/call-result.js';
 import { childResult, type ChildEnd } from '../calls/child.js';
 import { findTool } from '../calls/batch.js';
 import type { RunEvent } from '../events.js';
-import { workOf, type FactOf } from '../facts.js';
+import { toWork, type FactOf } from '../facts.js';
 import { isFollowResult } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { findWork, type Work } from '../work/work.js';
@@ -35,7 +35,7 @@ export function followed(
   state: RunState,
   { task, result, at }: FactOf<'completed'>,
 ): readonly RunEvent[] {
-  const id = workOf(task)?.name ?? '';
+  const id = toWork(task)?.name ?? '';
   const work = findWork(state, id);
   if (work === undefined || !isFollowResult(result)) return [];
   switch (result.type) {
@@ -63,7 +63,7 @@ export function followFailed(
   }: Pick<FactOf<'failed'>, 'task' | 'at'> & { readonly failure: { readonly message: string } },
 ): readonly RunEvent[] {
   const end = { outcome: null, message: failure.message };
-  return agentCallEnded(state, { id: workOf(task)?.name ?? '', end, at });
+  return agentCallEnded(state, { id: toWork(task)?.name ?? '', end, at });
 }
 
 function agentCallEnded(
@@ -76,7 +76,7 @@ function agentCallEnded(
   if (!call || !tool || work === undefined) return [];
   const result = childResult(call, end);
   const status = end.outcome?.status;
-  const counts = interruptionOf(state) === null || status === 'completed' || status === 'stopped';
+  const counts = getInterruption(state) === null || status === 'completed' || status === 'stopped';
   if (counts) return [...recordConversation(work, end), ...finishCall(result, at)];
   const { usage } = result;
   const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };

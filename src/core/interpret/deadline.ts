@@ -5,7 +5,7 @@ import { askingWork } from '../requests/open-requests.js';
 import { type AskingWork, UNDO, callOfWork, isUndo } from '../work/work.js';
 import type { RunState } from '../state.js';
 import { finishCall } from './calls.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { nextDeadline } from '../limits.js';
 import { inTurn } from '../turn.js';
 
@@ -19,7 +19,7 @@ function passedLimit(state: RunState, now: number): readonly RunEvent[] {
   if (deadline === null || deadline.at > now) return [];
   const isOfRun = deadline.of === 'run';
   // The interruption of a turn's deadline is requested once, and applied when its work has stopped.
-  if (!isOfRun && interruptionOf(state) !== null) return [];
+  if (!isOfRun && getInterruption(state) !== null) return [];
   return [
     ...(isOfRun ? [{ type: 'end-requested', by: 'wallMs' } as const] : []),
     ...(inTurn(state) ? [{ type: 'interruption-requested', by: 'wallMs' } as const] : []),

@@ -6,13 +6,13 @@ import type { RunEvent } from '../events.js';
 import type { CheckDecisionResult } from '../guards/recorded.js';
 import { raisedLimits } from '../requests/limit-request.js';
 import type { Decision } from '../requests/decision.js';
-import { grantOf } from '../requests/grants.js';
+import { toGrant } from '../requests/grants.js';
 import { askingWork } from '../requests/open-requests.js';
 import { type AskingWork, callOfWork, isUndo, type Work } from '../work/work.js';
 import { undoFault } from '../requests/undo.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { unblocked } from './block.js';
 import { finishCall } from './calls.js';
 import { expireIfDue } from './deadline.js';
@@ -41,7 +41,7 @@ export function decisionsMade(
     if (work.phase === 'in-flight' || needsCheck(state, decision)) {
       return [{ type: 'decision-proposed', work: work.name, proposal: { id, decision, at } }];
     }
-    return decided(state, work, { decision, id, at });
+    return decisionEvents(state, work, { decision, id, at });
   });
 }
 
@@ -51,7 +51,7 @@ function needsCheck({ config }: RunState, { as }: Decision): boolean {
 }
 
 /** Returns the events of a decision that takes effect. `checked`: a worker's findings. */
-export function decided(
+export function decisionEvents(
   state: RunState,
   work: AskingWork,
   made: Made & { readonly checked?: Checked; readonly madeAt?: number },
@@ -79,7 +79,7 @@ function effects(
     case 'approve': {
       if (request.kind === 'plan')
         return finishCall(succeededCall(call, tool, { text: 'yes' }), at);
-      const grant = grantOf(decision, { call, at });
+      const grant = toGrant(decision, { call, at });
       return [...(grant === null ? [] : [{ type: 'grant-added', grant } as const]), approved(work)];
     }
     case 'deny':
@@ -230,7 +230,7 @@ export function decisionChecked(
   const phase = open.block === undefined ? 'asking' : 'waiting';
   const asking: AskingWork = { ...open, phase };
   if (result.ok && isComplete(decision, result)) {
-    return decided(state, asking, { decision, id, at, madeAt, checked: result });
+    return decisionEvents(state, asking, { decision, id, at, madeAt, checked: result });
   }
   const message = result.ok ? 'the check brought no result' : result.message;
   const record = recordOf(asking, { decision, id, at: madeAt });
@@ -238,7 +238,7 @@ export function decisionChecked(
     { type: 'work-changed', work: asking },
     { type: 'decision-recorded', decision: { ...record, refused: message.slice(0, 500) } },
     // The request may have expired in the meantime.
-    ...(interruptionOf(state) === null ? expireIfDue(state, asking, at) : []),
+    ...(getInterruption(state) === null ? expireIfDue(state, asking, at) : []),
   ];
 }
 

@@ -3,12 +3,12 @@ import type { RunEvent } from '../events.js';
 import { parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isRetrieval, isFunctionResult } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 import type { AttemptReport } from '../report.js';
-import { askPerson, openCallOf, succeeded, type OpenCall } from './calls.js';
+import { askForOutcome, openCallOf, succeeded, type OpenCall } from './calls.js';
 
 // How the activities end that call the author's `retrieve`, `remember`, and `verify`.
 
@@ -24,7 +24,7 @@ export function retrieved(
 
 /** A failed retrieval ends the turn, because its author does not want an answer without sources. */
 export function retrievalFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
-  if (interruptionOf(state) !== null) return [RETRIEVED];
+  if (getInterruption(state) !== null) return [RETRIEVED];
   const blocking = blockingProblem(fact, TOOL_BLOCKS);
   if (blocking !== null) return blockWork(state, fact, blocking);
   const { details, message: cause } = fact.failure;
@@ -33,7 +33,7 @@ export function retrievalFailed(state: RunState, fact: FactOf<'failed'>): readon
 }
 
 export function retrievalCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
-  return interruptionOf(state) === null ? probeCanceled(state, fact) : [RETRIEVED];
+  return getInterruption(state) === null ? probeCanceled(state, fact) : [RETRIEVED];
 }
 
 /** The turn is remembered, or a cancel of the run has kept it from that. */
@@ -77,7 +77,7 @@ export function verificationFailed(state: RunState, fact: FactOf<'failed'>): rea
   const open = openCallOf(state, fact);
   if (open === null) return [];
   const problem = blockingProblem(fact, ['storage']);
-  if (problem !== null && interruptionOf(state) === null) return blockWork(state, fact, problem);
+  if (problem !== null && getInterruption(state) === null) return blockWork(state, fact, problem);
   return askAfterVerify(open, fact.at);
 }
 
@@ -89,5 +89,5 @@ export function verificationCanceled(
 }
 
 function askAfterVerify(open: OpenCall, at: number): readonly RunEvent[] {
-  return askPerson(open, open.work.unknown ?? '', at);
+  return askForOutcome(open, open.work.unknown ?? '', at);
 }

@@ -1,6 +1,6 @@
 import { acceptSignal } from '../ask.js';
 import type { RunEvent } from '../events.js';
-import { workOf, type Fact, type FactOf, type Task } from '../facts.js';
+import { toWork, type Fact, type FactOf, type Task } from '../facts.js';
 import { currentNode } from '../graph/node-tool.js';
 import { nextAction } from '../next-action.js';
 import { grantFor } from '../requests/grants.js';
@@ -9,7 +9,7 @@ import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
 import { callCanceled, callFailed, callReturned } from './calls.js';
 import { childEnded, childExisted, followed, followFailed } from './children.js';
 import { modelCanceled, modelFailed, modelReplied } from './model.js';
-import { answeredByMessage, decided, paused } from './people.js';
+import { answeredByMessage, updateEvents, paused } from './people.js';
 import {
   notRemembered,
   remembered,
@@ -50,7 +50,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
     case 'cancel-requested':
       return [{ type: 'end-requested', by: 'cancelled' }];
     case 'update':
-      return decided(state, fact);
+      return updateEvents(state, fact);
     case 'signal': {
       if (fact.name === 'pause') return paused(state, fact);
       const event = fact.name === 'message' ? acceptSignal(state, fact.input, fact.at) : null;
@@ -176,7 +176,7 @@ function canceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent
 }
 
 function isUndoTask({ task }: Pick<FactOf<'completed'>, 'task'>): boolean {
-  return isUndo({ name: workOf(task)?.name ?? '' });
+  return isUndo({ name: toWork(task)?.name ?? '' });
 }
 
 /** Returns the id of the request that a task is about. */
@@ -187,7 +187,7 @@ function requestIn({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): stri
 
 function checkedDecision(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const { result, at, task } = fact;
-  const name = workOf(task)?.name ?? '';
+  const name = toWork(task)?.name ?? '';
   if (!isCheckedDecision(result)) return [];
   return decisionChecked(state, { name, request: requestIn(fact), result, at });
 }
@@ -202,14 +202,14 @@ function uncheckedDecision(
   why: string,
 ): readonly RunEvent[] {
   const message = `the decision could not be checked: ${why}`;
-  const name = workOf(task)?.name ?? '';
+  const name = toWork(task)?.name ?? '';
   const result = { ok: false, message } as const;
   return decisionChecked(state, { name, request: requestIn({ task }), result, at });
 }
 
 /** An activity was scheduled, or the run of a called agent was started. */
 function begin(state: RunState, { task }: FactOf<'scheduled'>): readonly RunEvent[] {
-  const place = workOf(task);
+  const place = toWork(task);
   if (place === null) return [];
   const { name, as } = place;
   const { block, resumed: _, startAt: __, ...before }: Partial<Work> = findWork(state, name) ?? {};

@@ -3,7 +3,7 @@ import type { RunEvent } from '../events.js';
 import { parsePayment, parseProblem } from '../failure.js';
 import type { FactOf } from '../facts.js';
 import { isReply } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { isObject } from '../json.js';
 import type { RunState } from '../state.js';
 import { WORK } from '../work/work.js';
@@ -32,7 +32,7 @@ export function modelReplied(
 export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { failure, task, at } = fact;
   const used = usedIn(failure.details);
-  if (interruptionOf(state) !== null) return [OVER, ...used];
+  if (getInterruption(state) !== null) return [OVER, ...used];
   const isClosing = isObject(task.input) && task.input['closing'] === true;
   const blocking = isClosing ? null : blockingProblem(fact, MODEL_BLOCKS);
   if (blocking !== null) return [...used, ...blockWork(state, fact, blocking)];
@@ -54,7 +54,7 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
  */
 export function modelCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   const used = usedIn(fact.details);
-  if (interruptionOf(state) !== null) return [OVER, ...used];
+  if (getInterruption(state) !== null) return [OVER, ...used];
   const { paid } = parsePayment(fact.details);
   return [...used, ...probeCanceled(state, fact, paid)];
 }

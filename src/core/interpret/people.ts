@@ -17,7 +17,7 @@ import { callToUndo } from '../requests/undo.js';
 import { answeredBy } from '../requests/answer-by-message.js';
 import { UNDO } from '../work/work.js';
 import { resumedWork } from './block.js';
-import { decided as answered, decisionsMade } from './decide.js';
+import { decisionEvents, decisionsMade } from './decide.js';
 
 type Update = FactOf<'update'>;
 
@@ -36,7 +36,7 @@ const DECISIONS: readonly string[] = [
  * Returns the events of an update that the run's validators have accepted. Sending an update again
  * has no second effect.
  */
-export function decided(state: RunState, update: Update): readonly RunEvent[] {
+export function updateEvents(state: RunState, update: Update): readonly RunEvent[] {
   if (update.name === 'ask') return messageEvents(state, update);
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
@@ -154,7 +154,7 @@ export function answeredByMessage(
     result: text,
     ...(by !== undefined && { by }),
   };
-  return answered(state, work, { decision, id, at, checked: { ok: true, result: { text } } });
+  return decisionEvents(state, work, { decision, id, at, checked: { ok: true, result: { text } } });
 }
 
 /**

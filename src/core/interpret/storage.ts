@@ -1,7 +1,7 @@
 import type { RunEvent } from '../events.js';
-import { workOf, type FactOf } from '../facts.js';
+import { toWork, type FactOf } from '../facts.js';
 import { isArchiveResult, isForked } from '../guards/recorded.js';
-import { interruptionOf } from '../work/interruption.js';
+import { getInterruption } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import { type RunState } from '../state.js';
 import { inTurn } from '../turn.js';
@@ -33,12 +33,12 @@ export function archiveFailed(state: RunState, fact: FactOf<'failed'>): readonly
   const { input } = fact.task;
   const must = isObject(input) && input['must'] === true;
   const problem =
-    must && interruptionOf(state) === null ? blockingProblem(fact, ['storage']) : null;
+    must && getInterruption(state) === null ? blockingProblem(fact, ['storage']) : null;
   return problem === null ? archiveGivenUp(state, fact) : blockWork(state, fact, problem);
 }
 
 export function archiveCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
-  return interruptionOf(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
+  return getInterruption(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
 }
 
 function archiveGivenUp(
@@ -47,7 +47,7 @@ function archiveGivenUp(
 ): readonly RunEvent[] {
   const cut = isObject(task.input) ? task.input['cut'] : undefined;
   if (typeof cut !== 'number') return [ARCHIVED, { type: 'segment-kept', at }];
-  const isWanted = inTurn(state) && interruptionOf(state) === null;
+  const isWanted = inTurn(state) && getInterruption(state) === null;
   return [
     ARCHIVED,
     ...(isWanted ? [{ type: 'transcript-compacted', cut, reply: null, at } as const] : []),
@@ -68,12 +68,12 @@ export function copied(
 
 export function copyFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const problem = blockingProblem(fact, ['storage']);
-  if (problem === null || interruptionOf(state) !== null) return [FORKED];
+  if (problem === null || getInterruption(state) !== null) return [FORKED];
   return blockWork(state, fact, problem);
 }
 
 export function copyCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
-  return interruptionOf(state) === null ? probeCanceled(state, fact) : [FORKED];
+  return getInterruption(state) === null ? probeCanceled(state, fact) : [FORKED];
 }
 
 /**
@@ -84,7 +84,7 @@ export function blobChecked(
   state: RunState,
   { task }: Pick<FactOf<'completed'>, 'task'>,
 ): readonly RunEvent[] {
-  const work = findWork(state, workOf(task)?.name ?? '');
+  const work = findWork(state, toWork(task)?.name ?? '');
   return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
 }
 
@@ -93,5 +93,5 @@ export function blobChecked(
  * result.
  */
 export function checkCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
-  return interruptionOf(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
+  return getInterruption(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
 }

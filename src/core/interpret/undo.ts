@@ -1,5 +1,5 @@
 import type { RunEvent } from '../events.js';
-import { workOf, type FactOf } from '../facts.js';
+import { toWork, type FactOf } from '../facts.js';
 import { isFunctionResult } from '../guards/recorded.js';
 import type { Verdict } from '../requests/rules.js';
 import type { RunState } from '../state.js';
@@ -31,7 +31,7 @@ export function undoFailed(
 }
 
 function undoOf(state: RunState, { task }: Pick<FactOf<'failed'>, 'task'>): Work | undefined {
-  return findWork(state, workOf(task)?.name ?? '');
+  return findWork(state, toWork(task)?.name ?? '');
 }
 
 function askToUndo(

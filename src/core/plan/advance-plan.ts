@@ -2,7 +2,7 @@ import { nameArtifacts } from '../artifacts/artifacts.js';
 import { withTurn } from '../change.js';
 import { currentNode } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 import { findWork, hasBegun, withoutWork, type Work } from '../work/work.js';
 import { releaseReadyCalls } from './plan-batch.js';
 
@@ -14,8 +14,8 @@ export function advancePlan(state: RunState): RunState {
   const node = currentNode(state);
   if (node?.kind !== 'execute') return state;
   // Actions refer to artifacts by name, so names are assigned without waiting for earlier actions.
-  const named = nameArtifacts(state, batchOf(state)?.calls.length);
-  const batch = batchOf(named);
+  const named = nameArtifacts(state, getOpenBatch(state)?.calls.length);
+  const batch = getOpenBatch(named);
   if (batch === null) return state;
   const { onFailedDependency: onFailed } = node;
   const advanced = releaseReadyCalls(batch, {

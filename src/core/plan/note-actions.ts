@@ -7,7 +7,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
 import { actionResult, referred } from './action-result.js';
 import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
-import { refsIn, resolve, type Referred } from './references.js';
+import { refsIn, resolveReferences, type Referred } from './references.js';
 
 /**
  * Records the calls of a planner's message as actions instead of executing them. Reads that the
@@ -26,7 +26,7 @@ export function noteActions(
     if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
     if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
     // Results of reads are filled in now, so the person who decides sees them.
-    const filled = resolve(written, valuesOf(plan));
+    const filled = resolveReferences(written, valuesOf(plan));
     if (!filled.ok) return notExecuted(call, filled.problem);
     const given = filled.value;
     const action: PlannedAction = {

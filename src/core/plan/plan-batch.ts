@@ -8,7 +8,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
 import { actionResult, referred } from './action-result.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
-import { resolve, type Referred } from './references.js';
+import { resolveReferences, type Referred } from './references.js';
 
 /** Separates the visit from the action in a call's id. No action id contains it. */
 const SEPARATOR = '.';
@@ -33,7 +33,7 @@ export function planCalls(
   return plan.actions.flatMap((action): readonly ToolCall[] => {
     if (before.has(action.id)) return [];
     const after = needsOf(action).filter((id) => !before.has(id));
-    const resolved = resolve(action.arguments, valuesOf(before));
+    const resolved = resolveReferences(action.arguments, valuesOf(before));
     const given = resolved.ok ? resolved.value : action.arguments;
     const call = withArguments({ id: `${place}${action.id}`, name: action.tool }, given);
     const failed = needsOf(action).find((id) => before.get(id)?.ok === false);
@@ -163,7 +163,7 @@ function afterResults(
   const given = parseJson(call.arguments);
   const values = new Map(ended.map((result) => [actionOf(result), referred(actionResult(result))]));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the plan's own arguments
-  const resolved = resolve((isObject(given) ? given : {}) as JsonObject, values);
+  const resolved = resolveReferences((isObject(given) ? given : {}) as JsonObject, values);
   if (!resolved.ok) {
     return refusal(call.id, { type: 'invalid_arguments', message: resolved.problem });
   }

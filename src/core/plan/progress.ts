@@ -2,7 +2,7 @@ import { isObject } from '../json.js';
 import { runGraph, type RunGraph } from '../graph/draw-run.js';
 import type { RunState } from '../state.js';
 import { visible } from '../text/summaries.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 import { findWork } from '../work/work.js';
 import { planIn } from './plan.js';
 import { actionOf } from './plan-batch.js';
@@ -65,7 +65,7 @@ export function planProgress(state: RunState): PlanProgress | null {
 
 /** Returns the state of an action according to the open batch. */
 function inBatch(state: RunState, id: string): ActionProgress['state'] {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   const index = batch?.calls.findIndex((call) => call.node && actionOf(call) === id) ?? -1;
   const call = batch?.calls[index];
   if (call === undefined) return 'planned';

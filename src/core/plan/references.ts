@@ -33,7 +33,7 @@ export function refsIn(
 /** The target of a reference: the value of a result, or the name of its artifact. */
 export type Referred = { readonly value: Json } | { readonly artifact: string };
 
-/** The outcome of `resolve`. */
+/** The outcome of `resolveReferences`. */
 export type Resolved<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly problem: string };
@@ -43,7 +43,7 @@ export type Resolved<Value> =
  * read artifacts by name. Results are inserted unchanged, so anything in them that looks like a
  * reference is never followed. A reference to an unfinished action stays. `results`: by action id.
  */
-export function resolve(
+export function resolveReferences(
   value: JsonObject,
   results: ReadonlyMap<string, Referred>,
 ): Resolved<JsonObject> {

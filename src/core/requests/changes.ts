@@ -2,7 +2,7 @@ import type { Verdict } from './rules.js';
 import { withTurn } from '../change.js';
 import { callSummary } from '../text/summaries.js';
 import type { RequestedCall, ToolCall } from '../transcript/messages.js';
-import { batchOf } from '../turn.js';
+import { getOpenBatch } from '../turn.js';
 import type { RunEvent } from '../events.js';
 import type { RunState } from '../state.js';
 import { findWork, withWork, type Work } from '../work/work.js';
@@ -49,7 +49,7 @@ export function recordVerdict(
   state: RunState,
   { id, verdict }: { id: string; verdict: Verdict },
 ): RunState {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null) return state;
   const calls = batch.calls.map((one) => (one.id === id ? { ...one, verdict } : one));
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
@@ -60,7 +60,7 @@ export function editCall(
   state: RunState,
   { id, call }: { id: string; call: RequestedCall },
 ): RunState {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   if (batch === null) return state;
   const calls = batch.calls.map((one): ToolCall =>
     one.id === id ? { ...call, id, edited: true, ...(one.node && { node: one.node }) } : one,

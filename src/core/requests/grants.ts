@@ -47,7 +47,7 @@ export function withGrant(
 }
 
 /** Returns the grant of an approval for later calls; null if it covers this call alone. */
-export function grantOf(
+export function toGrant(
   { grant, request, by }: Decision,
   { call, at }: { readonly call: ToolCall; readonly at: number },
 ): Omit<Grant, 'id'> | null {

@@ -6,7 +6,7 @@ import { isKeptVerbatim } from '../compaction.js';
 import { offloadedPlaces } from '../documents.js';
 import { visitsOf } from '../graph/node-tool.js';
 import { SEGMENT, type RunState } from '../state.js';
-import { batchOf, type Batch } from '../turn.js';
+import { getOpenBatch, type Batch } from '../turn.js';
 
 /**
  * Bytes of JSON of the newest messages, which are passed by value. Older ones are offloaded to the
@@ -60,7 +60,8 @@ export function segmentFull(state: RunState, facts: SegmentFacts, now: number): 
 export function countOverflow(state: RunState, inlineBytes: number = INLINE_BYTES): number {
   const { transcript } = state;
   // The calls of an open batch stay in memory, because their results follow.
-  const messages = batchOf(state) === null ? transcript.messages : transcript.messages.slice(0, -1);
+  const messages =
+    getOpenBatch(state) === null ? transcript.messages : transcript.messages.slice(0, -1);
   let bytes = 0;
   let count =
     1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);

@@ -6,7 +6,7 @@ import type { RunState } from '../state.js';
 import { fromSchema1 } from './schema-1.js';
 
 /** The version of the schema in which a run's state is carried from segment to segment. */
-export const SCHEMA = 2;
+export const STATE_VERSION = 2;
 
 /**
  * The state that a segment receives. The field names are recorded: never rename them.
@@ -35,7 +35,7 @@ export class NewerStateError extends Error {
 
 /**
  * Checks the state that a segment received, and migrates it from an older schema version. Returns the
- * problem as text if there is one. Throws a `NewerStateError` for a version above `SCHEMA`: the workflow
+ * problem as text if there is one. Throws a `NewerStateError` for a version above `STATE_VERSION`: the workflow
  * task is then retried until a worker can read it, and nothing is lost.
  */
 export function parseCarriedState(
@@ -45,7 +45,7 @@ export function parseCarriedState(
   if (!isObject(value) || !Number.isSafeInteger(schema) || Number(schema) < 1) {
     return { problem: `carried.schema: expected a whole number from 1, got ${show(schema)}` };
   }
-  if (Number(schema) > SCHEMA) return { carried: migrate(value) };
+  if (Number(schema) > STATE_VERSION) return { carried: migrate(value) };
   let carried: CarriedState;
   try {
     carried = migrate(value);
@@ -60,7 +60,7 @@ export function parseCarriedState(
  * Migrates a state to the schema version `to`, step by step, without checking its content. Throws a
  * `NewerStateError` if there is no step for its version.
  */
-export function migrate(value: StoredState, steps = STEPS, to = SCHEMA): CarriedState {
+export function migrate(value: StoredState, steps = STEPS, to = STATE_VERSION): CarriedState {
   let stored = value;
   for (;;) {
     const { schema } = stored;

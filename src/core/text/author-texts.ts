@@ -31,7 +31,7 @@ const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
 const MIN_PREFIX_CHARACTERS = 12;
 
 /** Returns the problem with an author's text, and the fix; null if there is none. */
-export function textProblem(name: keyof AgentTexts, text: string): string | null {
+export function authorTextProblem(name: keyof AgentTexts, text: string): string | null {
   if (text.trim() === '') return 'expected a text, got only blanks; omit it to use the default';
   const known = PLACEHOLDERS[name];
   try {

@@ -5,7 +5,7 @@ import { takeMessages, type Incoming } from '../inbox.js';
 import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
 import { failed } from '../make-outcome.js';
-import { promptText, textProblem } from '../named-prompts/named-prompt.js';
+import { promptText, acceptanceProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
 import { fitsPinned } from './pinned.js';
 import { freshTurn } from '../turn.js';
@@ -25,7 +25,7 @@ export function beginTurn(state: RunState, at: number): RunState {
  * name a prompt that a newer definition lacks.
  */
 function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
-  const problems = taken.map((message) => textProblem(config.definition, message));
+  const problems = taken.map((message) => acceptanceProblem(config.definition, message));
   return problems.find((problem) => problem !== null) ?? null;
 }
 
@@ -79,7 +79,8 @@ function appendSupplied(state: RunState, at: number, { role, text }: SuppliedMes
 function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
   if (prompt === undefined) return text;
   const call = { prompt, ...(args && { args }) };
-  if (textProblem(config.definition, call) !== null) return '[a message that could not be read]';
+  if (acceptanceProblem(config.definition, call) !== null)
+    return '[a message that could not be read]';
   return promptText(config.definition, call);
 }
 

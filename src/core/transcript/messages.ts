@@ -220,7 +220,7 @@ export function callId(place: {
 }
 
 /** Returns turn and step in the id of a call; zeros for an id of another form. */
-export function placeOf({ id }: Pick<ToolCall, 'id'>): {
+export function parseCallId({ id }: Pick<ToolCall, 'id'>): {
   readonly turn: number;
   readonly step: number;
 } {

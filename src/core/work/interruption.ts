@@ -8,7 +8,7 @@ const STRENGTH: readonly TurnInterruption[] = ['wallMs', 'cancelTurn'];
  * Returns the interruption of the turn under way; null if there is none. A cancellation of the run
  * stays in effect.
  */
-export function interruptionOf({ ending, turn }: RunState): Interruption | null {
+export function getInterruption({ ending, turn }: RunState): Interruption | null {
   return ending === 'cancelled' ? 'cancel' : (turn.interruption ?? null);
 }
 

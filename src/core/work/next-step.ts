@@ -1,5 +1,5 @@
 import { findTool } from '../calls/batch.js';
-import { interruptionOf } from './interruption.js';
+import { getInterruption } from './interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { WORK, type Block, type Flight, type Work } from './work.js';
@@ -20,7 +20,7 @@ export type WorkStep =
 /** Returns the next step of work that is under way. `now`: Unix time in ms. Pure. */
 export function nextWorkStep(state: RunState, work: Work, now: number): WorkStep {
   if (work.phase === 'in-flight') return { type: 'wait', until: null };
-  if (interruptionOf(state) !== null) return { type: 'stop' };
+  if (getInterruption(state) !== null) return { type: 'stop' };
   if (work.phase === 'asking') return { type: 'wait', until: null };
   const { block, startAt = 0 } = work;
   if (block === undefined) {

@@ -4,7 +4,7 @@ import { runCancelled } from '../../core/make-outcome.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { CarriedState } from '../../core/segments/migrations.js';
 import { readCarriedState } from '../../core/segments/carried-state.js';
-import { outcomeOf as turnOutcome } from '../../core/turn.js';
+import { getOutcome } from '../../core/turn.js';
 import type { RunState } from '../../core/state.js';
 import { readStart, type Begun } from '../../core/segments/start.js';
 import type { EndedEvent, EventOf, ReadRun } from './run-view.js';
@@ -44,7 +44,7 @@ export function carriedState(carried: unknown): RunState | null {
  * Returns the outcome that the workflow recorded, regardless of how it ended; null if it recorded
  * none.
  */
-export function outcomeOf({ result }: EndedEvent): Outcome | null {
+export function endOutcome({ result }: EndedEvent): Outcome | null {
   return isOutcome(result) ? result : null;
 }
 
@@ -58,7 +58,7 @@ export function endRun(run: ReadRun, event: EndedEvent): void {
     if (carried !== null && isLoaded(carried)) run.state = carried;
     return;
   }
-  const recorded = outcomeOf(event);
+  const recorded = endOutcome(event);
   run.outcome = recorded ?? (state === undefined ? null : outcomeWithoutRecord(state, event));
   // The outcome of an open run is not the outcome of its last turn.
   if (state !== undefined && !state.open && recorded !== null) {
@@ -69,5 +69,5 @@ export function endRun(run: ReadRun, event: EndedEvent): void {
 /** A canceled workflow has no result in its history. */
 function outcomeWithoutRecord(state: RunState, { how }: EndedEvent): Outcome | null {
   if (how !== 'cancelled') return null;
-  return state.open ? runCancelled(state) : (turnOutcome(state) ?? runCancelled(state));
+  return state.open ? runCancelled(state) : (getOutcome(state) ?? runCancelled(state));
 }

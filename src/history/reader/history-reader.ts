@@ -1,5 +1,5 @@
 import { isObject } from '../../core/json.js';
-import { apply, eventsOf, isAtOnce, nextActionAt, record } from '../../core/loop.js';
+import { apply, toEvents, isAtOnce, nextActionAt, record } from '../../core/loop.js';
 import { NEVER_FULL } from '../../core/next-action.js';
 import { closeFailedTurn } from '../../core/fail-turn.js';
 import { firstState } from '../../core/segments/begin.js';
@@ -175,7 +175,7 @@ function advance(reader: HistoryReader): void {
   for (;;) {
     const action = nextActionAt(followed, task.segment, task.at);
     if (!isAtOnce(action)) return;
-    for (const event of eventsOf(action, task.at)) apply(followed, event);
+    for (const event of toEvents(action, task.at)) apply(followed, event);
   }
 }
 

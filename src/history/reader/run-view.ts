@@ -4,7 +4,7 @@ import { type Run } from '../../core/loop.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Outcome, Usage } from '../../core/outcome.js';
 import { toUsage } from '../../core/spend.js';
-import type { EndedTurn, RunState } from '../../core/state.js';
+import type { FinishedTurn, RunState } from '../../core/state.js';
 import type { Blocked } from '../../core/blocked.js';
 import type { Message, ToolCall } from '../../core/transcript/messages.js';
 import { blocks } from '../../core/work/work.js';
@@ -34,7 +34,7 @@ export type EndedEvent = EventOf<'ended'>;
 /**
  * A turn that has ended, with the definition that the run had pinned then. `at`: Unix time in ms.
  */
-export interface EndedTurnOf extends EndedTurn {
+export interface EndedTurnOf extends FinishedTurn {
   readonly definition: AgentDefinition;
   readonly at: number;
 }

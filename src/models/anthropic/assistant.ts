@@ -6,7 +6,11 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages';
 import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { ModelReply } from '../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../wire/replayed-items.js';
+import {
+  getReplayedItems,
+  type AssistantPromptMessage,
+  type Replay,
+} from '../wire/replayed-items.js';
 
 /**
  * Extracts the thoughts of a reply, which go back to the provider unchanged, and their places among
@@ -36,12 +40,12 @@ export function extractThoughts(content: readonly unknown[], from: string): Mode
  * at the end, which the API refuses. Blocks without a place follow the rest.
  */
 export function createAssistantBlocks(
-  message: AssistantMessage,
+  message: AssistantPromptMessage,
   replay: Replay,
 ): ContentBlockParam[] {
   const calls = createCalls(message);
   const items = getReplayedItems(message, replay);
-  if (items === undefined) return [...toText(message.text), ...calls];
+  if (items === undefined) return [...toTextBlocks(message.text), ...calls];
   const blocks: ContentBlockParam[] = [];
   let at = 0;
   let called = 0;
@@ -49,14 +53,14 @@ export function createAssistantBlocks(
     if (isThought(item)) blocks.push(item);
     else if (typeof item['characters'] === 'number') {
       const end = at + item['characters'];
-      blocks.push(...toText(message.text.slice(at, end)));
+      blocks.push(...toTextBlocks(message.text.slice(at, end)));
       at = end;
     } else if (item['call'] === called) {
       blocks.push(...calls.slice(called, called + 1));
       called += 1;
     }
   }
-  const rest = [...toText(message.text.slice(at)), ...calls.slice(called)];
+  const rest = [...toTextBlocks(message.text.slice(at)), ...calls.slice(called)];
   const all = [...blocks, ...rest];
   return all.slice(0, all.findLastIndex((block) => !isThought(block)) + 1);
 }
@@ -64,11 +68,11 @@ export function createAssistantBlocks(
 /**
  * Returns a text as blocks; none without a visible character, because the API refuses such texts.
  */
-export function toText(text: string): TextBlockParam[] {
+export function toTextBlocks(text: string): TextBlockParam[] {
   return text.trim() === '' ? [] : [{ type: 'text', text }];
 }
 
-function createCalls({ calls = [] }: AssistantMessage): ContentBlockParam[] {
+function createCalls({ calls = [] }: AssistantPromptMessage): ContentBlockParam[] {
   return calls.map((call) => {
     const input = parseJson(call.arguments);
     // Only objects are accepted; the model sees what it wrote instead.

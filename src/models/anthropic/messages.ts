@@ -10,7 +10,7 @@ import type { Attachment, PromptMessage } from '../../core/transcript/messages.j
 import { ModelError } from '../model-error.js';
 import { createPart, type AttachedData } from '../wire/attachment-parts.js';
 import type { Replay } from '../wire/replayed-items.js';
-import { createAssistantBlocks, toText } from './assistant.js';
+import { createAssistantBlocks, toTextBlocks } from './assistant.js';
 
 /** A message in the form of Anthropic's API, always with blocks. */
 export interface WireMessage {
@@ -63,8 +63,11 @@ function createBlocks(message: PromptMessage, { data, replay }: References): Con
   switch (message.role) {
     case 'user': {
       const { text, attachments = [] } = message;
-      const blocks = [...attachments.map((one) => createAttachment(one, data)), ...toText(text)];
-      return blocks.length === 0 ? toText('(empty message)') : blocks;
+      const blocks = [
+        ...attachments.map((one) => createAttachment(one, data)),
+        ...toTextBlocks(text),
+      ];
+      return blocks.length === 0 ? toTextBlocks('(empty message)') : blocks;
     }
     case 'tool':
       return [createResult(message, data)];
@@ -81,7 +84,7 @@ function createResult(
   if (attachments.length === 0) return text.trim() === '' ? result : { ...result, content: text };
   return {
     ...result,
-    content: [...toText(text), ...attachments.map((one) => createAttachment(one, data))],
+    content: [...toTextBlocks(text), ...attachments.map((one) => createAttachment(one, data))],
   };
 }
 

@@ -49,7 +49,7 @@ export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const baseUrl = normalizeBaseUrl(options.baseUrl ?? OPENAI_URL);
   if (apiKey !== undefined) learnSecrets({ values: [apiKey] });
-  const client = createClient(baseUrl, { apiKey, apiKeyEnv, timeoutMs });
+  const client = createOpenAiClient(baseUrl, { apiKey, apiKeyEnv, timeoutMs });
   const connection = {
     api: APIS[options.api ?? 'chat'],
     place: { baseUrl: displayUrl(baseUrl), hasKey: apiKey !== undefined, apiKeyEnv },
@@ -70,7 +70,7 @@ interface ClientSettings {
  * Throws a `TypeError` for a key that no HTTP header can carry. Without a key, a placeholder is
  * sent.
  */
-export function createClient(
+export function createOpenAiClient(
   baseUrl: string,
   { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
 ): WireClient {

@@ -61,7 +61,7 @@ async function readBody(
     }
   });
   if (isStream) return api.read(await assemble(body, source, options), source);
-  const reply = parseAnswer(await body.response.text(), source, api);
+  const reply = parseReply(await body.response.text(), source, api);
   emitReply(reply, emit);
   return reply;
 }
@@ -80,7 +80,7 @@ function isEventStream(headers: Headers, streamed: boolean): boolean {
  * Reads an unstreamed body. It may be anything: a proxy's HTML, incomplete JSON, or an error with
  * status 200.
  */
-export function parseAnswer(text: string, source: ReplySource, api: WireApi): ModelReply {
+export function parseReply(text: string, source: ReplySource, api: WireApi): ModelReply {
   if (text.trimStart().startsWith('<')) {
     throw unusableAnswer(source, { type: 'html', what: 'sent a page, not an answer', text });
   }

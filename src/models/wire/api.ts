@@ -36,7 +36,7 @@ export interface WrittenRequest {
 }
 
 /** The call to which a reply or an error belongs, for messages. */
-export interface CallPlace {
+export interface ReplyPlace {
   /** Without its query, which may hold a secret. */
   readonly baseUrl: string;
   readonly model: string;
@@ -53,7 +53,7 @@ export interface CallPlace {
 /** The HTTP response of a reply, and the call to which it belongs. */
 export interface ReplySource {
   readonly headers: Headers;
-  readonly place: CallPlace;
+  readonly place: ReplyPlace;
   /** The tool that executes the model's actions on a screen. */
   readonly computer?: string;
 }

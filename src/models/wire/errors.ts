@@ -2,14 +2,14 @@ import { redactMessage } from '../../secrets/redact.js';
 import type { ModelReply } from '../model.js';
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from '../model-error.js';
 import { sample } from '../sample.js';
-import type { CallPlace, ReplySource } from './api.js';
+import type { ReplyPlace, ReplySource } from './api.js';
 import { NO_IMAGES, readError, type ErrorReading, type ProviderError } from './read-error.js';
 
 /**
  * Returns the reply if the provider's content filter refused the prompt: a reply with finish
  * `filtered`. Throws a `ModelError` for every other error of the provider.
  */
-export function replyToError(failure: ProviderError, place: CallPlace): ModelReply {
+export function replyToError(failure: ProviderError, place: ReplyPlace): ModelReply {
   if (!readError(failure).isFiltered) {
     throw redirectError(failure, place) ?? providerError(failure, place);
   }
@@ -23,7 +23,7 @@ export function replyToError(failure: ProviderError, place: CallPlace): ModelRep
 }
 
 /** Creates the `ModelError` for an error that the provider sent. */
-export function providerError(failure: ProviderError, place: CallPlace): ModelError {
+export function providerError(failure: ProviderError, place: ReplyPlace): ModelError {
   const reading = readError(failure);
   const { kind, type, status } = reading;
   const text = sample(reading.text);
@@ -36,7 +36,7 @@ export function providerError(failure: ProviderError, place: CallPlace): ModelEr
   );
 }
 
-function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
+function getAdvice({ kind, type }: ErrorReading, place: ReplyPlace): string {
   const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL' } = place;
   switch (kind) {
     case 'quota':
@@ -63,7 +63,7 @@ function getAdvice({ kind, type }: ErrorReading, place: CallPlace): string {
  * Creates the `ModelError` for a redirect; returns null for any other status. Redirects are not
  * followed: the key and the conversation are only for the specified provider.
  */
-function redirectError({ status, headers }: ProviderError, place: CallPlace): ModelError | null {
+function redirectError({ status, headers }: ProviderError, place: ReplyPlace): ModelError | null {
   if (status === undefined || status < 300 || status > 399) return null;
   const target = getOrigin(headers.get('location') ?? '', place.baseUrl);
   return new ModelError(

@@ -5,7 +5,7 @@ import type { ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
 import { sample } from '../sample.js';
 
-export type AssistantMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
+export type AssistantPromptMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
 
 /** The items of a request's messages that are in blobs, by the blob's SHA-256. */
 export type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
@@ -33,7 +33,7 @@ export function getMaker(
 
 /** Returns the items that go back with a message; undefined if it has none, or another maker's. */
 export function getReplayedItems(
-  { provider }: AssistantMessage,
+  { provider }: AssistantPromptMessage,
   { from, stored }: Replay,
 ): readonly JsonObject[] | undefined {
   if (provider === undefined || provider.from !== from) return undefined;

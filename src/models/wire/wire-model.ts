@@ -7,7 +7,7 @@ import { ModelError } from '../model-error.js';
 import type { RequestParameter } from '../parameters.js';
 import { sample } from '../sample.js';
 import { readAnswer } from './answer.js';
-import type { CallPlace, WireApi } from './api.js';
+import type { ReplyPlace, WireApi } from './api.js';
 import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
 import type { WireClient } from './client.js';
 import { replyToError } from './errors.js';
@@ -36,7 +36,7 @@ export interface WireModelOptions {
 /** The connection to a model. */
 export interface Connection {
   readonly api: WireApi;
-  readonly place: Omit<CallPlace, 'model' | 'now'>;
+  readonly place: Omit<ReplyPlace, 'model' | 'now'>;
   /** Resolves to the client, which is created at the first call. */
   readonly connect: () => WireClient | Promise<WireClient>;
   readonly capabilitiesOf: (model: string) => ModelCapabilities;
@@ -61,7 +61,7 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
     async call(request, { signal, onDelta }) {
       signal.throwIfAborted();
       learnSecrets({ values: getNativeSecrets(request, variable) });
-      const place: CallPlace = { ...connection.place, model: request.model, now: Date.now };
+      const place: ReplyPlace = { ...connection.place, model: request.model, now: Date.now };
       const capabilities = connection.capabilitiesOf(request.model);
       const stream = options.stream ?? onDelta !== undefined;
       const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
@@ -84,7 +84,7 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
 interface Call {
   readonly api: WireApi;
   readonly client: WireClient;
-  readonly place: CallPlace;
+  readonly place: ReplyPlace;
   readonly watch: CallWatch;
   readonly capabilities: ModelCapabilities;
   readonly stream: boolean;
@@ -148,7 +148,7 @@ async function retryWithoutParameter(
   }
 }
 
-function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): ModelError {
+function timeoutError(expiry: Expiry, place: ReplyPlace, watch: CallWatch): ModelError {
   const what = expiry === 'idle' ? 'sent nothing more' : 'did not finish its answer';
   const message = `${place.baseUrl} ${what} within ${watch.limitMs(expiry)} ms`;
   return new ModelError(message, { kind: 'retry', type: expiry });
@@ -158,7 +158,7 @@ function timeoutError(expiry: Expiry, place: CallPlace, watch: CallWatch): Model
  * Returns the reply for a provider's error that counts as one; throws a `ModelError` for any other
  * error.
  */
-function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
+function replyOrThrow(error: unknown, place: ReplyPlace): ModelReply {
   if (error instanceof ModelError) throw error;
   if (error instanceof ProviderFailure) return replyToError(error.failure, place);
   throw transportError(error, place);
@@ -169,7 +169,7 @@ function replyOrThrow(error: unknown, place: CallPlace): ModelReply {
  * resolved, cut in mid-body. All of them may be transient, so all are `retry`. The causes appear
  * only in the message, by code and text: as `cause`, they would add foreign texts to the history.
  */
-function transportError(error: unknown, place: CallPlace): ModelError {
+function transportError(error: unknown, place: ReplyPlace): ModelError {
   const errors = causeChain(error);
   const code = errors.map(getCode).find((item) => item !== undefined);
   const type = (code === undefined ? undefined : TYPES[code]) ?? 'connection';

@@ -6,7 +6,7 @@ import { fileError, quote } from './fs-error.js';
 import { withFolders } from './open-folder.js';
 
 /** A place inside the root. */
-export interface Place {
+export interface ConfinedPath {
   /** The path as the model wrote it, for messages. */
   readonly requested: string;
   /** The absolute path without symbolic links, inside the root. */
@@ -34,7 +34,7 @@ interface Located {
  * Throws a `ToolError` unless it lies inside the root. The error does not reveal what exists
  * outside.
  */
-export async function resolveExisting(root: string, requested: string): Promise<Place> {
+export async function resolveExisting(root: string, requested: string): Promise<ConfinedPath> {
   const located = await locate(root, requested);
   if (located.missing.length === 0) return placeAt(requested, located);
   const name = located.missing[0] ?? '';
@@ -53,7 +53,7 @@ export async function resolveExisting(root: string, requested: string): Promise<
  * Throws a `ToolError` unless its nearest existing folder lies inside the root, and if the name
  * itself is a symbolic link, wherever it leads.
  */
-export async function resolveTarget(root: string, requested: string): Promise<Place> {
+export async function resolveTarget(root: string, requested: string): Promise<ConfinedPath> {
   const folder = await locate(root, path.posix.dirname(requested) || '.', requested);
   const real = path.join(folder.real, ...folder.missing, path.basename(requested));
   if (!isInside(folder.root, real) || real === folder.root) throw outside(requested);
@@ -141,7 +141,7 @@ function outside(requested: string): ToolError {
   );
 }
 
-function placeAt(requested: string, { root, lexical, real }: Located): Place {
+function placeAt(requested: string, { root, lexical, real }: Located): ConfinedPath {
   return { requested, real, relative: relativeTo(root, real), lexical, root };
 }
 

@@ -9,13 +9,13 @@ import type { FileToolSettings } from './options.js';
 import { formatCount } from '../../core/text/count.js';
 
 import { isFolder, sizesOf, walk } from './walk.js';
-import type { Entry, Walked } from './walk.js';
+import type { WalkEntry, Walked } from './walk.js';
 
 const MAX_SHOWN = 500;
 const ALL_LEVELS = 64;
 
 interface Sized {
-  readonly entry: Entry;
+  readonly entry: WalkEntry;
   readonly bytes: number | undefined;
 }
 
@@ -62,7 +62,10 @@ export function listFilesTool(settings: FileToolSettings): Tool {
   });
 }
 
-function matching(entries: readonly Entry[], pattern: string | undefined): readonly Entry[] {
+function matching(
+  entries: readonly WalkEntry[],
+  pattern: string | undefined,
+): readonly WalkEntry[] {
   if (pattern === undefined) return entries;
   const matches = matcherOf(pattern);
   return entries.filter(({ relative, kind }) => kind !== 'folder' && matches(relative));
@@ -82,7 +85,7 @@ export function matcherOf(pattern: string): (path: string) => boolean {
 /** Sorts the entries and adds sizes; when sorted by name, only the shown entries need sizes. */
 async function withSizes(
   root: string,
-  entries: readonly Entry[],
+  entries: readonly WalkEntry[],
   sort: 'name' | 'size',
 ): Promise<Sized[]> {
   const selected =
@@ -92,8 +95,8 @@ async function withSizes(
   return sort === 'name' ? sized : sized.toSorted((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0));
 }
 
-function countKinds(entries: readonly Entry[], pattern: string | undefined): string {
-  const amount = (kind: Entry['kind']): number =>
+function countKinds(entries: readonly WalkEntry[], pattern: string | undefined): string {
+  const amount = (kind: WalkEntry['kind']): number =>
     entries.filter((entry) => entry.kind === kind).length;
   const parts = [formatCount(amount('file'), 'file')];
   if (pattern === undefined) parts.unshift(formatCount(amount('folder'), 'folder'));

@@ -1,5 +1,5 @@
 import { ToolError } from '../tool-error.js';
-import type { Place } from './confine.js';
+import type { ConfinedPath } from './confine.js';
 import { executedAs } from './executed-names.js';
 import { quote } from './fs-error.js';
 import { globMatcher } from './glob.js';
@@ -23,11 +23,11 @@ export interface NameGuard {
   /** Whether the content at a path from the root may be read. */
   mayRead(relative: string): boolean;
   /** Throws a `ToolError` unless the place may be read. */
-  refuseReading(place: Place): void;
+  refuseReading(place: ConfinedPath): void;
   /** Throws a `ToolError` unless the place may be written. */
-  refuseWriting(place: Place): void;
+  refuseWriting(place: ConfinedPath): void;
   /** Whether the options allow writing this path, so that it may be a program. */
-  isAllowed(place: Place): boolean;
+  isAllowed(place: ConfinedPath): boolean;
 }
 
 /** Makes a guard. Throws an `Error` if a pattern has too many alternatives. */

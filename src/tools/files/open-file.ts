@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import path from 'node:path';
 import { ToolError } from '../tool-error.js';
-import type { Place } from './confine.js';
+import type { ConfinedPath } from './confine.js';
 import { fileError, quote } from './fs-error.js';
 import { withFolders, type OpenFolders } from './open-folder.js';
 
@@ -21,7 +21,7 @@ const NO_WAIT = constants.O_NONBLOCK ?? 0;
  * Throws a `ToolError` in these cases.
  */
 export async function withFile<Result>(
-  place: Place,
+  place: ConfinedPath,
   use: (handle: FileHandle, sizeBytes: number) => Promise<Result>,
 ): Promise<Result> {
   return await withFolders(
@@ -35,7 +35,7 @@ export async function withFile<Result>(
 /** Does the same as `withFile` for one of several files, with folders that are already open. */
 export async function withFileIn<Result>(
   folders: OpenFolders,
-  place: Pick<Place, 'requested' | 'relative'>,
+  place: Pick<ConfinedPath, 'requested' | 'relative'>,
   use: (handle: FileHandle, sizeBytes: number) => Promise<Result>,
 ): Promise<Result> {
   try {

@@ -3,7 +3,7 @@ import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool } from '../tool.js';
 import { resolveExisting } from './confine.js';
-import type { Place } from './confine.js';
+import type { ConfinedPath } from './confine.js';
 import { literalMatcher, regexMatcher } from './line-matcher.js';
 import type { LineMatcher } from './line-matcher.js';
 import { matcherOf } from './list-files.js';
@@ -72,7 +72,7 @@ export function searchTextTool(settings: FileToolSettings): Tool {
 }
 
 /** A file to search, with the path that errors name. */
-type Searched = Pick<Place, 'requested' | 'relative'>;
+type Searched = Pick<ConfinedPath, 'requested' | 'relative'>;
 
 interface Below {
   readonly files: readonly Searched[];
@@ -83,7 +83,7 @@ interface Below {
 }
 
 async function filesBelow(
-  place: Place,
+  place: ConfinedPath,
   options: {
     readonly settings: FileToolSettings;
     readonly pattern: string | undefined;

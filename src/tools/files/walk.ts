@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import type { Dirent } from 'node:fs';
 import path from 'node:path';
-import type { Place } from './confine.js';
+import type { ConfinedPath } from './confine.js';
 import { fileError } from './fs-error.js';
 import { withFolders, type OpenFolders } from './open-folder.js';
 import { isTemporary } from './temporary-name.js';
@@ -11,7 +11,7 @@ const MAX_ENTRIES = 100_000;
 const MAX_PARALLEL = 64;
 
 /** A file or folder that a walk has found. */
-export interface Entry {
+export interface WalkEntry {
   /** The path from the root, with `/`. */
   readonly relative: string;
   readonly kind: 'file' | 'folder' | 'link' | 'other';
@@ -20,7 +20,7 @@ export interface Entry {
 /** The result of a walk. */
 export interface Walked {
   /** Each folder precedes its content; names are in code-unit order, the same on every machine. */
-  readonly entries: readonly Entry[];
+  readonly entries: readonly WalkEntry[];
   /** Folders that were listed but not entered, because their names are skipped. */
   readonly skipped: readonly string[];
   /** Folders that could not be read. */
@@ -42,15 +42,19 @@ export interface WalkOptions {
  * Lists everything below a folder, at most 100,000 entries. Symbolic links are listed and never
  * followed. Rejects with a `ToolError` if the folder itself cannot be read.
  */
-export async function walk(start: Place, options: WalkOptions): Promise<Walked> {
+export async function walk(start: ConfinedPath, options: WalkOptions): Promise<Walked> {
   return await withFolders(start.root, (folders) => walkIn(folders, start, options));
 }
 
-async function walkIn(folders: OpenFolders, start: Place, options: WalkOptions): Promise<Walked> {
-  const entries: Entry[] = [];
+async function walkIn(
+  folders: OpenFolders,
+  start: ConfinedPath,
+  options: WalkOptions,
+): Promise<Walked> {
+  const entries: WalkEntry[] = [];
   const skipped: string[] = [];
   const unreadable: string[] = [];
-  const visit = async (folder: Pick<Entry, 'relative'>, level: number): Promise<void> => {
+  const visit = async (folder: Pick<WalkEntry, 'relative'>, level: number): Promise<void> => {
     options.signal.throwIfAborted();
     const found = await namesIn(folders, folder.relative).catch((error: unknown) => {
       if (level === 1) throw fileError(start.requested, error);
@@ -73,7 +77,7 @@ async function walkIn(folders: OpenFolders, start: Place, options: WalkOptions):
 }
 
 /** Returns whether a place is a folder. Throws a `ToolError` if it no longer exists. */
-export async function isFolder(place: Place): Promise<boolean> {
+export async function isFolder(place: ConfinedPath): Promise<boolean> {
   if (place.relative === '.') return true;
   try {
     return await withFolders(place.root, async (folders) => {
@@ -100,7 +104,7 @@ async function namesIn(folders: OpenFolders, relative: string): Promise<readonly
  */
 export async function sizesOf(
   root: string,
-  entries: readonly Entry[],
+  entries: readonly WalkEntry[],
 ): Promise<(number | undefined)[]> {
   return await withFolders(root, async (folders) => {
     const sizes: (number | undefined)[] = [];
@@ -122,7 +126,7 @@ export async function sizesOf(
 async function sizesIn(
   folders: OpenFolders,
   relative: string,
-  entries: readonly Entry[],
+  entries: readonly WalkEntry[],
 ): Promise<(number | undefined)[]> {
   const folder = await folders.open(relative).catch(() => null);
   const found = await Promise.all(
@@ -140,7 +144,7 @@ function byName(a: Dirent, b: Dirent): number {
   return a.name < b.name ? -1 : 1;
 }
 
-function kindOf(item: Dirent): Entry['kind'] {
+function kindOf(item: Dirent): WalkEntry['kind'] {
   if (item.isSymbolicLink()) return 'link';
   if (item.isDirectory()) return 'folder';
   return item.isFile() ? 'file' : 'other';

@@ -7,7 +7,7 @@ import { defineTool } from '../define-tool.js';
 import { ToolError } from '../tool-error.js';
 import type { Tool, ToolContext } from '../tool.js';
 import { resolveTarget } from './confine.js';
-import type { Place } from './confine.js';
+import type { ConfinedPath } from './confine.js';
 import { fileError, quote } from './fs-error.js';
 import { refuseOther } from './open-file.js';
 import { withFolders, type OpenFolder } from './open-folder.js';
@@ -50,7 +50,7 @@ export function writeFileTool(settings: FileToolSettings): Tool {
   });
 }
 
-async function targetOf(settings: FileToolSettings, requested: string): Promise<Place> {
+async function targetOf(settings: FileToolSettings, requested: string): Promise<ConfinedPath> {
   const place = await resolveTarget(settings.root, requested);
   if (requested.endsWith('/'))
     throw new ToolError(`${quote(requested)} names a folder; name a file in it`);
@@ -63,7 +63,7 @@ async function targetOf(settings: FileToolSettings, requested: string): Promise<
  */
 async function replaceFile(
   { guard }: FileToolSettings,
-  place: Place,
+  place: ConfinedPath,
   { bytes, context }: { readonly bytes: Buffer; readonly context: ToolContext },
 ): Promise<void> {
   await withFolders(place.root, async (folders) => {

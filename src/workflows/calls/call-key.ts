@@ -2,13 +2,13 @@ import { workflowInfo } from '@temporalio/workflow';
 import { idempotencyKey, keyOrigin, type KeyOrigin } from '../../core/calls/idempotency.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { RunState } from '../../core/state.js';
-import { batchOf } from '../../core/turn.js';
+import { getOpenBatch } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { WORK } from '../../core/work/work.js';
 
 /** Returns the idempotency key of one call of the open batch. */
 export function callKey({ called }: RunInput, state: RunState, call: ToolCall): string {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   const { turn } = state;
   const origin = originOf(called);
   const step = batch?.step ?? turn.spent.steps;

@@ -9,7 +9,7 @@ import type { RunInput } from '../../core/input/input.js';
 import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import { callSummary } from '../../core/text/summaries.js';
-import { batchOf } from '../../core/turn.js';
+import { getOpenBatch } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { contextFields, inFlight, recordNow, type RunContext } from '../run-context.js';
@@ -39,7 +39,7 @@ export async function executeAgentCall(
           close: parentClose,
           summary,
           call: call.id,
-          span: batchOf(state)?.span,
+          span: getOpenBatch(state)?.span,
           again: findWork(state, call.id)?.again === true,
           observe: (fact) => recordNow(run, fact),
         },

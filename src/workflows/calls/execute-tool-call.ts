@@ -4,7 +4,7 @@ import type { RunToolInput } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { callSummary } from '../../core/text/summaries.js';
-import { batchOf } from '../../core/turn.js';
+import { getOpenBatch } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { Work } from '../../core/work/work.js';
 import { findActivity, functionActivity, toolActivity } from '../activities.js';
@@ -96,7 +96,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
   const { state } = run;
   const { definition } = state.config;
   const artifacts = callArtifacts(state, call, tool);
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   return {
     definition: definition.hash,
     turn: state.turn.number,

@@ -1,10 +1,10 @@
 import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
 import { callsAtOnce, toolAt } from '../../core/graph/node-tool.js';
-import { apply, eventsOf } from '../../core/loop.js';
+import { apply, toEvents } from '../../core/loop.js';
 import { requestDue } from '../../core/requests/request-due.js';
-import { interruptionOf } from '../../core/work/interruption.js';
-import { batchOf, openCallById } from '../../core/turn.js';
+import { getInterruption } from '../../core/work/interruption.js';
+import { getOpenBatch, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { checkProposal } from '../check-decision.js';
@@ -37,7 +37,7 @@ export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Pro
 
 /** Whether the call is the only work, so no decision or revoked grant can affect other work. */
 function isAlone({ state }: RunContext): boolean {
-  const batch = batchOf(state);
+  const batch = getOpenBatch(state);
   const isSequential = state.config.definition.toolCalls === 'sequential';
   return batch === null || isSequential || openCalls(state, batch).length === 1;
 }
@@ -107,7 +107,7 @@ function areRequestsDue(run: RunContext): boolean {
 function raiseRequests(run: RunContext): void {
   const action = actionNow(run);
   if (action.type !== 'raise-requests') return;
-  for (const event of eventsOf(action, Date.now())) apply(run, event);
+  for (const event of toEvents(action, Date.now())) apply(run, event);
   run.publishRequests();
 }
 
@@ -117,7 +117,7 @@ function raiseRequests(run: RunContext): void {
  */
 function mayBegin(run: RunContext, call: ToolCall): boolean {
   const { state } = run;
-  if (interruptionOf(state) !== null) return false;
+  if (getInterruption(state) !== null) return false;
   if (requestDue(state, call, Date.now()) !== null) return false;
   return findWork(state, call.id) !== undefined || !(state.paused || mustLeave(run));
 }

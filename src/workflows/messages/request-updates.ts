@@ -10,7 +10,7 @@ import { type ActorClaim } from './definitions.js';
 import { resolveUpdate, revokeUpdate, undoUpdate } from './request-definitions.js';
 import { refuse } from './refuse.js';
 import { recordNow, type RunContext } from '../run-context.js';
-import { undoCall } from '../undo-calls.js';
+import { runUndo } from '../undo-calls.js';
 import { claimProblem, decide, updateId } from './update-tools.js';
 
 /**
@@ -57,7 +57,7 @@ function undo(
   if (before !== undefined) return { undoing: before };
   const found = callToUndo(run.state, input.call, Date.now())?.call.id ?? '';
   recordNow(run, { type: 'update', name: 'undo', id, input });
-  undoCall(run, found);
+  runUndo(run, found);
   return { undoing: found };
 }
 

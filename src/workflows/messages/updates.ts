@@ -9,7 +9,7 @@ import { show } from '../../core/input/input.js';
 import { isObject } from '../../core/json.js';
 import { limitsCost } from '../../core/interpret/agent.js';
 import { type RunState } from '../../core/state.js';
-import { inTurn, outcomeOf } from '../../core/turn.js';
+import { inTurn, getOutcome } from '../../core/turn.js';
 import { startDeadlineTimer } from '../deadline-timer.js';
 import {
   askUpdate,
@@ -107,7 +107,7 @@ function messageId({ id }: Ask): string {
 
 async function outcomeOfTurn(run: RunContext, turn: number): Promise<TurnOutcome> {
   const found = (): TurnOutcome | undefined => {
-    const outcome = outcomeOf(run.state);
+    const outcome = getOutcome(run.state);
     if (run.state.turn.number === turn && outcome !== null) return outcome;
     return run.state.recent.find((ended) => ended.turn === turn)?.outcome;
   };
@@ -189,5 +189,5 @@ function withoutClaim(input: Record<string, unknown>): Record<string, unknown> {
 }
 
 function endedProblem(state: RunState): string | null {
-  return !state.open && outcomeOf(state) !== null ? 'the run has ended' : null;
+  return !state.open && getOutcome(state) !== null ? 'the run has ended' : null;
 }

@@ -5,12 +5,12 @@ import { anthropicApi } from '../../../src/models/anthropic/api.js';
 import type { ModelDelta, ModelReply } from '../../../src/models/model.js';
 import { readAnswer } from '../../../src/models/wire/answer.js';
 import { watchCall } from '../../../src/models/wire/call-watch.js';
-import { createClient } from '../../../src/models/openai/model.js';
+import { createOpenAiClient } from '../../../src/models/openai/model.js';
 import { replyToError } from '../../../src/models/wire/errors.js';
 import { ProviderFailure } from '../../../src/models/wire/read-error.js';
 import { failureOf, place } from '../support.js';
 
-const client = createClient('http://provider/v1', {
+const client = createOpenAiClient('http://provider/v1', {
   apiKey: undefined,
   apiKeyEnv: 'ANTHROPIC_API_KEY',
   timeoutMs: 10_000,

@@ -1,12 +1,12 @@
 import { findTool } from '../../../src/core/calls/batch.js';
 import type { Task } from '../../../src/core/facts.js';
-import { interruptionOf } from '../../../src/core/work/interruption.js';
+import { getInterruption } from '../../../src/core/work/interruption.js';
 import type { ToolCall } from '../../../src/core/transcript/messages.js';
 import { NEVER_FULL, nextAction } from '../../../src/core/next-action.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
 import { callOfWork, findWork, isUndo, UNDO, type Work } from '../../../src/core/work/work.js';
-import { apply, eventsOf } from '../../../src/core/loop.js';
+import { apply, toEvents } from '../../../src/core/loop.js';
 import { requestDue } from '../../../src/core/requests/request-due.js';
 import { happen, mustLeave, segmentOf, start, type World } from './world.js';
 import { openCallById } from '../../../src/core/turn.js';
@@ -98,7 +98,7 @@ function raiseRequests(world: World): void {
   const { run, now } = world;
   const action = nextAction(run.state, segmentOf(world), now);
   if (action.type !== 'raise-requests') return;
-  for (const event of eventsOf(action, now)) apply(run, event);
+  for (const event of toEvents(action, now)) apply(run, event);
 }
 
 /** Returns the calls that a decision allows to begin meanwhile. */
@@ -122,7 +122,7 @@ export function checkProposal(world: World, name: string): void {
 function startCheck(world: World, name: string): boolean {
   const { state } = world.run;
   const { proposal, request: asked } = findWork(state, name) ?? {};
-  if (proposal === undefined || interruptionOf(state) !== null) return false;
+  if (proposal === undefined || getInterruption(state) !== null) return false;
   const request = openRequests(state, 'run').find(({ id }) => id === asked?.id);
   const call = callOfWork(state, name);
   const { decision } = proposal;
@@ -155,7 +155,7 @@ function undoSpec({ run }: World, name: string): WorkSpec {
 
 function mayBegin(world: World, { name }: WorkSpec): boolean {
   const { state } = world.run;
-  if (interruptionOf(state) !== null) return false;
+  if (getInterruption(state) !== null) return false;
   const call = openCallById(state, name);
   if (call !== undefined && requestDue(state, call, world.now) !== null) return false;
   const isNew = findWork(state, name) === undefined;

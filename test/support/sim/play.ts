@@ -5,8 +5,8 @@ import { FIRST_MESSAGE_MS, nextAction, type TimedAction } from '../../../src/cor
 import type { Outcome } from '../../../src/core/outcome.js';
 import { firstState } from '../../../src/core/segments/begin.js';
 import { countOverflow } from '../../../src/core/segments/carry.js';
-import { parseCarriedState, SCHEMA } from '../../../src/core/segments/migrations.js';
-import type { EndedTurn, RunState } from '../../../src/core/state.js';
+import { parseCarriedState, STATE_VERSION } from '../../../src/core/segments/migrations.js';
+import type { FinishedTurn, RunState } from '../../../src/core/state.js';
 import { chunkedLength } from '../../../src/core/transcript/transcript.js';
 import { findWork, WORK } from '../../../src/core/work/work.js';
 import { chooseConfig } from './agent.js';
@@ -28,7 +28,7 @@ export interface Played {
   readonly last: RunState;
   /** Null for a run whose agent could not be loaded. */
   readonly outcome: Outcome | null;
-  readonly turns: readonly EndedTurn[];
+  readonly turns: readonly FinishedTurn[];
   /** The facts, by segment. */
   readonly log: readonly (readonly Entry[])[];
   /** What each segment except the last one passed on. */
@@ -71,7 +71,7 @@ export async function play(numbers: readonly number[], watching: Watching = {}):
       if (isSaved) now.run.state = carry(now.run.state);
     },
   };
-  const turns: EndedTurn[] = [];
+  const turns: FinishedTurn[] = [];
   const carried: RunState[] = [];
   const effects: Effects = {
     now: () => world.now,
@@ -106,7 +106,9 @@ function chooseFirst(dice: Dice): RunState {
 
 /** Returns the state as the next segment receives it. Throws if that segment would refuse it. */
 export function carry(state: RunState): RunState {
-  const read = parseCarriedState(JSON.parse(JSON.stringify({ schema: SCHEMA, state, shown: '' })));
+  const read = parseCarriedState(
+    JSON.parse(JSON.stringify({ schema: STATE_VERSION, state, shown: '' })),
+  );
   if (!('carried' in read)) throw new Error(read.problem);
   return read.carried.state;
 }

@@ -1,5 +1,5 @@
 import type { Fact, Task } from '../../../src/core/facts.js';
-import { interruptionOf } from '../../../src/core/work/interruption.js';
+import { getInterruption } from '../../../src/core/work/interruption.js';
 import { record, type Run } from '../../../src/core/loop.js';
 import { nextDeadline } from '../../../src/core/limits.js';
 import { nextAction } from '../../../src/core/next-action.js';
@@ -56,13 +56,13 @@ export function segmentOf(world: World): SegmentFacts {
 /** Records a fact, as the workflow does. An interruption cancels work in flight. */
 export function note(world: World, observed: Observed): void {
   const { run } = world;
-  const before = interruptionOf(run.state);
+  const before = getInterruption(run.state);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the time makes it a fact
   const fact = { ...observed, at: world.now } as Fact;
   world.events += 1;
   world.log.at(-1)?.push({ fact, segment: segmentOf(world) });
   record(run, fact);
-  if (interruptionOf(run.state) !== before) {
+  if (getInterruption(run.state) !== before) {
     for (const flight of world.flights.values()) flight.isCanceled = true;
   }
   world.noted(world, fact);
@@ -76,7 +76,7 @@ export function mustLeave(world: World): boolean {
 
 /** Starts an activity or the run of a called agent. */
 export function start(world: World, name: string, task: Task): void {
-  world.flights.set(name, { task, isCanceled: interruptionOf(world.run.state) !== null });
+  world.flights.set(name, { task, isCanceled: getInterruption(world.run.state) !== null });
   note(world, { type: 'scheduled', task });
 }
 

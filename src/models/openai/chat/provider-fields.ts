@@ -1,6 +1,10 @@
 import { isObject, type JsonObject } from '../../../core/json.js';
 import type { ModelReply } from '../../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../../wire/replayed-items.js';
+import {
+  getReplayedItems,
+  type AssistantPromptMessage,
+  type Replay,
+} from '../../wire/replayed-items.js';
 
 /**
  * Extracts the fields that some servers send with a message of calls, and without which they refuse
@@ -32,7 +36,7 @@ export interface ProviderFields {
 }
 
 /** Returns the fields of a message that go back to this server and model. */
-export function getProviderFields(message: AssistantMessage, replay: Replay): ProviderFields {
+export function getProviderFields(message: AssistantPromptMessage, replay: Replay): ProviderFields {
   const items = getReplayedItems(message, replay) ?? [];
   const reasoning = items.find((item) => 'reasoning_content' in item)?.['reasoning_content'];
   const calls = items.flatMap(({ call, extra_content: extra }) =>

@@ -1,6 +1,10 @@
 import { isObject, type JsonObject } from '../../../core/json.js';
 import type { ModelReply } from '../../model.js';
-import { getReplayedItems, type AssistantMessage, type Replay } from '../../wire/replayed-items.js';
+import {
+  getReplayedItems,
+  type AssistantPromptMessage,
+  type Replay,
+} from '../../wire/replayed-items.js';
 import type { ScreenCalls } from './computer.js';
 
 /** Separates the texts of two messages in one reply. */
@@ -57,7 +61,7 @@ export function joinMessageText(content: unknown): string {
  * Writes an assistant message as items, including the provider's own if this model created them.
  */
 export function createAssistantItems(
-  message: AssistantMessage,
+  message: AssistantPromptMessage,
   { screens, replay }: { readonly screens: ScreenCalls; readonly replay: Replay },
 ): readonly JsonObject[] {
   const items = getReplayedItems(message, replay);
@@ -69,7 +73,7 @@ export function createAssistantItems(
 
 /** Inserts the transcript's texts and calls into the provider's items. */
 function restoreItems(
-  { text, calls = [] }: AssistantMessage,
+  { text, calls = [] }: AssistantPromptMessage,
   { items, screens }: { readonly items: readonly JsonObject[]; readonly screens: ScreenCalls },
 ): readonly JsonObject[] {
   const texts = splitText(text, items.filter(isMessage).map(getCharacters));
@@ -99,7 +103,7 @@ function createMessageItem(text: string): readonly JsonObject[] {
   return text === '' ? [] : [{ type: 'message', role: 'assistant', content: text }];
 }
 
-function createCallItem(call: NonNullable<AssistantMessage['calls']>[number]): JsonObject {
+function createCallItem(call: NonNullable<AssistantPromptMessage['calls']>[number]): JsonObject {
   return {
     type: 'function_call',
     call_id: call.id,
