@@ -149,8 +149,11 @@ function announceAgain(
   });
   return messages.map((message) => {
     if (message.role !== 'user' || message.origin !== 'perdure') return message;
-    const text = references.reduce((told, [old, own]) => told.replaceAll(old, own), message.text);
-    return { ...message, text };
+    const renamed = references.reduce(
+      (text, [old, own]) => text.replaceAll(old, own),
+      message.text,
+    );
+    return { ...message, text: renamed };
   });
 }
 

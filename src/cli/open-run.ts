@@ -69,7 +69,7 @@ export async function idTakenError(
 }
 
 /** Reads a run that has not ended. Otherwise throws an error that reports how and when it ended. */
-export async function openLivingRun(context: CliContext, id: string): Promise<OpenedRun> {
+export async function requireOpenRun(context: CliContext, id: string): Promise<OpenedRun> {
   const opened = await openRun(context, id);
   const { run } = opened;
   const end = endOfRun(run);

@@ -108,7 +108,7 @@ export interface Reservation {
  */
 export function reserve(state: RunState, extraTokens = 0): Reservation {
   const wanted = currentDefinition(state).settings.maxOutputTokens ?? Infinity;
-  return reserveOf(outputRooms(state, extraTokens), wanted);
+  return reserveOf(outputAllowances(state, extraTokens), wanted);
 }
 
 /**
@@ -116,7 +116,7 @@ export function reserve(state: RunState, extraTokens = 0): Reservation {
  * budget for the decision.
  */
 export function reserveWithin(left: Budget, use: Use & { readonly wanted: number }): Reservation {
-  return reserveOf(roomsIn(left, use), use.wanted);
+  return reserveOf(allowancesIn(left, use), use.wanted);
 }
 
 /** Returns the remaining tokens and money of the turn and the run; null if nothing limits them. */
@@ -135,9 +135,9 @@ export function budgetLeft(state: RunState): Budget | null {
   };
 }
 
-function reserveOf(rooms: readonly Room[], wanted: number): Reservation {
-  const least = rooms.reduce<Room | null>(
-    (best, room) => (best === null || room.tokens < best.tokens ? room : best),
+function reserveOf(allowances: readonly Allowance[], wanted: number): Reservation {
+  const least = allowances.reduce<Allowance | null>(
+    (best, one) => (best === null || one.tokens < best.tokens ? one : best),
     null,
   );
   if (least === null) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
@@ -148,15 +148,18 @@ function reserveOf(rooms: readonly Room[], wanted: number): Reservation {
   return { maxOutputTokens: least.tokens, clippedBy: least.limit, refusedBy: null };
 }
 
-interface Room {
+/** The maximum output tokens that one limit allows the next call. */
+interface Allowance {
   readonly limit: BudgetName;
   readonly tokens: number;
 }
 
-function outputRooms(state: RunState, extraTokens: number): readonly Room[] {
+function outputAllowances(state: RunState, extraTokens: number): readonly Allowance[] {
   const { price } = state.config;
   const input = state.transcript.tokens + extraTokens;
-  return scopesOf(state).flatMap(([limits, { usage }]) => roomsIn(limits, { usage, input, price }));
+  return scopesOf(state).flatMap(([limits, { usage }]) =>
+    allowancesIn(limits, { usage, input, price }),
+  );
 }
 
 function scopesOf(state: RunState): readonly (readonly [LimitSet, Spent])[] {
@@ -176,11 +179,11 @@ interface Use {
   readonly price: ModelPrice | null;
 }
 
-function roomsIn(limits: LimitSet, use: Use): readonly Room[] {
-  return [...tokenRoom(limits, use), ...moneyRoom(limits, use)];
+function allowancesIn(limits: LimitSet, use: Use): readonly Allowance[] {
+  return [...tokenAllowance(limits, use), ...costAllowance(limits, use)];
 }
 
-function tokenRoom(limits: LimitSet, use: Use): readonly Room[] {
+function tokenAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
   if (!isSet(limits.tokens)) return [];
   const { inputTokens, outputTokens } = use.usage;
   return [
@@ -188,7 +191,7 @@ function tokenRoom(limits: LimitSet, use: Use): readonly Room[] {
   ];
 }
 
-function moneyRoom(limits: LimitSet, use: Use): readonly Room[] {
+function costAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
   if (!isSet(limits.costUsd)) return [];
   // Without a price, the budget cannot be enforced, so it allows no call.
   if (use.price === null) return [{ limit: 'costUsd', tokens: 0 }];

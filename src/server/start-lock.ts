@@ -47,7 +47,7 @@ async function acquire(folder: string, options: LockOptions): Promise<string> {
   let waiting = false;
   for (;;) {
     const highest = (await generations(folder))[0] ?? 0;
-    const holder = await livingHolder(join(folder, String(highest)));
+    const holder = await liveHolder(join(folder, String(highest)));
     if (holder === null) {
       const place = await claim(folder, highest + 1, self);
       if (place !== null) return place;
@@ -86,7 +86,7 @@ async function generations(folder: string): Promise<readonly number[]> {
   return names.map(Number).toSorted((a, b) => b - a);
 }
 
-async function livingHolder(file: string): Promise<string | null> {
+async function liveHolder(file: string): Promise<string | null> {
   const holder = await readFile(file, 'utf8').catch(() => RELEASED);
   const pid = Number(pidOf(holder));
   if (!Number.isInteger(pid) || pid < 1) return null;

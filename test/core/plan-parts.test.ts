@@ -121,8 +121,8 @@ describe('the answer to a plan', () => {
     ['edit: on Tuesday', 'on Tuesday'],
     ['Edit make it two\nrooms', 'make it two\nrooms'],
     ['change the title', 'the title'],
-  ])('"%s" is a wish', (text, wish) =>
-    expect(readPlanAnswer(text, three)).toEqual({ as: 'edit', wish }),
+  ])('"%s" is a change', (text, change) =>
+    expect(readPlanAnswer(text, three)).toEqual({ as: 'edit', change }),
   );
   test.each(['', ' ', 'perhaps', 'yes please do a9', 'some', 'edit', 'a1 or not', 'yesterday'])(
     '"%s" is unclear',

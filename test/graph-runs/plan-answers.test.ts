@@ -58,7 +58,7 @@ describe('a plan that deletes', () => {
     expect([...desk.done].toSorted()).toEqual(done);
   });
 
-  test('is revised after a wish, and shown again', async () => {
+  test('is revised after a change, and shown again', async () => {
     await desk.work([assistant()]);
     const other = JSON.stringify({
       actions: [{ id: 'a1', tool: 'delete_event', arguments: { id: 'e9' } }],
@@ -136,7 +136,7 @@ describe('a message', () => {
     expect(lines).toEqual(['1: go', '1:  Yes! ', '2: yes']);
   });
 
-  test('with a wish revises the plan', async () => {
+  test('with a change revises the plan', async () => {
     await desk.work([assistant()]);
     const other = JSON.stringify({
       actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'only' } }],

@@ -6,7 +6,7 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { osUser } from '../input/os-user.js';
-import { openLivingRun, requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
+import { requireOpenRun, requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { reportEnd, reportTurn } from '../reports/report-end.js';
 import { openLines } from '../reports/report-pause.js';
@@ -31,7 +31,7 @@ export const cancel: Command<CancelOptions> = {
       .option('--turn', 'cancel only the current turn; an open run continues')
       .option('--no-wait', 'request the cancellation and exit'),
   async run(context, { id, turn, wait }) {
-    const opened = await openLivingRun(context, id);
+    const opened = await requireOpenRun(context, id);
     return turn
       ? await cancelCurrentTurn(context, opened, { wait })
       : await cancelRun(context, opened, { wait });
@@ -49,7 +49,7 @@ async function cancelRun(
     await client.workflow.getHandle(id).cancel();
   } catch (error) {
     // The run ended after it was read; this throws an error that reports how.
-    if (error instanceof WorkflowNotFoundError) await openLivingRun(context, id);
+    if (error instanceof WorkflowNotFoundError) await requireOpenRun(context, id);
     throw error;
   }
   if (!wait) return reportRequested(context, opened, 'Cancellation requested.');

@@ -5,7 +5,7 @@ import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { osUser } from '../input/os-user.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followWithin } from '../run-view/follow-within.js';
 
@@ -15,7 +15,7 @@ const END_WITHIN_MS = 10_000;
 export const close: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument('<id>', 'the open run'),
   async run(context, { id }) {
-    const opened = await openLivingRun(context, id);
+    const opened = await requireOpenRun(context, id);
     const { client, run } = opened;
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
     const send = async (): Promise<boolean> => {

@@ -5,7 +5,7 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { noteServer } from '../hosting/note-server.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { nextCommandOf } from '../reports/next-command.js';
 import { inboxLines } from '../requests/inbox-lines.js';
 import { openRequest } from '../requests/open-request.js';
@@ -85,6 +85,6 @@ async function showRun(
 }
 
 async function allOf(context: CliContext, id: string) {
-  const opened = await openLivingRun(context, id);
+  const opened = await requireOpenRun(context, id);
   return { opened, requests: toRunStatus(opened.run, Date.now()).pending };
 }

@@ -13,7 +13,7 @@ import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { parseNumberOrNone } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { columns } from '../format/table.js';
 
@@ -41,7 +41,7 @@ export const limits: Command<LimitsOptions> = {
 async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
   const { id } = options;
   const requested = limitsOf(options);
-  const opened = await openLivingRun(context, id);
+  const opened = await requireOpenRun(context, id);
   const { client, run } = opened;
   const set = requested && {
     decision: 'limits',

@@ -45,9 +45,9 @@ export const list: Command<ListOptions> = {
     noteServer(context, await context.server());
     const client = await context.client();
     const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
-    const isAnyLiving = rows.some(({ status }) => status !== 'done');
+    const isAnyOpen = rows.some(({ status }) => status !== 'done');
     const presence = await readWorkerPresence(client, await context.taskQueue());
-    noteMissingWorker(context, presence, isAnyLiving ? [nextCommand(context, 'worker')] : []);
+    noteMissingWorker(context, presence, isAnyOpen ? [nextCommand(context, 'worker')] : []);
     if (cursor !== null) noteNextPage(context, filter, cursor);
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0)

@@ -6,7 +6,7 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/os-user.js';
 import { BY } from '../input/shared-options.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { pauseAllRuns } from '../../client/pause-all.js';
 import { formatCount } from '../format/format.js';
@@ -44,7 +44,7 @@ export const pause: Command<PauseOptions> = {
 };
 
 async function pauseOne(context: CliContext, id: string, by: string): Promise<ExitCode> {
-  const opened = await openLivingRun(context, id);
+  const opened = await requireOpenRun(context, id);
   const { client, run } = opened;
   await withWorker(context, opened, {
     decision: 'pause',

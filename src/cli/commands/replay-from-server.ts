@@ -6,7 +6,7 @@ import type { ReplayResult } from '../../worker/replay.js';
 import { nextCommand } from '../reports/next-command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { LIVING_RUNS } from '../doctor/living-runs.js';
+import { OPEN_RUNS_QUERY } from '../doctor/open-runs.js';
 import { noteServer } from '../hosting/note-server.js';
 import { replayLine } from '../reports/replay-lines.js';
 import { dataPalette } from '../format/table.js';
@@ -99,7 +99,7 @@ function toUsageError(error: unknown, context: CliContext, query: string): unkno
   const doctor = nextCommand(context, 'doctor');
   return new UsageError(
     `--from-server: expected a visibility query of Temporal, got ${visible(query)} ` +
-      `(${visible(refusal.details)}); give one such as ${LIVING_RUNS}, or AgentStatus = 'working' ` +
+      `(${visible(refusal.details)}); give one such as ${OPEN_RUNS_QUERY}, or AgentStatus = 'working' ` +
       `if the namespace has that attribute (check with: ${doctor})`,
     { cause: error },
   );

@@ -6,7 +6,7 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { dataPalette } from '../format/table.js';
 import { parseNumber } from '../input/option-parsers.js';
 import { replayLine } from '../reports/replay-lines.js';
-import { LIVING_RUNS } from '../doctor/living-runs.js';
+import { OPEN_RUNS_QUERY } from '../doctor/open-runs.js';
 import { replayFromServer } from './replay-from-server.js';
 
 export interface ReplayOptions {
@@ -41,7 +41,7 @@ export const replay: Command<ReplayOptions> = {
     // Each history gets its own line, without messages of the SDK in between.
     installRuntime('ERROR', () => undefined);
     if (fromServer === undefined) return await replayFiles(context, files);
-    const query = fromServer === true ? LIVING_RUNS : fromServer;
+    const query = fromServer === true ? OPEN_RUNS_QUERY : fromServer;
     return await replayFromServer(context, { query, limit });
   },
 };

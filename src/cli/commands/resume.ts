@@ -4,7 +4,7 @@ import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { osUser } from '../input/os-user.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { viewedRequests } from '../requests/open-requests.js';
 
@@ -15,7 +15,7 @@ import { viewedRequests } from '../requests/open-requests.js';
 export const resume: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument('<id>', 'the run'),
   async run(context, { id }) {
-    const opened = await openLivingRun(context, id);
+    const opened = await requireOpenRun(context, id);
     const { client, run } = opened;
     const wasBlocked = run.view.blocked.size > 0;
     const wasPaused = run.view.state?.paused === true;

@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/os-user.js';
 import { BY } from '../input/shared-options.js';
-import { openLivingRun } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 
 export interface RevokeOptions {
   readonly id: string;
@@ -22,7 +22,7 @@ export const revoke: Command<RevokeOptions> = {
       .option(...BY),
   async run(context, { id, grant, by }) {
     const actor = deciderName(by);
-    const opened = await openLivingRun(context, id);
+    const opened = await requireOpenRun(context, id);
     const revoked = await withWorker(context, opened, {
       decision: 'revoke',
       send: () => revokeGrant(opened.client, id, grant, { by: actor }),

@@ -18,7 +18,7 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { collectArguments, parseJsonOption } from '../input/option-parsers.js';
 import { ARG, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
-import { openLivingRun, workerCommands, type OpenedRun } from '../open-run.js';
+import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
 
@@ -70,7 +70,7 @@ export const send: Command<SendOptions> = {
   async run(context, options) {
     const message = askOf(options, await attachedFiles(context, options.attach));
     const files = await artifactFiles(options.artifact);
-    const opened = await openLivingRun(context, options.id);
+    const opened = await requireOpenRun(context, options.id);
     const ask = { ...message, ...(await ownArtifacts(context, opened.run.id, files)) };
     if (!options.wait) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;

@@ -4,7 +4,7 @@ import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
 import { BY } from '../input/shared-options.js';
-import { openLivingRun, requireWorker } from '../open-run.js';
+import { requireOpenRun, requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 
 export interface UndoOptions {
@@ -25,7 +25,7 @@ export const undo: Command<UndoOptions> = {
       .option(...BY),
   async run(context, { id, call, by }) {
     const actor = deciderName(by);
-    const opened = await openLivingRun(context, id);
+    const opened = await requireOpenRun(context, id);
     // The undo itself also needs a worker, and a worker in this process would end before it.
     await requireWorker(context, opened, 'undo');
     const given = { by: actor, ...(call !== undefined && { call }) };

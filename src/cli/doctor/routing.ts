@@ -1,5 +1,5 @@
 import { Client, type Connection } from '@temporalio/client';
-import { livingRuns, type LivingRun } from './living-runs.js';
+import { listOpenRuns, type OpenRun } from './open-runs.js';
 import {
   livePollers,
   readQueueState,
@@ -12,7 +12,7 @@ import type { CheckTarget } from './place.js';
 
 /** The running runs, and the workers that poll their task queues. */
 export interface Routing {
-  readonly runs: readonly LivingRun[];
+  readonly runs: readonly OpenRun[];
   /** Whether there are more running runs than were read. */
   readonly more: boolean;
   /** The configured queue and the queues of running runs, with their live pollers. */
@@ -27,7 +27,7 @@ export async function readRouting(
   connection: Connection,
   { server: { namespace }, taskQueue }: CheckTarget,
 ): Promise<Routing> {
-  const { runs, more } = await livingRuns(new Client({ connection, namespace }), RUNS);
+  const { runs, more } = await listOpenRuns(new Client({ connection, namespace }), RUNS);
   const names = [...new Set([taskQueue, ...runs.map((run) => run.taskQueue)])].slice(0, QUEUES);
   const now = Date.now();
   const states = await Promise.all(

@@ -1,4 +1,4 @@
-import type { LivingRun } from './living-runs.js';
+import type { OpenRun } from './open-runs.js';
 import type { Build } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { formatCount } from '../format/format.js';
@@ -11,7 +11,7 @@ const NAMED = 5;
 
 interface Strand {
   readonly build: Build;
-  readonly runs: readonly LivingRun[];
+  readonly runs: readonly OpenRun[];
 }
 
 /**
@@ -46,7 +46,7 @@ export function strandedFinding({ runs, more, queues }: Routing, place: CheckTar
   return { name, level: 'problem', text: text.join('\n'), fix: fix.join('\n'), data };
 }
 
-function strandsOf(runs: readonly LivingRun[]): readonly Strand[] {
+function strandsOf(runs: readonly OpenRun[]): readonly Strand[] {
   const builds = runs
     .map(({ pinnedTo }) => pinnedTo)
     .filter((build) => build !== null)
@@ -57,7 +57,7 @@ function strandsOf(runs: readonly LivingRun[]): readonly Strand[] {
   }));
 }
 
-function names(runs: readonly LivingRun[]): string {
+function names(runs: readonly OpenRun[]): string {
   const ids = runs.slice(0, NAMED).map(({ id }) => visible(id));
   const rest = runs.length > NAMED ? `, and ${runs.length - NAMED} more` : '';
   return `${formatCount(runs.length, 'run')} (${ids.join(', ')}${rest})`;

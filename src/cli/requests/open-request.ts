@@ -2,7 +2,7 @@ import { noRequest } from '../../client/read-request.js';
 import { toRunStatus } from '../../client/status.js';
 import type { Request } from '../../core/requests/request.js';
 import type { CliContext } from '../context.js';
-import { openLivingRun, type OpenedRun } from '../open-run.js';
+import { requireOpenRun, type OpenedRun } from '../open-run.js';
 import { nextCommand } from '../reports/next-command.js';
 
 /** An open request, with the run that made it. */
@@ -20,7 +20,7 @@ export async function openRequest(
   run: string,
   name: string,
 ): Promise<OpenedRequest> {
-  const opened = await openLivingRun(context, run);
+  const opened = await requireOpenRun(context, run);
   const { pending } = toRunStatus(opened.run, Date.now());
   const request = requestNamed(pending, name);
   if (request !== undefined) return { opened, request };

@@ -28,7 +28,7 @@ export interface StatusView {
 /** Formats the status of a run as a table. */
 export function statusLines(view: StatusView, paint: Palette): readonly string[] {
   const { run, status, worker, link, next } = view;
-  const living = status.status !== 'done';
+  const isOpen = status.status !== 'done';
   return entries(
     [
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
@@ -44,7 +44,7 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'started', lines: [timeLine(view)] },
       {
         name: 'worker',
-        lines: living ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
+        lines: isOpen ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
       },
       { name: 'refused', lines: refusedLines(status) },
       { name: 'decided', lines: decidedLines(status) },

@@ -32,7 +32,7 @@ interface NodeEnd {
   /** The plan that a person confirmed. */
   readonly confirmed?: ConfirmedPlan;
   /** A person's request for another plan; the model reads it as a message. */
-  readonly wish?: string;
+  readonly change?: string;
 }
 
 /** Leaves the current node with the results of its calls. Does nothing while one is missing. */
@@ -47,15 +47,15 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
 }
 
 /** Adds a person's answer to a plan to the run's state. */
-function withAnswer(state: RunState, { confirmed, wish }: NodeEnd, at: number): RunState {
+function withAnswer(state: RunState, { confirmed, change }: NodeEnd, at: number): RunState {
   const { graph } = state;
   const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
-  if (wish === undefined) return known;
-  // A wish that came as a message joins the turn as that message.
+  if (change === undefined) return known;
+  // A change that came as a message joins the turn as that message.
   const { number } = state.turn;
-  if (state.inbox.waiting.some(({ turn, text }) => turn === number && text.includes(wish)))
+  if (state.inbox.waiting.some(({ turn, text }) => turn === number && text.includes(change)))
     return known;
-  return appendMessage(known, at, { role: 'user', text: wish });
+  return appendMessage(known, at, { role: 'user', text: change });
 }
 
 /**

@@ -10,7 +10,7 @@ export type PlanAnswer =
   /** No actions. */
   | { readonly as: 'nothing' }
   /** No actions yet: the planner makes a new plan from this request. */
-  | { readonly as: 'edit'; readonly wish: string };
+  | { readonly as: 'edit'; readonly change: string };
 
 const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve'];
 const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
@@ -43,8 +43,8 @@ export function readPlanAnswer(
   const yesOrNo = readYesOrNo(text);
   if (yesOrNo !== null) return { as: yesOrNo };
   if (NOTHING.includes(wordOf(text))) return { as: 'nothing' };
-  const wish = /^\s*(?:edit|change)\b\s*:?\s*(\S[\s\S]*)$/i.exec(text)?.[1];
-  if (wish !== undefined) return { as: 'edit', wish: wish.trim() };
+  const change = /^\s*(?:edit|change)\b\s*:?\s*(\S[\s\S]*)$/i.exec(text)?.[1];
+  if (change !== undefined) return { as: 'edit', change: change.trim() };
   const [, allBut, list = ''] =
     /^\s*(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)?)?\s*:?\s*(.+?)\s*\.?\s*$/is.exec(
       text,

@@ -8,7 +8,7 @@ interface PlanEnd {
   readonly exit: 'yes' | 'no' | 'some' | 'edit' | 'expired';
   readonly patch?: JsonObject;
   readonly confirmed?: ConfirmedPlan;
-  readonly wish?: string;
+  readonly change?: string;
 }
 
 /**
@@ -27,7 +27,7 @@ export function planEnd(
     return { exit: 'expired', patch: { [field]: planValue(left) } };
   }
   const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
-  if (answer.as === 'edit') return { exit: 'edit', wish: answer.wish };
+  if (answer.as === 'edit') return { exit: 'edit', change: answer.change };
   const left = planAfter(plan, answer) ?? plan;
   // If the rules name deciders for a call, those people approve it in a separate request.
   const complete = left.actions.filter(({ late, asks }) => !late && asks?.deciders === undefined);

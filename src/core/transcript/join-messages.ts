@@ -39,9 +39,9 @@ export function joinMessages(state: RunState, at: number): RunState {
     unnoted,
   );
   return taken.reduce<RunState>(
-    (told, message) => {
+    (current, message) => {
       const { id, pinned, attachments, artifacts, by, input, messages = [] } = message;
-      const next = artifacts === undefined ? told : attachArtifacts(told, artifacts, at);
+      const next = artifacts === undefined ? current : attachArtifacts(current, artifacts, at);
       const before = messages
         .slice(0, -1)
         .reduce<RunState>((so, one) => appendSupplied(so, at, one), next);

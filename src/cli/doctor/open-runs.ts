@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Build } from '../../temporal/pollers.js';
 
 /** A running run, with the queue and the build that can continue it. */
-export interface LivingRun {
+export interface OpenRun {
   readonly id: string;
   readonly taskQueue: string;
   /** The only build that can continue the run; null if the run is not pinned. */
@@ -10,16 +10,16 @@ export interface LivingRun {
 }
 
 /** The visibility query for the running runs of a namespace. */
-export const LIVING_RUNS = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
+export const OPEN_RUNS_QUERY = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
 
 /** Returns up to `limit` running runs of the namespace, and whether there are more. */
-export async function livingRuns(
+export async function listOpenRuns(
   { workflow }: Pick<Client, 'workflow'>,
   limit: number,
-): Promise<{ readonly runs: readonly LivingRun[]; readonly more: boolean }> {
-  const runs: LivingRun[] = [];
+): Promise<{ readonly runs: readonly OpenRun[]; readonly more: boolean }> {
+  const runs: OpenRun[] = [];
   for await (const { workflowId: id, taskQueue, searchAttributes } of workflow.list({
-    query: LIVING_RUNS,
+    query: OPEN_RUNS_QUERY,
   })) {
     if (runs.length === limit) return { runs, more: true };
     runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
