@@ -22,11 +22,7 @@ import {
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
-import {
-  promptMessageProblem,
-  promptText,
-  acceptanceProblem,
-} from './named-prompts/named-prompt.js';
+import { promptMessageProblem, promptText, misfitProblem } from './named-prompts/named-prompt.js';
 import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
 import { type RunState } from './state.js';
 import { MAX_PINNED_BYTES, MAX_PINNED_TOTAL_BYTES, pinnedBytes } from './transcript/pinned.js';
@@ -205,7 +201,7 @@ function checkMessageOrInput(ask: Record<string, unknown>): string | null {
 function textMisfit(state: RunState, ask: Ask): string | null {
   if (!isLoaded(state)) return null;
   const { definition } = state.config;
-  const problem = acceptanceProblem(definition, ask);
+  const problem = misfitProblem(definition, ask);
   const { prompt, args, pin } = ask;
   if (problem !== null || prompt === undefined || pin !== true) return problem;
   const bytes = jsonLength(promptText(definition, { prompt, ...(args && { args }) }));

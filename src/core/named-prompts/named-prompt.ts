@@ -55,7 +55,7 @@ export function startPromptProblem(value: Record<string, unknown>): string | nul
 }
 
 /** Returns why this agent cannot accept a message's prompt or conversation, or null. */
-export function acceptanceProblem(
+export function misfitProblem(
   definition: Prompts & Pick<AgentDefinition, 'graph'>,
   { prompt, args, messages }: Pick<Ask, 'prompt' | 'args' | 'messages'>,
 ): string | null {

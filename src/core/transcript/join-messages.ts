@@ -5,7 +5,7 @@ import { takeMessages, type Incoming } from '../inbox.js';
 import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
 import { failed } from '../make-outcome.js';
-import { promptText, acceptanceProblem } from '../named-prompts/named-prompt.js';
+import { promptText, misfitProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
 import { fitsPinned } from './pinned.js';
 import { freshTurn } from '../turn.js';
@@ -25,7 +25,7 @@ export function beginTurn(state: RunState, at: number): RunState {
  * name a prompt that a newer definition lacks.
  */
 function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | null {
-  const problems = taken.map((message) => acceptanceProblem(config.definition, message));
+  const problems = taken.map((message) => misfitProblem(config.definition, message));
   return problems.find((problem) => problem !== null) ?? null;
 }
 
@@ -79,8 +79,7 @@ function appendSupplied(state: RunState, at: number, { role, text }: SuppliedMes
 function textOf({ config }: RunState, { text, prompt, args }: Incoming): string {
   if (prompt === undefined) return text;
   const call = { prompt, ...(args && { args }) };
-  if (acceptanceProblem(config.definition, call) !== null)
-    return '[a message that could not be read]';
+  if (misfitProblem(config.definition, call) !== null) return '[a message that could not be read]';
   return promptText(config.definition, call);
 }
 
