@@ -70,6 +70,7 @@ const PLAIN: readonly string[] = ['string', 'number', 'int', 'boolean'];
 
 function shownOption(issue: z.core.$ZodIssue, value: unknown): string {
   if (Array.isArray(value)) return 'a list';
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid date' : 'a date';
   if (typeof value === 'object' && value !== null) return 'an object';
   const isExpectedPlain = issue.code !== 'invalid_type' || PLAIN.includes(issue.expected);
   return typeof value === 'string' && !isExpectedPlain ? 'a text' : shownValue(value);

@@ -136,7 +136,10 @@ describe('an invalid filter', () => {
   test.each<[Record<string, unknown>, string]>([
     [{ status: 'odd' }, 'status: expected one of working, waiting_message, waiting_decision,'],
     [{ since: '2026-13-01' }, 'since: expected a time, got "2026-13-01"; give ISO 8601 such as'],
-    [{ before: new Date(Number.NaN) }, 'before: expected a time, got null; give ISO 8601'],
+    [
+      { before: new Date(Number.NaN) },
+      'before: expected a time, got an invalid date; give ISO 8601',
+    ],
     [{ since: '1' }, 'since: expected a time, got "1"; give ISO 8601'],
     [{ since: '1h', before: '2h' }, 'before: expected a time after since, which is "1h", got "2h"'],
     [{ tag: `x' OR WorkflowId != 'y` }, 'tag: expected a text of 1 to 1000 characters without'],

@@ -54,7 +54,7 @@ describe('a call of a node with a verdict of its worker', () => {
 
   test.each<[string, Verdict, object]>([
     ['a rule denies it', { then: 'deny', why: 'a rule' }, {}],
-    ['nobody is there to decide', { then: 'ask', why: 'a rule' }, { unattended: 'deny' }],
+    ['the run is unattended', { then: 'ask', why: 'a rule' }, { unattended: 'deny' }],
   ])('is not executed if %s, and its node fails', (_, verdict, rest) => {
     const state = withVerdict(verdict, rest);
     expect(state.graph?.at?.node).toBe('next');

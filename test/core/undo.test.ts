@@ -177,7 +177,7 @@ describe('an undo that needs approval by a rule', () => {
 
   test.each([
     ['a rule denies it', { then: 'deny' }, {}],
-    ['nobody is there to decide', {}, { unattended: 'deny' }],
+    ['the run is unattended', {}, { unattended: 'deny' }],
   ] as const)('is denied at once if %s', (_, verdict, run) => {
     const state = ended(
       { happened: 'undecided', verdict: { ...ASK, ...verdict } },

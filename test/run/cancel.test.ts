@@ -90,7 +90,7 @@ describe('a native cancel', () => {
     const handle = await startWaiting('deaf', 'cancel-deaf');
     await handle.cancel();
     const { projection } = await rig.end(handle);
-    expect(projection.state?.transcript.messages.at(-1)?.text).toContain('not known');
+    expect(projection.state?.transcript.messages.at(-1)?.text).toContain('is unknown');
   });
 
   test('closes the connection of a model call', async () => {

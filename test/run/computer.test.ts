@@ -294,7 +294,7 @@ const OTHER_WORDS: readonly (readonly [Partial<Decision>, string])[] = [
   [{ as: 'happened', result: 'x' }, 'expected one of approve, deny for r1, got "happened"'],
   [{ as: 'edit', arguments: {} }, 'expected one of approve, deny for r1, got "edit"'],
   [{ as: 'approve', grant: { scope: 'tool' } }, 'expected only for the approval'],
-  [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected that of r1'],
+  [{ as: 'approve', digest: 'f'.repeat(64) }, 'digest: expected the current digest of r1'],
   [{ as: 'approve', request: 'r9' }, 'expected an open request, got "r9"'],
 ];
 

@@ -301,7 +301,7 @@ describe('a server that is unavailable at the start', () => {
     ]);
     const { outcome } = await run(rig);
     expect(outcome.error).toContain(
-      'denyTools names tool "delete_all", which it does not have; it has look, note',
+      'denyTools names tool "delete_all", which it does not have; available: look, note',
     );
   });
 });

@@ -129,7 +129,7 @@ describe('a once tool whose outcome is unknown', () => {
         'request: expected an open request, got "r9" (open: r1)',
       ],
       [{ request: 'r1', digest: 'x', as: 'maybe' }, 'resolve.as: expected'],
-      [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected that of r1'],
+      [{ request: 'r1', digest: 'x', as: 'retry' }, 'digest: expected the current digest of r1'],
       ['nonsense', 'resolve: expected {request, digest, as}, got "nonsense"'],
     ];
     for (const [decision, reason] of refused) {
@@ -163,6 +163,6 @@ describe('a once tool whose outcome is unknown', () => {
     expect(seen).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
     expect(seen.pending).toMatchObject([{ call: 'call_1_1_0' }]);
     await decide(handle, { as: 'happened' });
-    expect((await rig.end(handle)).outcome.answer).toContain('as a person confirmed');
+    expect((await rig.end(handle)).outcome.answer).toContain('A person confirmed');
   });
 });
