@@ -12,8 +12,8 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
   type SpanProcessor,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace';
+  BasicTracerProvider,
+} from '@opentelemetry/sdk-trace-base';
 import { OpenTelemetryActivityInboundInterceptor } from '@temporalio/interceptors-opentelemetry';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
@@ -36,8 +36,8 @@ const rude: SpanProcessor = {
   forceFlush: async () => undefined,
   shutdown: async () => undefined,
 };
-const provider = new TracerProvider({
-  spanProcessors: [new SimpleSpanProcessor({ exporter }), rude],
+const provider = new BasicTracerProvider({
+  spanProcessors: [new SimpleSpanProcessor(exporter), rude],
 });
 
 const look = defineTool({
