@@ -23,16 +23,9 @@ import type { AskOptions, ClientOptions, PerdureClient } from './client-types.js
 import { idOf, type RunLike } from './run-handle.js';
 import type { SentMessage } from '../updates/deliver-or-record.js';
 import { askRun, withId } from '../updates/ask-run.js';
-import {
-  cancelTurn,
-  claim,
-  closeRun,
-  pauseRun,
-  setLimits,
-  type DecisionOptions,
-  resumeRun,
-} from '../updates/control.js';
+import { cancelTurn, claim, closeRun, pauseRun, setLimits, resumeRun } from '../updates/control.js';
 import { resolveRequests, revokeGrant, requestUndo } from '../updates/decide.js';
+import { withActor } from './decision-options.js';
 import { forkRun } from './fork-run.js';
 import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
@@ -93,12 +86,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       }),
     ],
   });
-  const withBy = <Options extends DecisionOptions>(
-    options?: Options,
-  ): Options | DecisionOptions => ({
-    ...(by && { by }),
-    ...options,
-  });
+  const withBy = withActor(by);
   return {
     async start(
       agent,
@@ -117,23 +105,26 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     fork: (run, given) =>
       forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive }),
     async ask(run, message, options = {}) {
+      const actor = withBy('ask', options);
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const to = { run, message: message as string | AskInput, taskQueue, blobs };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
-      return (await ask(client, to, { ...withBy(options), ...options })) as never;
+      return (await ask(client, to, { ...actor, ...options })) as never;
     },
     async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return (await waitForResult(client, idOf(run), { ...options, archive })) as never;
     },
     ...readMethods(client, { archive, streams }),
-    pause: (run, options) => pauseRun(client, idOf(run), withBy(options)),
-    resume: (run, options) => resumeRun(client, idOf(run), withBy(options)),
+    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
+    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
     cancel: (run) => cancel(client, idOf(run)),
-    cancelTurn: (run, options) => cancelTurn(client, idOf(run), withBy(options)),
-    close: (run, options) => closeRun(client, idOf(run), withBy(options)),
-    setLimits: (run, limits, options) => setLimits(client, idOf(run), limits, withBy(options)),
+    cancelTurn: async (run, options) =>
+      await cancelTurn(client, idOf(run), withBy('cancelTurn', options)),
+    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
+    setLimits: async (run, limits, options) =>
+      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
     requests: (filter = {}) =>
       listRequests(client, {
         agent: filter.agent,
@@ -141,10 +132,11 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
         ...(filter.run !== undefined && { run: idOf(filter.run) }),
       }),
     request: (run, id) => readRequest(client, { run: idOf(run), id }, blobs),
-    resolve: (run, decisions, options) =>
-      resolveRequests(client, idOf(run), decisions, withBy(options)),
-    revoke: (run, grant, options) => revokeGrant(client, idOf(run), grant, withBy(options)),
-    undo: (run, options) => requestUndo(client, idOf(run), withBy(options)),
+    resolve: async (run, decisions, options) =>
+      await resolveRequests(client, idOf(run), decisions, withBy('resolve', options)),
+    revoke: async (run, grant, options) =>
+      await revokeGrant(client, idOf(run), grant, withBy('revoke', options)),
+    undo: async (run, options) => await requestUndo(client, idOf(run), withBy('undo', options)),
     pauseAll: (options) => pauseAllRuns(client, { ...(by && { by }), ...options }),
     schedule: createSchedules(client, { taskQueue, by, config }),
     batch(agent, tasks, given) {
