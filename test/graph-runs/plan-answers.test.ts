@@ -79,7 +79,7 @@ describe('a plan that deletes', () => {
     const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
     await desk.decide(handle, { as: 'answer', result: 'perhaps' });
     const status = await desk.statusWhere(handle, ({ decisions }) =>
-      JSON.stringify(decisions).includes('expected'),
+      JSON.stringify(decisions ?? []).includes('expected'),
     );
     expect(status.pending).toHaveLength(1);
     await desk.decide(handle, { as: 'deny' });
