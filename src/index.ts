@@ -1,4 +1,3 @@
-// oxlint-disable max-lines -- the list of everything that the package exports
 import type { ClientOptions, PerdureClient } from './client/client-types.js';
 import type { RunningWorker } from './worker.js';
 import type { WorkerOptions } from './worker/options.js';
@@ -72,65 +71,7 @@ export type {
 export type { CatalogEntry, ParentClose } from './core/definition/tool-definition.js';
 
 // Graphs
-export { cases } from './graphs/cases.js';
-export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
-export type {
-  Graph,
-  GraphAgentOptions,
-  GraphInput,
-  GraphOf,
-  GraphOptions,
-} from './graphs/graph-options.js';
-export type {
-  ConfirmKind,
-  DecideKind,
-  EachAction,
-  ExactFields,
-  ExitChoice,
-  GraphInputTemplate,
-  GraphKinds,
-  GraphMessage,
-  GraphNodeOptions,
-  NodeCases,
-  NodeFunctionOptions,
-  NodeSaveOptions,
-  NodeSpec,
-  RouteContext,
-} from './graphs/node-spec.js';
-export type { ExecuteNodeOptions, PlanNodeOptions } from './graphs/plan-spec.js';
-export type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './graphs/state-shape.js';
-export type { GraphWiring, NodeEdges } from './graphs/wiring.js';
-export {
-  text,
-  type GraphPath,
-  type GraphPathConditions,
-  type GraphPathOf,
-  type GraphTemplate,
-  type GraphText,
-} from './graphs/path.js';
-export {
-  planAndExecute,
-  type BeforePlan,
-  type PlanAndExecute,
-  type PlanAndExecuteOptions,
-  type PlanStateShape,
-} from './graphs/plan-and-execute.js';
-export { planType, resultsType } from './graphs/plan-types.js';
-export type { ActionResult, Plan, PlannedAction, PlannedRead } from './core/plan/plan.js';
-export type {
-  EachBody,
-  ExecuteNode,
-  FailedDependency,
-  GraphCase,
-  GraphDefinition,
-  GraphExit,
-  GraphNode,
-  GraphValue,
-  NodeKind,
-  NodeOutput,
-  PlanNode,
-  WorkerNode,
-} from './core/graph/definition.js';
+export * from './graphs/public.js';
 
 // Tools
 export { defineTool } from './tools/define-tool.js';
