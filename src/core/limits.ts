@@ -8,6 +8,7 @@ import {
   type ModelPrice,
 } from './definition/definition.js';
 import type { StopReason, Usage } from './outcome.js';
+import type { ReplyUsage } from './reply.js';
 import { currentDefinition } from './named-prompts/turn-definition.js';
 import { type EffectiveLimits, type RunState } from './state.js';
 import { inTurn, isRepairing, type Spent } from './turn.js';
@@ -201,8 +202,8 @@ function costAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
 }
 
 /** Returns the cost of a call in US dollars; null if the price is unknown. */
-export function costOf(usage: Omit<Usage, 'costUsd'>, price: ModelPrice | null): number | null {
-  if (price === null) return null;
+export function costOf(usage: ReplyUsage, price: ModelPrice | null): number | null {
+  if (price === null) return usage.costUsd ?? null;
   const { cacheWriteTokens: written = 0 } = usage;
   const fresh = usage.inputTokens - usage.cachedTokens - written;
   return (

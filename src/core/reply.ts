@@ -11,6 +11,8 @@ export interface ReplyUsage {
   readonly cacheWriteTokens?: number;
   /** A part of `outputTokens`; absent if the provider reported none. */
   readonly reasoningTokens?: number;
+  /** US dollars, as the provider reported them. They count if the model has no known price. */
+  readonly costUsd?: number;
   /** The provider reported no usage, so the counts are estimated from the texts. */
   readonly estimated?: true;
 }

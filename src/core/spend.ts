@@ -61,7 +61,8 @@ export function countCalls(state: RunState, executed: number): RunState {
 /** Adds the usage of a called agent, which counts against its caller's budget. */
 export function addSpent(state: RunState, { usage }: { readonly usage?: Usage }): RunState {
   if (usage === undefined) return state;
-  const call = { used: usage, cost: usage.costUsd };
+  const { costUsd: cost, ...used } = usage;
+  const call = { used, cost };
   return spend(state, (spent) => ({ ...spent, usage: addUsage(spent.usage, call) }));
 }
 
@@ -78,8 +79,13 @@ export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
 }
 
-function addUsage(sum: Usage, { used, cost }: { used: ReplyUsage; cost: number | null }): Usage {
-  const costUsd = sum.costUsd === null || cost === null ? null : sum.costUsd + cost;
+function addUsage(
+  { costUsd: spent, ...sum }: Usage,
+  { used, cost }: { used: ReplyUsage; cost: number | null },
+): Usage {
+  // Without a price, the cost of nothing is null too, but reported costs can be added to it.
+  const before = spent ?? (sum.inputTokens + sum.outputTokens === 0 ? 0 : null);
+  const costUsd = before === null || cost === null ? null : before + cost;
   return { ...addTokens(sum, used), costUsd };
 }
 

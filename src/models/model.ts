@@ -70,6 +70,8 @@ export interface ModelUsage {
   readonly cacheWriteTokens?: number;
   /** Absent if the provider did not report it. */
   readonly reasoningTokens?: number;
+  /** US dollars, as a router reports them; absent for other providers. */
+  readonly costUsd?: number;
   /** Some or all counts are estimated from the texts. */
   readonly estimated?: true;
 }

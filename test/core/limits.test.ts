@@ -8,6 +8,7 @@ import {
   reserve,
   withinBudget,
 } from '../../src/core/limits.js';
+import { addReply } from '../../src/core/spend.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Spent, Turn } from '../../src/core/turn.js';
 import { begun, config } from '../support/scripts.js';
@@ -38,6 +39,29 @@ function having(
     transcript: { ...state.transcript, tokens },
   };
 }
+
+test('without a price, the costs that the provider reports are added; one missing makes the sum unknown', () => {
+  const counts = { inputTokens: 5, outputTokens: 1, cachedTokens: 0 };
+  const paid = (state: RunState, more: object) =>
+    addReply(state, {
+      reply: { text: '', finish: 'stop', usage: { ...counts, ...more } },
+      deciding: true,
+    });
+  const once = paid(begun(config({ price: null })), { costUsd: 0.25 });
+  const twice = paid(once, { costUsd: 0.5 });
+  expect(twice.total.usage.costUsd).toBe(0.75);
+  expect(twice.turn.spent.usage).toEqual({
+    ...counts,
+    inputTokens: 10,
+    outputTokens: 2,
+    costUsd: 0.75,
+  });
+  expect(paid(twice, {}).total.usage.costUsd).toBeNull();
+  expect(
+    paid(paid(begun(config({ price: null })), {}), { costUsd: 1 }).total.usage.costUsd,
+  ).toBeNull();
+});
+
 const usage = (inputTokens: number, outputTokens: number, costUsd: number | null = 0) => ({
   usage: { inputTokens, outputTokens, cachedTokens: 0, costUsd },
 });

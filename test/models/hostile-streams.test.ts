@@ -16,11 +16,14 @@ import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
 import { reply } from '../../src/testing/steps.js';
 
-const client = createOpenAiClient('http://provider/v1', {
-  apiKey: undefined,
-  apiKeyEnv: 'OPENAI_API_KEY',
-  timeoutMs: 10_000,
-});
+const client = createOpenAiClient(
+  { url: 'http://provider/v1', search: '' },
+  {
+    apiKey: undefined,
+    apiKeyEnv: 'OPENAI_API_KEY',
+    timeoutMs: 10_000,
+  },
+);
 const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 const chunk = (delta: object, finish: string | null = null): string =>
   event({ choices: [{ index: 0, delta, finish_reason: finish }] });

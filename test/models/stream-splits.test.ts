@@ -23,11 +23,14 @@ type Api = (typeof APIS)[number][1];
 /** Anthropic's API requires both. */
 const HEADERS = { 'x-api-key': 'canary-key-1234', 'anthropic-version': '2026-10-21' };
 
-const client = createOpenAiClient('http://provider/v1', {
-  apiKey: undefined,
-  apiKeyEnv: 'OPENAI_API_KEY',
-  timeoutMs: 10_000,
-});
+const client = createOpenAiClient(
+  { url: 'http://provider/v1', search: '' },
+  {
+    apiKey: undefined,
+    apiKeyEnv: 'OPENAI_API_KEY',
+    timeoutMs: 10_000,
+  },
+);
 
 /** What a stream contains at the point where the answer is complete. */
 const ENDS = new Map<Api, string>([

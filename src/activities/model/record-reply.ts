@@ -154,7 +154,7 @@ function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
     return { ...estimateUsage(request, reply), estimated: true };
   }
   const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
-  const { reasoningTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
+  const { reasoningTokens = 0, cacheWriteTokens = 0, costUsd = -1 } = usage ?? {};
   const hasWritten = isCounted(cacheWriteTokens) && cacheWriteTokens <= inputTokens - cachedTokens;
   return {
     inputTokens,
@@ -162,6 +162,7 @@ function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
     cachedTokens,
     ...(hasWritten && { cacheWriteTokens }),
     ...(isCounted(reasoningTokens) && { reasoningTokens }),
+    ...(Number.isFinite(costUsd) && costUsd >= 0 && { costUsd }),
     ...(usage?.estimated === true && { estimated: true }),
   };
 }

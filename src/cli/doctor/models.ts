@@ -110,11 +110,12 @@ function llmSettings([found]: readonly RunningServer[]): string {
   return `set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL${here}`;
 }
 
-/** Removes user, password, and query, which may hold a key. */
+/** Removes user, password, and query, which may hold a key; the API's version stays. */
 function withoutSecrets(url: string): string {
   try {
-    const { origin, pathname } = new URL(url);
-    return `${origin}${pathname}`;
+    const { origin, pathname, searchParams } = new URL(url);
+    const version = searchParams.get('api-version');
+    return `${origin}${pathname}${version === null ? '' : `?api-version=${version}`}`;
   } catch {
     return 'an address that is not a URL';
   }

@@ -23,6 +23,7 @@ export const replyUsageShape = fields<ReplyUsage>({
   cachedTokens: amount,
   cacheWriteTokens: optional(amount),
   reasoningTokens: optional(amount),
+  costUsd: optional(amount),
   estimated: optional(yes),
 });
 

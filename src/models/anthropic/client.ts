@@ -2,8 +2,9 @@ import { isObject } from '../../core/json.js';
 import {
   checkKey,
   events,
-  normalizeBaseUrl,
+  parseBaseUrl,
   PLACEHOLDER_KEY,
+  type BaseUrl,
   type WireClient,
 } from '../wire/client.js';
 import { wireClientOptions } from '../wire/fetch.js';
@@ -15,12 +16,12 @@ const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
  * Returns the URL up to `/v1`, which Anthropic's variable omits and OpenAI's includes. Throws a
  * `TypeError` for an unusable URL.
  */
-export function toAnthropicUrl(text = ANTHROPIC_URL): string {
-  const url = normalizeBaseUrl(text, {
+export function toAnthropicUrl(text = ANTHROPIC_URL): BaseUrl {
+  const { url, search } = parseBaseUrl(text, {
     key: 'ANTHROPIC_API_KEY',
     example: 'ANTHROPIC_BASE_URL=https://api.anthropic.com',
   });
-  return url.endsWith('/v1') ? url : `${url}/v1`;
+  return { url: url.endsWith('/v1') ? url : `${url}/v1`, search };
 }
 
 /**
@@ -29,7 +30,7 @@ export function toAnthropicUrl(text = ANTHROPIC_URL): string {
  * carry.
  */
 export function createConnect(
-  baseUrl: string,
+  baseUrl: BaseUrl,
   {
     apiKey = PLACEHOLDER_KEY,
     apiKeyEnv,
@@ -53,7 +54,7 @@ export function createConnect(
 }
 
 async function loadClient(
-  baseUrl: string,
+  baseUrl: BaseUrl,
   { apiKey, timeoutMs }: { readonly apiKey: string; readonly timeoutMs: number },
 ): Promise<WireClient> {
   const { Anthropic, APIError } = await import('@anthropic-ai/sdk');

@@ -2,7 +2,6 @@ import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
 import type { Model, ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
-import { displayUrl } from '../wire/client.js';
 import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from '../wire/wire-model.js';
 import { anthropicApi } from './api.js';
 import { getAnthropicCapabilities } from './capabilities.js';
@@ -32,7 +31,7 @@ export function anthropicModel(options: AnthropicModelOptions = {}): Model {
   const connection = {
     api: anthropicApi,
     place: {
-      baseUrl: displayUrl(baseUrl),
+      baseUrl: baseUrl.url,
       hasKey: apiKey !== undefined,
       apiKeyEnv,
       urlVariable: 'ANTHROPIC_BASE_URL',

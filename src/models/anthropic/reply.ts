@@ -1,6 +1,7 @@
 import { isObject } from '../../core/json.js';
 import type { FinishReason, ModelReply, ModelUsage } from '../model.js';
 import type { ReplySource } from '../wire/api.js';
+import { parseUsage, toCount } from '../wire/usage.js';
 import { toArgumentsText, toText } from '../wire/content.js';
 import { getRequestId, unusableAnswer } from '../wire/errors.js';
 import { getMaker } from '../wire/replayed-items.js';
@@ -85,32 +86,22 @@ function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
 /**
  * Reads the usage of a message; returns undefined if it is missing or not in whole numbers.
  * Anthropic counts tokens read from its cache, or written to it, separately from `input_tokens`;
- * here they are part of the input.
+ * here they are part of the input. Some servers of this API use OpenAI's names.
  */
 function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
   if (!isObject(value)) return undefined;
-  const {
-    input_tokens: fresh,
-    output_tokens: outputTokens,
-    output_tokens_details: details,
-  } = value;
-  if (!isCount(fresh) || !isCount(outputTokens)) return undefined;
-  const cachedTokens = toCount(value['cache_read_input_tokens']);
-  const written = toCount(value['cache_creation_input_tokens']);
-  const thinking = isObject(details) ? details['thinking_tokens'] : undefined;
+  const fresh = toCount(value['input_tokens']);
+  const outputTokens = toCount(value['output_tokens']);
+  if (fresh === undefined || outputTokens === undefined) return parseUsage(value);
+  const cachedTokens = toCount(value['cache_read_input_tokens']) ?? 0;
+  const written = toCount(value['cache_creation_input_tokens']) ?? 0;
+  const { output_tokens_details: details } = value;
+  const thinking = isObject(details) ? toCount(details['thinking_tokens']) : undefined;
   return {
     inputTokens: fresh + cachedTokens + written,
     outputTokens,
     cachedTokens,
     ...(written > 0 && { cacheWriteTokens: written }),
-    ...(isCount(thinking) && { reasoningTokens: Math.min(thinking, outputTokens) }),
+    ...(thinking !== undefined && { reasoningTokens: Math.min(thinking, outputTokens) }),
   };
-}
-
-function toCount(value: unknown): number {
-  return isCount(value) ? value : 0;
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

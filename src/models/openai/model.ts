@@ -2,10 +2,10 @@ import OpenAI, { APIError } from 'openai';
 import { isObject } from '../../core/json.js';
 import {
   checkKey,
-  displayUrl,
   events,
-  normalizeBaseUrl,
+  parseBaseUrl,
   PLACEHOLDER_KEY,
+  type BaseUrl,
   type WireClient,
 } from '../wire/client.js';
 import { wireClientOptions } from '../wire/fetch.js';
@@ -47,12 +47,12 @@ export const DEFAULT_KEY_ENV = 'OPENAI_API_KEY';
  */
 export function openAiModel(options: OpenAiModelOptions = {}): Model {
   const { apiKey, apiKeyEnv = DEFAULT_KEY_ENV, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const baseUrl = normalizeBaseUrl(options.baseUrl ?? OPENAI_URL);
+  const baseUrl = parseBaseUrl(options.baseUrl ?? OPENAI_URL);
   if (apiKey !== undefined) learnSecrets({ values: [apiKey] });
   const client = createOpenAiClient(baseUrl, { apiKey, apiKeyEnv, timeoutMs });
   const connection = {
     api: APIS[options.api ?? 'chat'],
-    place: { baseUrl: displayUrl(baseUrl), hasKey: apiKey !== undefined, apiKeyEnv },
+    place: { baseUrl: baseUrl.url, hasKey: apiKey !== undefined, apiKeyEnv },
     connect: () => client,
     capabilitiesOf: (model: string) => getCapabilities(model, options.capabilities),
   };
@@ -71,11 +71,14 @@ interface ClientSettings {
  * sent.
  */
 export function createOpenAiClient(
-  baseUrl: string,
+  baseUrl: BaseUrl,
   { apiKey, apiKeyEnv, timeoutMs }: ClientSettings,
 ): WireClient {
+  const key = apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv);
   const client = new Client({
-    apiKey: apiKey === undefined ? PLACEHOLDER_KEY : checkKey(apiKey, apiKeyEnv),
+    apiKey: key,
+    // Azure's classic addresses take the key from this header alone.
+    ...(baseUrl.search.includes('api-version=') && { defaultHeaders: { 'api-key': key } }),
     ...wireClientOptions({ baseUrl, timeoutMs }),
   });
   return {

@@ -1,5 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import { isObject } from '../../core/json.js';
+import { isSecretName } from '../../secrets/environment.js';
+import { learnSecrets } from '../../secrets/known.js';
 import { ProviderFailure } from './read-error.js';
 import { parseBounded } from './reply-limits.js';
 
@@ -56,14 +58,32 @@ export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenera
   yield* ready;
 }
 
-/** Returns the URL without trailing slashes. Throws a `TypeError` for an unusable URL. */
-export function normalizeBaseUrl(
+/** A provider's base URL. */
+export interface BaseUrl {
+  /** Without query and trailing slashes. */
+  readonly url: string;
+  /** The query, which follows the path of each request; empty, or it begins with `?`. */
+  readonly search: string;
+}
+
+/** Names of a query's parameters that hold a secret, beside those of secret variables. */
+const SIGNATURE = /^(?:sig|signature|code)$/i;
+
+/** The paths of requests, which a copied address may contain. */
+const REQUEST_PATHS = ['/chat/completions', '/completions', '/responses', '/messages'];
+
+/**
+ * Splits a base URL from its query, such as Azure's `?api-version=…`. Removes trailing slashes, and
+ * the path of a request if the URL ends with one. A query is learned as secret where its name says
+ * so. Throws a `TypeError` for an unusable URL.
+ */
+export function parseBaseUrl(
   text: string,
   {
     key = 'OPENAI_API_KEY',
     example = 'OPENAI_BASE_URL=http://127.0.0.1:11434/v1',
   }: { readonly key?: string; readonly example?: string } = {},
-): string {
+): BaseUrl {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.username || url?.password) {
     throw new TypeError(
@@ -75,13 +95,20 @@ export function normalizeBaseUrl(
       `The base URL of the model provider is not an http(s) URL; write for example ${example}.`,
     );
   }
-  return text.replace(/\/+$/, '');
+  const secrets = [...url.searchParams].filter(
+    ([name]) => isSecretName(name) || SIGNATURE.test(name),
+  );
+  learnSecrets({ values: secrets.map(([, value]) => value) });
+  const whole = removeSlashes(url.pathname);
+  const request = REQUEST_PATHS.find((path) => whole.endsWith(path)) ?? '';
+  const path = removeSlashes(whole.slice(0, whole.length - request.length));
+  return { url: url.origin + path, search: url.search };
 }
 
-/** Returns the URL for messages, without its query, which may hold a secret. */
-export function displayUrl(baseUrl: string): string {
-  const { origin, pathname } = new URL(baseUrl);
-  return `${origin}${pathname.replace(/\/$/, '')}`;
+function removeSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 /** Throws a `TypeError` for a key that no HTTP header can carry; `apiKeyEnv` holds it. */

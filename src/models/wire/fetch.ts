@@ -1,22 +1,25 @@
 import { isObject } from '../../core/json.js';
+import type { BaseUrl } from './client.js';
 
 /** The dispatcher's type; `never` if the types of `fetch` are the browser's. */
 type Dispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : never;
 
 /** Returns the options that the clients of all providers share. */
 export function wireClientOptions({
-  baseUrl,
+  baseUrl: { url, search },
   timeoutMs,
 }: {
-  readonly baseUrl: string;
+  readonly baseUrl: BaseUrl;
   readonly timeoutMs: number;
 }) {
   const dispatcher = createNoTimeoutDispatcher();
   return {
-    baseURL: baseUrl,
+    baseURL: url,
     // Only Temporal retries.
     maxRetries: 0,
-    fetch: fetchWithShortErrors,
+    // The clients would write a query in another form.
+    fetch: async (request: string | URL | Request, init?: RequestInit) =>
+      await fetchWithShortErrors(typeof request === 'string' ? request + search : request, init),
     timeout: timeoutMs,
     // The client would write bodies and broken streams to the console.
     logLevel: 'off' as const,

@@ -10,11 +10,14 @@ import { replyToError } from '../../../src/models/wire/errors.js';
 import { ProviderFailure } from '../../../src/models/wire/read-error.js';
 import { failureOf, place } from '../support.js';
 
-const client = createOpenAiClient('http://provider/v1', {
-  apiKey: undefined,
-  apiKeyEnv: 'ANTHROPIC_API_KEY',
-  timeoutMs: 10_000,
-});
+const client = createOpenAiClient(
+  { url: 'http://provider/v1', search: '' },
+  {
+    apiKey: undefined,
+    apiKeyEnv: 'ANTHROPIC_API_KEY',
+    timeoutMs: 10_000,
+  },
+);
 
 async function bytesOf(name: string): Promise<Buffer> {
   return await readFile(new URL(`wire/${name}.sse`, import.meta.url));

@@ -5,7 +5,7 @@ import { joinText, toArgumentsText } from '../../wire/content.js';
 import { getRequestId, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
 import { getMaker } from '../../wire/replayed-items.js';
-import { parseUsage } from '../usage.js';
+import { findUsage, parseUsage } from '../../wire/usage.js';
 import { extractProviderFields } from './provider-fields.js';
 
 /**
@@ -18,7 +18,7 @@ export function parseCompletion(value: unknown, source: ReplySource): ModelReply
   const { message, choice } = findMessage(value, source);
   const reason = choice['finish_reason'];
   const logprobs = parseLogprobs(choice['logprobs']);
-  const usage = parseUsage(isObject(value) ? value['usage'] : undefined);
+  const usage = parseUsage(isObject(value) ? findUsage(value) : undefined);
   const requestId = getRequestId(source.headers);
   const optional = {
     ...(usage !== undefined && { usage }),

@@ -4,7 +4,7 @@ import type { StreamAssembly } from '../../wire/api.js';
 import { joinText } from '../../wire/content.js';
 import { MAX_LOGPROBS } from '../logprobs.js';
 import { createReplyMeter } from '../../wire/reply-limits.js';
-import { findUsage } from '../usage.js';
+import { findUsage } from '../../wire/usage.js';
 import { assembleCalls } from './stream-calls.js';
 
 /** Assembles the chunks of a stream into the completion of an unstreamed reply. */

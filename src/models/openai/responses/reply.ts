@@ -5,7 +5,7 @@ import { toArgumentsText } from '../../wire/content.js';
 import { getRequestId, replyToError, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
 import { getMaker } from '../../wire/replayed-items.js';
-import { parseResponsesUsage } from '../usage.js';
+import { parseUsage } from '../../wire/usage.js';
 import { createComputerCall, toFunctionCall } from './computer.js';
 import { BETWEEN_MESSAGES, extractItems, joinMessageText } from './items.js';
 
@@ -27,7 +27,7 @@ export function parseResponse(value: unknown, source: ReplySource): ModelReply {
     const what = `returned an incomplete answer with status ${JSON.stringify(status)}`;
     throw unusableAnswer(source, { type: 'finish_error', what, text: '' });
   }
-  const usage = parseResponsesUsage(answer.value['usage']);
+  const usage = parseUsage(answer.value['usage']);
   const requestId = getRequestId(source.headers);
   const tokens = listParts(output, 'output_text').flatMap(({ logprobs }): readonly unknown[] =>
     Array.isArray(logprobs) ? logprobs : [],
