@@ -187,7 +187,7 @@ export type { KnownAgent } from './client/known-agents.js';
 export type { ListFilter } from './client/list-filter.js';
 export type { RunList } from './client/list.js';
 export type { OpenRequest } from './client/memo-requests.js';
-export type { RequestFilter, RequestList } from './client/requests.js';
+export type { RequestFilter, RequestList, UnreadableRun } from './client/requests.js';
 export type { ReadStatus } from './client/status-below.js';
 export type { PauseAllOptions, PauseAllResult, PauseProgress } from './client/pause-all.js';
 export type { RunRow } from './client/run-row.js';
@@ -284,6 +284,7 @@ export {
   ResultLostError,
   RunTokenError,
   SdkCopiesError,
+  UnreadableError,
   type NotDeliveredErrorOptions,
   type PerdureErrorClass,
   type PerdureErrorCode,

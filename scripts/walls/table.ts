@@ -160,6 +160,7 @@ export const WALLS: readonly Wall[] = [
       'secrets',
       'validation',
       'storage',
+      'temporal',
       'updates',
       'history',
       'tools',

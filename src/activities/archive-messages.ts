@@ -52,6 +52,7 @@ async function archiveOwnHistory(
   firstRunId: string,
 ): Promise<void> {
   const { workflowId: id = '', runId = '' } = info.workflowExecution ?? {};
+  // As the server has it: what is encoded there does not leave it decoded.
   const history = await client.workflow.getHandle(id, runId).fetchHistory();
   const segment = { firstRunId, runId, history };
   const run = { namespace: info.namespace, id };

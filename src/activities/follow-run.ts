@@ -5,6 +5,7 @@ import { nextRunId, segmentEvents, type FollowedSegment } from '../history/follo
 import type { HistoryEvent } from '../history/history-event.js';
 import { endOutcome } from '../history/projection.js';
 import { readSegmentStart } from '../history/segments.js';
+import { describeWorkflow } from '../temporal/server-answers.js';
 import { isObject } from '../core/json.js';
 import type { FollowRunInput, FollowRunResult } from '../core/contract.js';
 import { interruptionCause, retryFailure } from './failures.js';
@@ -21,7 +22,7 @@ export async function followRun(input: FollowRunInput): Promise<FollowRunResult>
   return await withHeartbeat(context, async () => {
     const { client, cancellationSignal: signal } = context;
     const handle = client.workflow.getHandle(input.run);
-    const found = await findRun(context, handle, input);
+    const found = await findRun(context, input);
     if (typeof found !== 'string') return found;
     const run = { id: input.run, runId: found };
     // The worker's connection cannot cancel a long poll, so the poll is abandoned and ends by
@@ -39,10 +40,9 @@ export async function followRun(input: FollowRunInput): Promise<FollowRunResult>
 /** Returns the run id if the run belongs to this call, else the result that describes the run. */
 async function findRun(
   { client, info }: Context,
-  handle: WorkflowHandle,
   { run, key }: FollowRunInput,
 ): Promise<string | FollowRunResult> {
-  const described = await handle.describe().catch(nullIfNotFound);
+  const described = await describeWorkflow(client, run).catch(nullIfNotFound);
   const started = described && (await readSegmentStart(client, run, described.runId));
   if (!described || !started) return { type: 'lost' };
   const { input } = started;
@@ -99,7 +99,7 @@ async function endFollowedRun(
  * called agent itself.
  */
 async function isOver(client: Client, caller: string): Promise<boolean> {
-  const described = await client.workflow.getHandle(caller).describe().catch(nullIfNotFound);
+  const described = await describeWorkflow(client, caller).catch(nullIfNotFound);
   return described?.status.name !== 'RUNNING';
 }
 

@@ -149,18 +149,23 @@ export function listQuery(
   return conditions.join(' AND ');
 }
 
-/** Returns whether a row that the query has found matches the filter. */
+/**
+ * Returns whether a row that the query has found matches the filter. A row that could not be read
+ * matches unless the part that was read shows otherwise, since a list that omits it would be wrong.
+ */
 export function matchesFilter(
   row: RunRow,
   { agent, status, tag, idPrefix = '' }: ListFilter,
   { since, before }: StartRange,
 ): boolean {
-  if (agent !== undefined && row.agent !== agent) return false;
-  if (tag !== undefined && !row.tags.includes(tag)) return false;
+  const isWhole = row.unreadable === undefined;
+  if (agent !== undefined && row.agent !== agent && (isWhole || row.agent !== null)) return false;
+  if (tag !== undefined && isWhole && !row.tags.includes(tag)) return false;
   if (!row.id.startsWith(idPrefix)) return false;
   const startedAt = Date.parse(row.startedAt);
   if (since !== null && startedAt < since) return false;
   if (before !== null && startedAt >= before) return false;
   if (status === undefined || row.status === status) return true;
+  if (row.agent === null && !isWhole) return true;
   return row.status === 'done' && outcomeStatus(row.reason) === status;
 }

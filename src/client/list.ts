@@ -1,7 +1,7 @@
-import { ServiceError, type Client, type WorkflowExecutionInfo } from '@temporalio/client';
+import { ServiceError, type Client } from '@temporalio/client';
 import { grpcCode, isUnanswered } from '../temporal/grpc.js';
 import { NoServerError } from '../core/errors.js';
-import { executionInfoFromRaw } from '../temporal/sdk-internals.js';
+import { readInfo, type ListedWorkflow } from '../temporal/server-answers.js';
 import { readCursor, writeCursor } from './list-cursor.js';
 import {
   assertListFilter,
@@ -117,7 +117,7 @@ async function readPage(
     let checked = 0;
     while (checked < infos.length && rows.length < wanted) {
       const slice = infos.slice(checked, checked + AT_ONCE);
-      const read = await Promise.all(slice.map((info) => readRunRow(client, info)));
+      const read = await Promise.all(slice.map((listed) => readRunRow(client, listed)));
       for (const row of read) {
         if (rows.length === wanted) break;
         checked += 1;
@@ -136,17 +136,15 @@ async function fetchPage(
     token,
     size,
   }: { readonly query: string; readonly token: Uint8Array; readonly size: number },
-): Promise<{ readonly infos: readonly WorkflowExecutionInfo[]; readonly next: Uint8Array | null }> {
-  const { namespace, loadedDataConverter: converter } = client.options;
+): Promise<{ readonly infos: readonly ListedWorkflow[]; readonly next: Uint8Array | null }> {
+  const { namespace } = client.options;
   const request = { namespace, query, nextPageToken: token, pageSize: size };
   const { executions, nextPageToken: next } = await client.workflowService
     .listWorkflowExecutions(request)
     .catch((error: unknown) => {
       throw listError(error);
     });
-  const infos = await Promise.all(
-    executions.map((raw) => executionInfoFromRaw(raw, converter, raw, namespace)),
-  );
+  const infos = await Promise.all(executions.map((raw) => readInfo(client, raw)));
   return { infos, next: next.length === 0 ? null : next };
 }
 

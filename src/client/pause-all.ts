@@ -22,7 +22,7 @@ export interface PauseProgress {
   readonly signaled: number;
   /** Runs that ended in the meantime. */
   readonly ended: number;
-  /** Runs that the server could not signal; they continue. */
+  /** Runs that the server could not signal, or whose agent could not be read; they continue. */
   readonly failed: number;
 }
 
@@ -63,15 +63,24 @@ export async function pauseAllRuns(
     }
     onProgress?.({ ...count });
   };
-  await forEachAtOnce(runningIds(client, agent), pauseOne, signal);
+  const skip = (why: string): void => {
+    count.failed += 1;
+    error ??= why;
+    onProgress?.({ ...count });
+  };
+  await forEachAtOnce(runningIds(client, agent, skip), pauseOne, signal);
   return { ...count, error };
 }
 
 /**
  * Yields each run once: the server may list a run twice if it continues in a new segment during the
- * listing.
+ * listing. `skip` is called for a run whose agent cannot be read.
  */
-async function* runningIds(client: Client, agent: string): AsyncGenerator<string, void, undefined> {
+async function* runningIds(
+  client: Client,
+  agent: string,
+  skip: (why: string) => void,
+): AsyncGenerator<string, void, undefined> {
   const running = `WorkflowType = 'agent' AND ExecutionStatus = 'Running'`;
   const seen = new Set<string>();
   const infos = withoutAttributes(client, {
@@ -80,12 +89,18 @@ async function* runningIds(client: Client, agent: string): AsyncGenerator<string
     // Without search attributes, each run must be read to find its agent.
     otherwise: running,
   });
-  for await (const { info, byAttributes } of infos) {
+  for await (const found of infos) {
+    const { info, byAttributes } = found;
     if (seen.has(info.workflowId)) continue;
     seen.add(info.workflowId);
     const [named] = byAttributes ? (info.searchAttributes['AgentName'] ?? []) : [];
-    const found = named ?? (await readRunRow(client, info)).agent;
-    if (found === agent) yield info.workflowId;
+    if (named === undefined) {
+      const row = await readRunRow(client, found);
+      if (row.agent === agent) yield row.id;
+      else if (row.agent === null && row.unreadable !== undefined) skip(row.unreadable);
+    } else if (named === agent) {
+      yield info.workflowId;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
+import { listWorkflows, type ListedWorkflow } from '../temporal/server-answers.js';
 
 /**
  * Returns a condition on an attribute for a visibility query; by default, that it equals this
@@ -25,8 +26,7 @@ export function isInvalidQuery(error: unknown): boolean {
 /**
  * A workflow that a query found. `byAttributes` is true for the query that uses search attributes.
  */
-export interface FoundWorkflow {
-  readonly info: WorkflowExecutionInfo;
+export interface FoundWorkflow extends ListedWorkflow {
   readonly byAttributes: boolean;
 }
 
@@ -39,11 +39,11 @@ export async function* withoutAttributes(
   { query, otherwise }: { readonly query: string; readonly otherwise: string },
 ): AsyncGenerator<FoundWorkflow, void, undefined> {
   try {
-    for await (const info of client.workflow.list({ query })) yield { info, byAttributes: true };
+    for await (const found of listWorkflows(client, query)) yield { ...found, byAttributes: true };
   } catch (error) {
     if (!isInvalidQuery(error)) throw error;
-    for await (const info of client.workflow.list({ query: otherwise })) {
-      yield { info, byAttributes: false };
+    for await (const found of listWorkflows(client, otherwise)) {
+      yield { ...found, byAttributes: false };
     }
   }
 }

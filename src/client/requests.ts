@@ -1,6 +1,6 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import { InputError, NoRunError } from '../core/errors.js';
+import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
 import { readRun } from '../history/read-run.js';
 import { memoRequests, type MemoRequests, type OpenRequest } from './memo-requests.js';
@@ -23,6 +23,15 @@ export interface RequestList {
   readonly requests: readonly OpenRequest[];
   /** Whether there are more open requests than these. */
   readonly more: boolean;
+  /** Waiting runs whose requests are encoded, and the client lacks the codec or the key. */
+  readonly unreadable: readonly UnreadableRun[];
+}
+
+/** A run that could not be read. */
+export interface UnreadableRun {
+  readonly run: string;
+  /** What is encoded, and what to do. */
+  readonly why: string;
 }
 
 const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
@@ -41,21 +50,31 @@ export async function listRequests(
   filter: RequestFilter = {},
 ): Promise<RequestList> {
   const read: MemoRequests[] = [];
-  let unsure: WorkflowExecutionInfo[] = [];
+  const unreadable: UnreadableRun[] = [];
+  const readUnsure = async (): Promise<void> => {
+    const all = await Promise.all(unsure.splice(0).map((each) => openIn(client, each)));
+    for (const found of all) {
+      if ('why' in found) unreadable.push(found);
+      else read.push(found);
+    }
+  };
+  const unsure: WorkflowExecutionInfo[] = [];
   let runs = 0;
   for await (const found of withoutAttributes(client, queriesFor(filter))) {
     runs += 1;
     if (runs > MAX_RUNS) break;
     const { info } = found;
+    if (found.unreadable !== null) {
+      unreadable.push({ run: info.workflowId, why: found.unreadable });
+      continue;
+    }
     const memo = memoOf(info);
     if (memo.requests.length === 0) continue;
     if (isCertain(found)) read.push(memo);
     else unsure.push(info);
-    if (unsure.length < AT_ONCE) continue;
-    read.push(...(await Promise.all(unsure.map((each) => openIn(client, each)))));
-    unsure = [];
+    if (unsure.length === AT_ONCE) await readUnsure();
   }
-  read.push(...(await Promise.all(unsure.map((each) => openIn(client, each)))));
+  await readUnsure();
   const { agent } = filter;
   return {
     requests: read
@@ -63,6 +82,7 @@ export async function listRequests(
       .filter((request) => agent === undefined || request.agent === agent)
       .toSorted((one, other) => one.raisedAt - other.raisedAt),
     more: runs > MAX_RUNS || read.some(({ more }) => more > 0),
+    unreadable,
   };
 }
 
@@ -94,7 +114,10 @@ function isCertain({ info, byAttributes }: FoundWorkflow): boolean {
 }
 
 /** Returns the requests in the memo that are open according to the run's history. */
-async function openIn(client: Client, info: WorkflowExecutionInfo): Promise<MemoRequests> {
+async function openIn(
+  client: Client,
+  info: WorkflowExecutionInfo,
+): Promise<MemoRequests | UnreadableRun> {
   try {
     const status = toRunStatus(await readRun(client, info.workflowId), Date.now());
     const { requests, more } = memoOf(info);
@@ -106,8 +129,9 @@ async function openIn(client: Client, info: WorkflowExecutionInfo): Promise<Memo
       more: open.size > requests.length ? more : 0,
     };
   } catch (error) {
+    if (UnreadableError.isInstance(error)) return { run: info.workflowId, why: error.message };
     // It ended, and the server deleted it in the meantime.
-    if (!(error instanceof NoRunError)) throw error;
+    if (!NoRunError.isInstance(error)) throw error;
     return { requests: [], more: 0 };
   }
 }

@@ -1,10 +1,11 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import type { ListedWorkflow } from '../temporal/server-answers.js';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { COMPLETE_REASONS, STOP_REASONS, type Outcome } from '../core/outcome.js';
 import type { RunStatusName } from '../core/status.js';
 import { readRun } from '../history/read-run.js';
 import { toRunStatus } from './status.js';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, UnreadableError } from '../core/errors.js';
 
 /** A run as a list shows it. */
 export interface RunRow {
@@ -20,6 +21,11 @@ export interface RunRow {
   readonly closedAt: string | null;
   /** The tags that the run was started with. */
   readonly tags: readonly string[];
+  /**
+   * Why the rest of the row is not complete: the run's memo or history is encoded, and the client
+   * lacks the codec or the key. Absent if everything could be read.
+   */
+  readonly unreadable?: string;
 }
 
 const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as const).map((name) =>
@@ -30,8 +36,12 @@ const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as 
  * Reads a row from the search attributes; or from the history if the namespace lacks them or the
  * run has not written any, such as a run that never loaded its agent.
  */
-export async function readRunRow(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
-  return rowFromAttributes(info) ?? (await rowFromHistory(client, info));
+export async function readRunRow(
+  client: Client,
+  { info, unreadable }: ListedWorkflow,
+): Promise<RunRow> {
+  const row = rowFromAttributes(info) ?? (await rowFromHistory(client, info));
+  return unreadable === null ? row : { unreadable, ...row };
 }
 
 /** Returns the status of an outcome from its reason, since a row contains only the reason. */
@@ -73,10 +83,12 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     return { id, agent: agent || null, status, reason, ...timesOf(info), tags };
   } catch (error) {
     // The server may have deleted it in the meantime.
-    if (!(error instanceof NoRunError)) throw error;
+    const isUnreadable = UnreadableError.isInstance(error);
+    if (!isUnreadable && !NoRunError.isInstance(error)) throw error;
     const status = closeTime === undefined ? 'working' : 'done';
     const reason = closeTime === undefined ? null : endByTemporal(info);
-    return { id, agent: null, status, reason, ...timesOf(info), tags: tagsOf(info) };
+    const row = { id, agent: null, status, reason, ...timesOf(info), tags: tagsOf(info) } as const;
+    return isUnreadable ? { ...row, unreadable: error.message } : row;
   }
 }
 

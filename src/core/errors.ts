@@ -22,6 +22,7 @@ import type { RefusalReason } from './requests/decision.js';
  * | `run_token`     | `RunTokenError`     | a token for live streams cannot be made with these options          |
  * | `sdk_copies`    | `SdkCopiesError`    | the process has two copies of Temporal's SDK                        |
  * | `tool`          | `ToolError`         | a tool call failed in a way that no retry can fix                   |
+ * | `unreadable`    | `UnreadableError`   | recorded data is encoded, and the client lacks the codec or the key |
  */
 export type PerdureErrorCode =
   | 'archive'
@@ -40,7 +41,8 @@ export type PerdureErrorCode =
   | 'result_lost'
   | 'run_token'
   | 'sdk_copies'
-  | 'tool';
+  | 'tool'
+  | 'unreadable';
 
 /** Shared by all copies of this package in a process. */
 const MARKER = Symbol.for('perdure.error');
@@ -129,6 +131,16 @@ export class NoScheduleError extends PerdureError {
   static readonly code = 'no_schedule';
   override readonly name = 'NoScheduleError';
   override readonly code = NoScheduleError.code;
+}
+
+/**
+ * A history or a memo is encoded, for example encrypted, and the client lacks the payload codec or the
+ * key. The message names the encoding and the key. Nothing else is known about the run.
+ */
+export class UnreadableError extends PerdureError {
+  static readonly code = 'unreadable';
+  override readonly name = 'UnreadableError';
+  override readonly code = UnreadableError.code;
 }
 
 /** A worker's build could not become the current one. The message has the reason and the fix. */

@@ -5,11 +5,14 @@ import {
   type ArchivedRun,
 } from '../storage/archive.js';
 import { isObject, parseJson } from '../core/json.js';
-import { decodeEvent } from './decode-event.js';
+import { eventTime } from './decode-event.js';
 import type { History } from './history-event.js';
 import { historyFromJson, historyToJson } from './json.js';
 
-/** Stores the current history of a segment. `firstRunId`: run id of the run's first segment. */
+/**
+ * Stores the current history of a segment, as the server has it: what a codec has encoded stays
+ * encoded. `firstRunId`: run id of the run's first segment.
+ */
 export async function archiveHistory(
   archive: Archive,
   run: ArchivedRun,
@@ -19,12 +22,12 @@ export async function archiveHistory(
   const events = history.events ?? [];
   const last = events.at(-1);
   if (last === undefined) return;
-  const { at } = decodeEvent(last);
-  const entry = { firstRunId, runId, events: events.length, at: Math.floor(at) };
+  const at = Math.floor(eventTime(last));
+  const entry = { firstRunId, runId, events: events.length, at };
   await archive.write(run, entry, historyToJson(history));
 }
 
-/** A segment as the archive has it. */
+/** A segment as the archive has it: the payloads of its history may be encoded. */
 export interface ArchivedSegment {
   readonly entry: ArchivedHistory;
   readonly history: History;
@@ -90,12 +93,10 @@ function parseHistory(
   if (!Array.isArray(events) || events.length !== count) return null;
   try {
     const history = historyFromJson({ events });
-    const decoded = (history.events ?? []).map(decodeEvent);
-    const [started] = decoded;
-    const isWhole = decoded.every(({ id }, index) => id === index + 1);
-    return isWhole && started?.type === 'started' && started.firstRunId === firstRunId
-      ? history
-      : null;
+    const read = history.events ?? [];
+    const started = read[0]?.workflowExecutionStartedEventAttributes;
+    const isWhole = read.every(({ eventId }, index) => Number(eventId) === index + 1);
+    return isWhole && started?.firstExecutionRunId === firstRunId ? history : null;
   } catch {
     return null;
   }

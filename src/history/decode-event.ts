@@ -2,15 +2,21 @@ import { nameInCalledId } from '../core/calls/idempotency.js';
 import { isOutcome, misfitMessage } from '../core/guards/recorded.js';
 import { decodeRunEvent } from './decode-run-event.js';
 import type { EventBody, HistoryEvent, RawEvent } from './history-event.js';
-import { decodeAll, decodeFailure, decodeFirst, decodePayload } from './payloads.js';
+import { payloadValue } from '../temporal/server-answers.js';
+import { decodeAll, decodeFailure, decodeFirst } from './payloads.js';
 
 /**
- * Decodes one event of a Temporal history. Never throws: a payload that cannot be read becomes
- * null.
+ * Decodes one event of a Temporal history. A payload that the workflow could not read either becomes
+ * null. Throws an `UnreadableError` for a payload that is still encoded.
  */
 export function decodeEvent(raw: RawEvent): HistoryEvent {
-  const at = Number(raw.eventTime?.seconds ?? 0) * 1_000 + (raw.eventTime?.nanos ?? 0) / 1e6;
+  const at = eventTime(raw);
   return { id: Number(raw.eventId ?? 0), at, ...(decodeBody(raw) ?? { type: 'other' }) };
+}
+
+/** Returns when the server recorded an event: Unix time in ms. */
+export function eventTime({ eventTime: time }: RawEvent): number {
+  return Number(time?.seconds ?? 0) * 1_000 + (time?.nanos ?? 0) / 1e6;
 }
 
 function decodeBody(raw: RawEvent): EventBody | null {
@@ -59,7 +65,7 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
 }
 
 function decodeSummary(raw: RawEvent): string {
-  const summary = decodePayload(raw.userMetadata?.summary);
+  const summary = payloadValue(raw.userMetadata?.summary);
   return typeof summary === 'string' ? summary : '';
 }
 

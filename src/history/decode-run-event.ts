@@ -1,7 +1,8 @@
 import { isObject, textField } from '../core/json.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import type { EventBody, HistoryEvent, RawEvent } from './history-event.js';
-import { decodeFailure, decodeFields, decodeFirst, decodePayload } from './payloads.js';
+import { payloadValue } from '../temporal/server-answers.js';
+import { decodeFailure, decodeFields, decodeFirst } from './payloads.js';
 
 /**
  * Decodes an event of the run itself: its start, its end, or an incoming message; null for all
@@ -16,8 +17,8 @@ export function decodeRunEvent(raw: RawEvent): EventBody | null {
     return {
       type: 'started',
       workflowType,
-      input: decodePayload(input),
-      carried: carried ? decodePayload(carried) : null,
+      input: payloadValue(input),
+      carried: carried ? payloadValue(carried) : null,
       previousRunId,
       firstRunId: started.firstExecutionRunId ?? '',
       root: started.rootWorkflowExecution?.workflowId ?? started.workflowId ?? '',
@@ -117,7 +118,7 @@ function decodeEndEvent(raw: RawEvent): EventBody<EndEvent> | null {
         type: 'ended',
         how: 'continued',
         result: continued.newExecutionRunId,
-        carried: decodePayload(carried),
+        carried: payloadValue(carried),
       }
     : null;
 }

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
+import { readHistoryPage, type HistoryPage } from '../temporal/server-answers.js';
 import { decodeEvent } from './decode-event.js';
-import { isPermanent, type RawEvent, type HistoryEvent } from './history-event.js';
+import { isPermanent, type HistoryEvent } from './history-event.js';
 
 /** The segment of a run that is followed. */
 export interface FollowedSegment {
@@ -49,7 +50,7 @@ export async function* segmentEvents(
   let answeredAt = Date.now();
   let seen = 0;
   for (;;) {
-    let page: Page;
+    let page: HistoryPage;
     try {
       page = await nextPage(client, segment, { token, only });
     } catch (error) {
@@ -77,31 +78,19 @@ export function nextRunId(last: HistoryEvent | undefined | null): string | null 
   return typeof last.result === 'string' ? last.result : null;
 }
 
-interface Page {
-  readonly events: readonly RawEvent[];
-  /** Undefined after the last page of a segment that has ended. */
-  readonly token: Uint8Array | undefined;
-}
-
 async function nextPage(
   client: Client,
   { id, runId, signal }: FollowedSegment,
   { token, only }: { token: Uint8Array | undefined; only: 'end' | undefined },
-): Promise<Page> {
-  const page = await callWithSignal(client, signal, () =>
-    client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
+): Promise<HistoryPage> {
+  return await callWithSignal(client, signal, () =>
+    readHistoryPage(client, {
       execution: { workflowId: id, runId },
       waitNewEvent: true,
       ...(only === 'end' && { historyEventFilterType: CLOSE_EVENT }),
       ...(token && { nextPageToken: token }),
     }),
   );
-  const { nextPageToken } = page;
-  return {
-    events: page.history?.events ?? [],
-    token: nextPageToken && nextPageToken.length > 0 ? nextPageToken : undefined,
-  };
 }
 
 /** The SDK never removes its listener from the signal, so each call gets its own signal. */

@@ -1,10 +1,9 @@
-import type { WorkflowHandle } from '@temporalio/client';
+import type { History } from '../temporal/server-answers.js';
 import type { Failure } from '../core/facts.js';
 import type { SegmentFacts } from '../core/segments/carry.js';
 import type { SegmentStart } from '../core/segments/start.js';
 
-/** The history of one segment, as returned by Temporal's API. */
-export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+export type { History };
 /** An event, as returned by Temporal's API. */
 export type RawEvent = NonNullable<History['events']>[number];
 /** A decoded event, as far as projecting a run needs it. `at`: Unix time in ms, by the server. */

@@ -1,4 +1,6 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { UnreadableError } from '../core/errors.js';
+import { fetchHistory, listWorkflows } from '../temporal/server-answers.js';
 import type { History } from './history-event.js';
 
 /** A run with the history of its newest segment. */
@@ -16,12 +18,14 @@ export interface SkipCounts {
   earlier: number;
   /** Runs that were deleted, or whose retention ended, after the server listed them. */
   gone: number;
+  /** The ids of runs whose histories are encoded, and the client lacks the codec or the key. */
+  readonly unreadable: string[];
   /** More runs match than were requested. */
   more: boolean;
 }
 
 export function createSkipCounts(): SkipCounts {
-  return { others: new Map(), earlier: 0, gone: 0, more: false };
+  return { others: new Map(), earlier: 0, gone: 0, unreadable: [], more: false };
 }
 
 /**
@@ -34,7 +38,8 @@ export async function* matchingRuns(
   skipped: SkipCounts,
 ): AsyncGenerator<MatchingRun, void, undefined> {
   let found = 0;
-  for await (const { type, status, workflowId: id, runId } of client.workflow.list({ query })) {
+  for await (const { info } of listWorkflows(client, query)) {
+    const { type, status, workflowId: id, runId } = info;
     if (type !== 'agent') {
       skipped.others.set(type, (skipped.others.get(type) ?? 0) + 1);
     } else if (status.name === 'CONTINUED_AS_NEW') {
@@ -44,7 +49,8 @@ export async function* matchingRuns(
       return;
     } else {
       const history = await historyOf(client, { id, runId });
-      if (history === null) skipped.gone += 1;
+      if (history === 'unreadable') skipped.unreadable.push(id);
+      else if (history === null) skipped.gone += 1;
       else {
         found += 1;
         yield { id, runId, history };
@@ -56,11 +62,12 @@ export async function* matchingRuns(
 async function historyOf(
   client: Client,
   { id, runId }: { readonly id: string; readonly runId: string },
-): Promise<History | null> {
+): Promise<History | 'unreadable' | null> {
   try {
-    return await client.workflow.getHandle(id, runId).fetchHistory();
+    return await fetchHistory(client, id, runId);
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
+    if (UnreadableError.isInstance(error)) return 'unreadable';
     throw error;
   }
 }

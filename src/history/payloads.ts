@@ -1,4 +1,5 @@
-import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import type { Payload } from '@temporalio/common';
+import { payloadValue } from '../temporal/server-answers.js';
 import type { Failure } from '../core/facts.js';
 import type { RawEvent } from './history-event.js';
 
@@ -18,24 +19,14 @@ export function decodeFailure(failure: RawFailure | null | undefined): Failure {
 
 export function decodeFields(fields: Record<string, Payload>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, decodePayload(value)]),
+    Object.entries(fields).map(([name, value]) => [name, payloadValue(value)]),
   );
 }
 
 export function decodeFirst(payloads: readonly Payload[] | null | undefined): unknown {
-  return decodePayload(payloads?.[0]);
+  return payloadValue(payloads?.[0]);
 }
 
 export function decodeAll(payloads: readonly Payload[] | null | undefined): readonly unknown[] {
-  return (payloads ?? []).map(decodePayload);
-}
-
-/** Returns null if there is no payload, or if it cannot be decoded. */
-export function decodePayload(payload: Payload | null | undefined): unknown {
-  if (!payload) return null;
-  try {
-    return defaultPayloadConverter.fromPayload(payload);
-  } catch {
-    return null;
-  }
+  return (payloads ?? []).map(payloadValue);
 }

@@ -1,5 +1,6 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
-import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import type { Payload } from '@temporalio/common';
+import { payloadValue } from '../temporal/server-answers.js';
 import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { isObject } from '../core/json.js';
 import { isReport } from '../core/guards/recorded.js';
@@ -77,7 +78,7 @@ function causeChain(failure: RawFailure | null | undefined): readonly RawFailure
 function reportsIn(payloads: readonly Payload[] | null | undefined): readonly AttemptReport[] {
   return (payloads ?? []).flatMap((payload) => {
     try {
-      return reportsOf(defaultPayloadConverter.fromPayload(payload));
+      return reportsOf(payloadValue(payload));
     } catch {
       return [];
     }

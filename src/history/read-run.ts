@@ -1,8 +1,10 @@
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import {
-  WorkflowNotFoundError,
-  type Client,
-  type WorkflowExecutionDescription,
-} from '@temporalio/client';
+  decodeHistory,
+  describeWorkflow,
+  fetchHistory,
+  type Description,
+} from '../temporal/server-answers.js';
 import type { Archive } from '../storage/archive.js';
 import { isObject, textField } from '../core/json.js';
 import { visible } from '../core/text/summaries.js';
@@ -21,7 +23,7 @@ export interface RunReading {
   /** The agent's name from the input; empty if the input names none. */
   readonly agent: string;
   /** Null if the run was read from the archive, because the server has deleted it. */
-  readonly description: WorkflowExecutionDescription | null;
+  readonly description: Description | null;
   readonly history: History;
   /** The decoded events of `history`. */
   readonly events: readonly HistoryEvent[];
@@ -40,11 +42,8 @@ export async function describeRun(
   client: Client,
   id: string,
   runId?: string,
-): Promise<WorkflowExecutionDescription> {
-  const description = await client.workflow
-    .getHandle(id, runId)
-    .describe()
-    .catch(rethrowNotFound(id));
+): Promise<Description> {
+  const description = await describeWorkflow(client, id, runId).catch(rethrowNotFound(id));
   if (description.type === 'agent') return description;
   throw new NoRunError(
     `"${visible(id)}" is a workflow of type "${visible(description.type)}", not a run of perdure`,
@@ -82,7 +81,10 @@ export async function readRun(
     const { namespace } = client.options;
     const found = await newestArchived(archive, { namespace, id }, firstRunId);
     if (found === null) throw error;
-    return archivedReading(id, found);
+    return archivedReading(id, {
+      ...found,
+      history: await decodeHistory(client, id, found.history),
+    });
   }
 }
 
@@ -92,10 +94,7 @@ export async function readRun(
  */
 async function newestSegment(client: Client, id: string, firstRunId: string): Promise<string> {
   for (let runId = firstRunId; ;) {
-    const history = await client.workflow
-      .getHandle(id, runId)
-      .fetchHistory()
-      .catch(rethrowNotFound(id));
+    const history = await fetchHistory(client, id, runId).catch(rethrowNotFound(id));
     const next = history.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes;
     if (!next?.newExecutionRunId) return runId;
     runId = next.newExecutionRunId;
@@ -105,10 +104,7 @@ async function newestSegment(client: Client, id: string, firstRunId: string): Pr
 async function readLiveRun(client: Client, id: string, segment?: string): Promise<RunReading> {
   const description = await describeRun(client, id, segment);
   const { runId, taskQueue } = description;
-  const history = await client.workflow
-    .getHandle(id, runId)
-    .fetchHistory()
-    .catch(rethrowNotFound(id));
+  const history = await fetchHistory(client, id, runId).catch(rethrowNotFound(id));
   const last = history.events?.at(-1)?.workflowExecutionTerminatedEventAttributes;
   return {
     ...read({ id, runId, taskQueue, history }),

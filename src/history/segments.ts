@@ -1,5 +1,6 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
+import { decodeHistory, fetchHistory, readHistoryPage } from '../temporal/server-answers.js';
 import type { Archive } from '../storage/archive.js';
 import { readArchivedSegment } from './archived-run.js';
 import { decodeEvent } from './decode-event.js';
@@ -43,11 +44,13 @@ async function readSegmentHistory(
   { id, runId, archive }: SegmentPlace,
 ): Promise<History | null> {
   try {
-    return await client.workflow.getHandle(id, runId).fetchHistory();
+    return await fetchHistory(client, id, runId);
   } catch (error) {
     if (!isNotFound(error)) throw error;
     if (archive === undefined) return null;
-    return await readArchivedSegment(archive, { namespace: client.options.namespace, id }, runId);
+    const run = { namespace: client.options.namespace, id };
+    const history = await readArchivedSegment(archive, run, runId);
+    return history && (await decodeHistory(client, id, history));
   }
 }
 
@@ -65,12 +68,11 @@ export async function readSegmentStart(
   runId: string,
 ): Promise<EventOf<'started'> | null> {
   try {
-    const { history } = await client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
+    const { events } = await readHistoryPage(client, {
       execution: { workflowId: id, runId },
       maximumPageSize: 1,
     });
-    const [event] = (history?.events ?? []).map(decodeEvent);
+    const [event] = events.map(decodeEvent);
     return event?.type === 'started' ? event : null;
   } catch (error) {
     if (isNotFound(error)) return null;

@@ -5,6 +5,7 @@ import type { DurableEvent } from '../history/durable-events.js';
 import { followEvents } from '../history/follow-events.js';
 import { readOffset, type Offset } from '../history/offset.js';
 import { readSegmentStart } from '../history/segments.js';
+import { describeWorkflow } from '../temporal/server-answers.js';
 import type { Position } from './position.js';
 import type { RunStream } from './run-stream.js';
 import { createStreamCursor, type StreamCursor } from './stream-cursor.js';
@@ -89,7 +90,7 @@ export async function checkPosition(
 }
 
 async function hasEvent(client: Client, id: string, { runId, event }: Offset): Promise<boolean> {
-  const { historyLength } = await client.workflow.getHandle(id, runId).describe();
+  const { historyLength } = await describeWorkflow(client, id, runId);
   return event <= historyLength;
 }
 

@@ -5,7 +5,7 @@
  */
 import { createRequire } from 'node:module';
 
-/** `client.workflow.list` has no page tokens, so pages are read raw and their entries decoded. */
+/** Entries of lists are read raw: one memo that cannot be decoded makes the SDK reject the whole list. */
 export { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
 /** The update of the schedule client writes no headers, so an update is encoded here. */
 export {
@@ -13,10 +13,18 @@ export {
   encodeSchedulePolicies,
   encodeScheduleSpec,
 } from '@temporalio/client/lib/schedule-helpers.js';
-/** Payloads of headers and memos in raw answers of the server, through the client's codecs. */
+/** Payloads in raw answers of the server, through the client's codecs and external storage. */
 export {
+  decode as decodePayloads,
   decodeArrayFromPayloads,
+  decodeMapFromPayloads,
   encodeMapToPayloads,
+  extstoreInboundOptions,
+  visit,
+  walkDescribeWorkflowExecutionResponse,
+  walkGetWorkflowExecutionHistoryResponse,
+  walkListSchedulesResponse,
+  walkListWorkflowExecutionsResponse,
 } from '@temporalio/common/lib/internal-non-workflow/index.js';
 /** Times in raw requests and answers. */
 export { msToTs, optionalTsToMs } from '@temporalio/common/lib/time.js';

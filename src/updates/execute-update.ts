@@ -8,6 +8,7 @@ import {
   type Client,
 } from '@temporalio/client';
 import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
+import { describeWorkflow } from '../temporal/server-answers.js';
 import { ApplicationFailure } from '@temporalio/common';
 import { toMs, type Duration } from '../core/text/duration.js';
 import { show } from '../core/text/format-value.js';
@@ -165,7 +166,7 @@ export function isSegmentEnd(error: unknown): boolean {
 /** Returns false only if the server reports that the run has ended; true if it is unreachable. */
 async function mayBeOpen(client: Client, id: string): Promise<boolean> {
   try {
-    const { status } = await client.workflow.getHandle(id).describe();
+    const { status } = await describeWorkflow(client, id);
     return status.name === 'RUNNING' || status.name === 'CONTINUED_AS_NEW';
   } catch (error) {
     return !(error instanceof WorkflowNotFoundError);

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { describeWorkflow } from '../temporal/server-answers.js';
 import { livePollers, listPollers } from '../temporal/pollers.js';
 import type { WorkerState } from '../core/errors.js';
 
@@ -13,7 +14,7 @@ export async function findTaskQueue(
   { id, taskQueue }: { readonly id: string; readonly taskQueue?: string },
 ): Promise<string | null> {
   const found = await withinDeadline(client, async () => {
-    const { taskQueue: queue } = await client.workflow.getHandle(id).describe();
+    const { taskQueue: queue } = await describeWorkflow(client, id);
     return queue;
   });
   return found ?? taskQueue ?? null;

@@ -3,6 +3,7 @@ import { DeterminismViolationError } from '@temporalio/workflow';
 import type { History } from '../history/history-event.js';
 import { isObject, parseJson } from '../core/json.js';
 import { historyFromJson } from '../history/json.js';
+import { encodingOf } from '../temporal/server-answers.js';
 import { loadWorkflowCode } from './bundle.js';
 
 /** The result of replaying a recorded history with this version. */
@@ -24,6 +25,11 @@ export type ReplayResult =
 export async function replayHistory(text: string): Promise<ReplayResult> {
   const history = readHistory(text);
   if (typeof history === 'string') return { type: 'no_history', reason: history };
+  const encoding = await encodingOf(history);
+  if (encoding !== '') {
+    const reason = `its payloads are encoded as ${encoding}; decode them before they are replayed`;
+    return { type: 'no_history', reason };
+  }
   const id = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId;
   for await (const { replayed } of replayRuns([{ id: id ?? 'exported', history }])) return replayed;
   throw new Error('the replay ended without a result');

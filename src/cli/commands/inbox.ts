@@ -1,6 +1,7 @@
 import { listRequests } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
+import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -43,14 +44,17 @@ export const inbox: Command<InboxOptions> = {
 
 async function listAll(context: CliContext, agent: string | undefined): Promise<ExitCode> {
   noteServer(context, await context.server());
-  const { requests, more } = await listRequests(await context.client(), { agent });
+  const { requests, more, unreadable } = await listRequests(await context.client(), { agent });
   if (context.options.json) context.out(JSON.stringify(requests));
-  else if (requests.length === 0) context.note('No run is waiting for a decision.');
-  else {
+  else if (requests.length === 0) {
+    if (unreadable.length === 0) context.note('No run is waiting for a decision.');
+  } else {
     const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stdout'), now: Date.now(), show };
     for (const line of inboxLines(requests, options)) context.out(line);
   }
+  for (const { run, why } of unreadable)
+    context.note(`Run ${visible(run)} may wait for a decision: ${why}`);
   if (more) context.note('There are more requests; decide some, or filter by --agent.');
   return EXIT.completed;
 }

@@ -53,6 +53,8 @@ export const list: Command<ListOptions> = {
     else if (rows.length > 0)
       for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
     else if (cursor === null) context.note('No runs match.');
+    for (const { id, unreadable } of rows)
+      if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
     return EXIT.completed;
   },
 };
@@ -102,7 +104,7 @@ const FIELDS = [
   'reason',
   'startedAt',
   'closedAt',
-] as const satisfies readonly Exclude<keyof RunRow, 'tags'>[];
+] as const satisfies readonly Exclude<keyof RunRow, 'tags' | 'unreadable'>[];
 const HEADERS = FIELDS.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
 
 function cells(row: RunRow): readonly string[] {

@@ -42,12 +42,14 @@ export async function replayFromServer(
   }
   const counts = countTypes(rows);
   if (json) {
-    const { more } = skipped;
-    context.out(JSON.stringify({ query: request.query, ...counts, more, runs: rows }));
+    const { more, unreadable } = skipped;
+    const report = { query: request.query, ...counts, more, unreadable, runs: rows };
+    context.out(JSON.stringify(report));
   }
   for (const note of skippedLines(skipped, request.limit)) context.note(note);
   context.note(summaryLine(rows.length, counts));
-  return counts.same === rows.length ? EXIT.completed : EXIT.failed;
+  const isSame = counts.same === rows.length && skipped.unreadable.length === 0;
+  return isSame ? EXIT.completed : EXIT.failed;
 }
 
 interface Counts {
@@ -74,7 +76,7 @@ function summaryLine(total: number, { same, different, broken }: Counts): string
 }
 
 function skippedLines(
-  { others, earlier, gone, more }: SkipCounts,
+  { others, earlier, gone, unreadable, more }: SkipCounts,
   limit: number,
 ): readonly string[] {
   const types = [...others].map(([type, number]) => `${visible(type)} (${number})`).join(', ');
@@ -84,6 +86,9 @@ function skippedLines(
       ? [`Skipped ${formatCount(earlier, 'earlier segment')}: their runs have continued`]
       : []),
     ...(gone > 0 ? [`Skipped ${formatCount(gone, 'run')} that the server has deleted`] : []),
+    ...(unreadable.length > 0
+      ? [`Not replayed, because their histories are encoded: ${unreadable.map(visible).join(', ')}`]
+      : []),
     ...(more
       ? [
           `Stopped after ${formatCount(limit, 'run')}; there are more. Replay more with --limit ${2 * limit}`,

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { listWorkflows } from '../../temporal/server-answers.js';
 import type { Build } from '../../temporal/pollers.js';
 
 /** A running run, with the queue and the build that can continue it. */
@@ -14,13 +15,12 @@ export const OPEN_RUNS_QUERY = "ExecutionStatus = 'Running' AND WorkflowType = '
 
 /** Returns up to `limit` running runs of the namespace, and whether there are more. */
 export async function listOpenRuns(
-  { workflow }: Pick<Client, 'workflow'>,
+  client: Client,
   limit: number,
 ): Promise<{ readonly runs: readonly OpenRun[]; readonly more: boolean }> {
   const runs: OpenRun[] = [];
-  for await (const { workflowId: id, taskQueue, searchAttributes } of workflow.list({
-    query: OPEN_RUNS_QUERY,
-  })) {
+  for await (const { info } of listWorkflows(client, OPEN_RUNS_QUERY)) {
+    const { workflowId: id, taskQueue, searchAttributes } = info;
     if (runs.length === limit) return { runs, more: true };
     runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
   }

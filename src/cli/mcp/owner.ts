@@ -8,6 +8,7 @@ import { visible } from '../../core/text/summaries.js';
 import { newestArchived } from '../../history/archived-run.js';
 import { decodeFields } from '../../history/payloads.js';
 import type { Archive } from '../../storage/archive.js';
+import { decodeHistory } from '../../temporal/server-answers.js';
 import { describeRun } from '../../history/read-run.js';
 import { NoRunError } from '../../core/errors.js';
 
@@ -52,6 +53,7 @@ async function memoOf(client: Client, id: string, archive?: Archive): Promise<un
     const [started] = found?.history.events ?? [];
     const memo = started?.workflowExecutionStartedEventAttributes?.memo;
     if (found === null) throw error;
+    await decodeHistory(client, id, found.history);
     return decodeFields(memo?.fields ?? {});
   }
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { describeWorkflow } from '../../temporal/server-answers.js';
 
 /** An activity that Temporal retries. */
 export interface Attempt {
@@ -13,7 +14,7 @@ export async function pendingAttempts(
   client: Client,
   id: string,
 ): Promise<ReadonlyMap<string, Attempt>> {
-  const { raw } = await client.workflow.getHandle(id).describe();
+  const { raw } = await describeWorkflow(client, id);
   return new Map(
     (raw.pendingActivities ?? []).map(({ activityId, attempt, lastFailure }) => [
       activityId ?? '',

@@ -17,6 +17,8 @@ export const listSchedules: Command<object> = {
     if (context.options.json) context.out(JSON.stringify(sorted));
     else if (sorted.length === 0) context.note('There are no schedules.');
     else for (const line of columns([HEADERS, ...sorted.map(cells)])) context.out(line);
+    for (const { id, unreadable } of sorted)
+      if (unreadable !== undefined) context.note(`Schedule ${visible(id)}: ${unreadable}`);
     return EXIT.completed;
   },
 };
@@ -28,7 +30,7 @@ function cells(row: ScheduleRow): readonly string[] {
   return [
     visible(id),
     ...texts,
-    timesText(row),
+    row.unreadable === undefined ? timesText(row) : '?',
     next,
     timeText(recent.at(-1)?.firedAt),
     visible(note ?? '-'),

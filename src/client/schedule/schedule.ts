@@ -4,6 +4,7 @@ import {
   type Client,
   type ScheduleHandle,
 } from '@temporalio/client';
+import { listSchedules } from '../../temporal/server-answers.js';
 import { show } from '../../core/input/input.js';
 import { toMs } from '../../core/text/duration.js';
 import { visible } from '../../core/text/summaries.js';
@@ -25,6 +26,7 @@ import {
   scheduleDetails,
   scheduleMemo,
   scheduleRow,
+  unreadableRow,
   type ScheduleRow,
 } from './view.js';
 
@@ -63,11 +65,14 @@ export function createSchedules(
       await create(client, { ...(starts && { by }), ...options }, taskQueue);
     },
     async list() {
-      const ids: string[] = [];
-      for await (const { scheduleId, memo } of client.schedule.list()) {
-        if (memo?.[MEMO_KEY] !== undefined) ids.push(scheduleId);
-      }
       const rows: ScheduleRow[] = [];
+      const ids: string[] = [];
+      for await (const listed of listSchedules(client)) {
+        // Other programs have schedules, too.
+        if (!listed.fields.includes(MEMO_KEY)) continue;
+        if (listed.memo === null) rows.push(unreadableRow(listed));
+        else ids.push(listed.id);
+      }
       while (ids.length > 0) {
         const read = ids.splice(0, AT_ONCE).map((id) => found(id).catch(nullIfDeleted));
         for (const each of await Promise.all(read)) {

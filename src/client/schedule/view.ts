@@ -1,5 +1,6 @@
 import type { Client, ScheduleDescription, ScheduleExecutionResult } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
+import type { ListedSchedule } from '../../temporal/server-answers.js';
 import { toMs } from '../../core/text/duration.js';
 import { isObject, textField } from '../../core/json.js';
 import { agentName } from '../../updates/run-input.js';
@@ -25,6 +26,11 @@ export interface ScheduleRow extends RecordedTimes {
   readonly nextAt: readonly string[];
   /** The newest firings, oldest first. */
   readonly recent: readonly Firing[];
+  /**
+   * Why the rest of the row is not known: the schedule is encoded, and the client lacks the codec or
+   * the key. Absent if everything could be read.
+   */
+  readonly unreadable?: string;
 }
 
 /** One firing of a schedule. All times are ISO 8601. */
@@ -125,6 +131,12 @@ export function scheduleRow(
     nextAt: info.nextActionTimes.map((time) => time.toISOString()),
     recent: info.recentActions.map(firing),
   };
+}
+
+/** Returns the row of a schedule whose memo cannot be decoded. */
+export function unreadableRow({ id, paused, note, unreadable }: ListedSchedule): ScheduleRow {
+  const row = { id, agent: null, to: null, paused, note: note || null, nextAt: [], recent: [] };
+  return unreadable === null ? row : { ...row, unreadable };
 }
 
 /** Returns everything about a schedule. */
