@@ -110,7 +110,7 @@ export const WALLS: readonly Wall[] = [
   {
     folder: 'mcp',
     folders: ['core', 'secrets', 'validation', 'storage', 'tools', 'output'],
-    packages: [NODE, 'zod', '@modelcontextprotocol/client'],
+    packages: [NODE, 'zod', '@modelcontextprotocol/client', 'eventsource-parser'],
     why: 'MCP servers are not trusted: everything that they send is checked here.',
   },
   {

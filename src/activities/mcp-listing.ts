@@ -6,7 +6,8 @@ import type { AgentDefinition, McpOmission } from '../core/definition/definition
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/server-environment.js';
-import { serverTools } from '../mcp/server-tools.js';
+import { describeOdd, serverTools } from '../mcp/server-tools.js';
+import { redactMessage } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
@@ -73,7 +74,12 @@ async function listTools(
   mcp: ActivityDependencies['mcp'],
   server: McpServer,
 ): Promise<ServerTools> {
-  const { tools, problems } = serverTools(server, await mcp.of(server).listing({ maxAgeMs: 0 }));
+  const listing = await mcp.of(server).listing({ maxAgeMs: 0 });
+  const { tools, odd, problems } = serverTools(server, listing);
+  if (odd.length > 0) {
+    const message = redactMessage(`MCP server "${server.name}": ${describeOdd(odd)}`);
+    Context.current().log.warn(message);
+  }
   if (problems.length === 0) return { tools, left: [] };
   const message = `MCP server "${server.name}": ${problems.slice(0, 5).join('; ')}`;
   if (server.startup === 'strict') throw new UnusableError(message);

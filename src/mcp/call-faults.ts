@@ -13,12 +13,19 @@ const UNREACHABLE = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
-/** The SDK's codes for faults in a received answer. */
-const ANSWERED: readonly string[] = [
-  'INVALID_RESULT',
-  'UNSUPPORTED_RESULT_TYPE',
-  'INPUT_REQUIRED_ROUNDS_EXCEEDED',
+/** The SDK's codes for a server that asks for input instead of executing the call. */
+const INPUT_WANTED: readonly string[] = ['INPUT_REQUIRED_ROUNDS_EXCEEDED'];
+/**
+ * HTTP statuses of servers that did not process the request: it moved, it has a wrong form, or there
+ * are too many. A session that has ended (404) may have ended during the call: one that ended
+ * before is found when the tools are listed, right before each call that may change something.
+ */
+const TURNED_AWAY = [
+  301, 307, 308, 400, 405, 406, 411, 413, 414, 415, 417, 421, 426, 428, 429, 431,
 ];
+/** How servers report that a tool was executed and its result did not fit the tool's own schema. */
+const RESULT_REFUSED =
+  /^(?:MCP error -\d{1,9}: )?(?:output validation error|tool \S{1,200} has an output schema but|invalid structured (?:content|output)|structured content does not match)/i;
 const NOT_SENT: readonly string[] = ['NOT_CONNECTED', 'CAPABILITY_NOT_SUPPORTED'];
 
 /**
@@ -30,22 +37,29 @@ export async function toCallFault(error: unknown, server: McpServer): Promise<Er
   const { message } = normalizeError(error);
   const text = `MCP server "${server.name}": ${message}`;
   if (ProtocolError.isInstance(error)) {
-    return error.code === STREAM_ENDED ? new CallFault('unanswered', text) : new ToolError(text);
+    const isUnanswered = error.code === STREAM_ENDED || isRefusedResult(message);
+    return isUnanswered ? new CallFault('unanswered', text) : new ToolError(text);
   }
   if (SdkHttpError.isInstance(error)) {
     const { status } = error;
     if (isRefusedKey(status)) return new CallFault('refused', refusedKey(server, status));
     const answer = `MCP server "${server.name}" answers with HTTP ${status}: ${message}`;
-    // The server did not process the request: it moved, the session has ended, or there are too
-    // many.
-    const isTurnedAway = status >= 300 && status < 500;
-    return new CallFault(isTurnedAway ? 'unsent' : 'unanswered', answer);
+    return new CallFault(TURNED_AWAY.includes(status) ? 'unsent' : 'unanswered', answer);
   }
   if (SdkError.isInstance(error)) {
-    if (ANSWERED.includes(error.code)) return new ToolError(text);
+    if (INPUT_WANTED.includes(error.code)) return new ToolError(text);
     return new CallFault(NOT_SENT.includes(error.code) ? 'unsent' : 'unanswered', text);
   }
-  return new CallFault(UNREACHABLE.has(causeCode(error)) ? 'unsent' : 'unanswered', text);
+  const isUnsent = UNREACHABLE.has(causeCode(error)) || message === 'Not connected';
+  return new CallFault(isUnsent ? 'unsent' : 'unanswered', text);
+}
+
+/**
+ * Returns whether a server's error says that it has executed the call and then refused the tool's
+ * result. Whether the call had its effect is then unknown, or even certain.
+ */
+export function isRefusedResult(message: string): boolean {
+  return RESULT_REFUSED.test(message.slice(0, 500));
 }
 
 /** Describes to people what is wrong with the key, and which variable holds it. */
@@ -66,6 +80,8 @@ export function isRefusedKey(status: unknown): status is 401 | 403 {
 function causeCode(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < 4 && typeof current === 'object' && current !== null; depth += 1) {
+    // A route that is lost while an answer is read tells nothing about the request.
+    if ('syscall' in current && current.syscall === 'read') return '';
     if ('code' in current && typeof current.code === 'string') return current.code;
     current = 'cause' in current ? current.cause : undefined;
   }

@@ -3,7 +3,10 @@ import type { BlobStore } from '../storage/blob-store.js';
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { isObject, type JsonObject } from '../core/json.js';
 import { removeAbsentNulls } from '../output/absent-nulls.js';
+import { CallFault } from '../tools/arguments/call-fault.js';
+import { normalizeError } from '../tools/result/normalize-error.js';
 import { ToolError } from '../tools/tool-error.js';
+import { isRefusedResult } from './call-faults.js';
 import { validatingExecute } from '../tools/define-tool.js';
 import type { Tool } from '../tools/tool.js';
 import { stripHidden } from './hidden-text.js';
@@ -19,7 +22,13 @@ export function callTool(pinned: ToolDefinition, session: McpSession, blobs: Blo
     const { idempotencyKey, signal } = context;
     const args = presentOnly(given, parameters);
     const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
-    const { isError, text } = await resultText(answer, blobs);
+    const { isError, text } = await resultText(answer, blobs).catch((error: unknown) => {
+      const { message } = normalizeError(error);
+      throw new CallFault('unanswered', `the result of ${name} cannot be read: ${message}`);
+    });
+    if (isError && effect !== 'read' && isRefusedResult(text)) {
+      throw new CallFault('unanswered', text);
+    }
     const result = text + uncheckedNote(parameters, (note) => context.log(note));
     if (isError) throw new ToolError(result);
     return result;

@@ -27,8 +27,6 @@ const UNCHECKED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
   },
 };
-/** Maximum pages of a list of tools, each with at most a thousand. */
-const MAX_PAGES = 20;
 /** Milliseconds to wait for a server to end its session. */
 const END_SESSION_MS = 1_000;
 
@@ -74,11 +72,7 @@ async function attempt(
   const open = await openTransport(server, how.handed);
   const client = new Client(
     { name: 'perdure', version: ownVersion() },
-    {
-      versionNegotiation: { mode: how.mode },
-      jsonSchemaValidator: UNCHECKED,
-      listMaxPages: MAX_PAGES,
-    },
+    { versionNegotiation: { mode: how.mode }, jsonSchemaValidator: UNCHECKED },
   );
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
   client.onclose = how.events.onLost;

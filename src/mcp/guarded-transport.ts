@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, MessageExtraInfo, Transport } from '@modelcontextprotocol/client';
-import { withinLimits } from './message-limits.js';
+import type { FindRequest } from './wire-messages.js';
 
 /** The code of the error that replaces an answer that will not arrive. */
 export const STREAM_ENDED = -32_990;
@@ -21,14 +21,17 @@ export interface TransportGuard {
   readonly unreadable: () => void;
   /** Returns why the connection was ended, or null if the server did not cause its end. */
   readonly reason: () => string | null;
+  /** Returns the request in progress with this id, which may be a number or its text. */
+  readonly find: FindRequest;
 }
 
 /**
- * Limits the messages of a server: results and lists are cut before they are read, and a server
- * that floods its client loses the connection.
+ * Watches the messages of a server: a server that floods its client loses the connection, and a
+ * request whose stream has ended is answered with an error.
  */
 export function guardTransport(transport: Transport): TransportGuard {
-  const open = new Set<string | number>();
+  /** The methods of the requests in progress, by id. */
+  const open = new Map<string | number, string>();
   let handler: Transport['onmessage'];
   let unsolicited = 0;
   let windowBegan = performance.now();
@@ -40,7 +43,7 @@ export function guardTransport(transport: Transport): TransportGuard {
   const breach = (reason: string): void => {
     if (broken !== null) return;
     broken = reason;
-    for (const id of open) answer(id, `${reason}; the connection was ended`);
+    for (const id of open.keys()) answer(id, `${reason}; the connection was ended`);
     open.clear();
     transport.close().catch(() => undefined);
   };
@@ -58,7 +61,7 @@ export function guardTransport(transport: Transport): TransportGuard {
     const isAnswer = !('method' in message) && message.id !== undefined && open.delete(message.id);
     if (!isAnswer) countUnsolicited();
     if (broken !== null) return;
-    handler?.(withinLimits(message), extra);
+    handler?.(message, extra);
   };
 
   Object.defineProperty(transport, 'onmessage', {
@@ -72,9 +75,9 @@ export function guardTransport(transport: Transport): TransportGuard {
 
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {
-    const id = 'method' in message && 'id' in message ? message.id : null;
-    if (id === null) return await send(message, options);
-    open.add(id);
+    if (!('method' in message && 'id' in message)) return await send(message, options);
+    const { id, method } = message;
+    open.set(id, method);
     // The SDK keeps waiting for an answer after its stream has ended; the caller must not wait.
     const onRequestStreamEnd = (): void => {
       options?.onRequestStreamEnd?.();
@@ -82,5 +85,10 @@ export function guardTransport(transport: Transport): TransportGuard {
     };
     await send(message, { ...options, onRequestStreamEnd });
   };
-  return { breach, unreadable: countUnsolicited, reason: () => broken };
+
+  const find: FindRequest = (given) => {
+    const id = [...open.keys()].find((each) => String(each) === String(given));
+    return id === undefined ? null : { id, method: open.get(id) ?? '' };
+  };
+  return { breach, unreadable: countUnsolicited, reason: () => broken, find };
 }

@@ -1,9 +1,9 @@
 import { sha256Hex } from '../core/digest.js';
 import type { Effect, ToolDefinition } from '../core/definition/tool-definition.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../core/json.js';
-import { stripHidden } from './hidden-text.js';
+import { hasHidden, stripHidden } from './hidden-text.js';
 import type { McpServer } from './mcp-server.js';
-import { usableSchema } from './usable-schema.js';
+import { usableSchema, type UsableSchema } from './usable-schema.js';
 
 /** A tool as its server describes it. */
 export interface ListedTool {
@@ -26,21 +26,79 @@ const READ_CHARACTERS = 4 * DESCRIPTION_CHARACTERS;
 /** A repeatable call is retried for about eight seconds, so a restarted server can recover. */
 const ATTEMPTS = 6;
 const HEARTBEAT_MS = 10_000;
+/** Maximum characters of a tool's own name. */
+const NAME_CHARACTERS = 1_000;
 
-/** Converts an entry of `tools/list`. Returns null if it is not a tool. */
+/** An entry of a server's list that cannot be a tool. */
+export interface OddTool {
+  /** Its name, or its place in the list if it has no usable name. */
+  readonly name: string;
+  readonly problem: string;
+}
+
+/** What a server lists, read tool by tool. */
+export interface McpListing {
+  readonly tools: readonly ListedTool[];
+  /** The entries that are left out. */
+  readonly odd: readonly OddTool[];
+}
+
+/** An entry of a list. Entries with the same `key` repeat each other. */
+export type ReadTool = { readonly key: string } & (
+  | { readonly ok: true; readonly tool: ListedTool }
+  | { readonly ok: false; readonly odd: OddTool }
+);
+
+/** Reads an entry of `tools/list`, which may be any value; `place` is its place in the list. */
+export function readTool(value: unknown, place: string): ReadTool {
+  const given = isObject(value) ? value['name'] : undefined;
+  const name = typeof given === 'string' && given.trim() !== '' ? given : `#${place}`;
+  const odd = (problem: string): ReadTool => {
+    return { ok: false, key: `odd ${name} ${problem}`, odd: { name, problem } };
+  };
+  if (name !== given) return odd('it has no name');
+  if (name.length > NAME_CHARACTERS) {
+    return odd(`its name has ${name.length} characters, more than ${NAME_CHARACTERS}`);
+  }
+  if (hasHidden(name)) return odd('its name has hidden characters');
+  try {
+    const tool = listedTool(value);
+    if (tool === null) return odd('it has no `inputSchema`');
+    return { ok: true, key: `${name} ${tool.hash}`, tool };
+  } catch {
+    return odd('it is nested too deeply to be read');
+  }
+}
+
+/**
+ * Converts an entry of `tools/list`. A null field counts as absent. Returns null if it is not a
+ * tool.
+ */
 export function listedTool(value: unknown): ListedTool | null {
   const plain: Json = JSON.parse(JSON.stringify(value ?? null));
   if (!isSchema(plain)) return null;
-  const { name, title, description, inputSchema, outputSchema, annotations } = plain;
+  const { name, title, description, inputSchema, outputSchema, annotations } = withoutNulls(plain);
   if (typeof name !== 'string' || !isSchema(inputSchema)) return null;
-  const described = { name, title, description, inputSchema, outputSchema, annotations };
+  const hints = isSchema(annotations) ? withoutNulls(annotations) : annotations;
+  const described = {
+    name,
+    title,
+    description,
+    inputSchema,
+    outputSchema,
+    annotations: hints,
+  };
   return {
     name,
     description: textIn(description) || textIn(title),
     schema: inputSchema,
-    annotations: isObject(annotations) ? annotations : {},
+    annotations: isObject(hints) ? hints : {},
     hash: sha256Hex(canonicalJson(described)),
   };
+}
+
+function withoutNulls(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([, item]) => item !== null));
 }
 
 /** Returns the effect of a tool, based on the agent author's setting and the server's hints. */
@@ -50,7 +108,7 @@ export function effectOf({ effects }: McpServer, { name, annotations }: ListedTo
 
 /** Returns the tool's definition for runs and models, or why no model can use it. */
 export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
-  const schema = usableSchema(tool.schema);
+  const schema = readSchema(tool.schema);
   if (!schema.ok) return schema;
   const effect = effectOf(server, tool);
   const definition: ToolDefinition = {
@@ -64,6 +122,15 @@ export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
     mcp: { server: server.name, tool: tool.name, hash: tool.hash },
   };
   return { ok: true, definition };
+}
+
+/** Returns the schema of a tool for models. One that overflows the stack is too deep. */
+function readSchema(schema: JsonObject): UsableSchema {
+  try {
+    return usableSchema(schema);
+  } catch {
+    return { ok: false, problem: 'its schema is nested too deeply' };
+  }
 }
 
 function modelDescription(server: string, description: string): string {
@@ -84,9 +151,9 @@ function textIn(value: Json | undefined): string {
 
 /** The hints of a server about a tool. They may be wrong or malicious. */
 interface ToolAnnotations {
-  readonly readOnlyHint?: boolean | undefined;
-  readonly destructiveHint?: boolean | undefined;
-  readonly idempotentHint?: boolean | undefined;
+  readonly readOnlyHint?: unknown;
+  readonly destructiveHint?: unknown;
+  readonly idempotentHint?: unknown;
 }
 
 /**
@@ -106,13 +173,18 @@ export function toolEffect(author: Effect | undefined, hints: ToolAnnotations = 
   const { readOnlyHint, destructiveHint, idempotentHint } = hints;
   switch (author) {
     case 'read':
-      return readOnlyHint === false || destructiveHint === true ? 'once' : 'read';
+      return isHint(readOnlyHint, true) && isHint(destructiveHint, false) ? 'read' : 'once';
     case 'keyed':
-      return idempotentHint === false ? 'once' : 'keyed';
+      return isHint(idempotentHint, true) ? 'keyed' : 'once';
     case 'once':
     case undefined:
       return 'once';
   }
+}
+
+/** Returns whether a hint is absent or has this value. A value of another type may mean anything. */
+function isHint(hint: unknown, value: boolean): boolean {
+  return hint === undefined || hint === null || hint === value;
 }
 
 const MAX_CHARACTERS = 64;

@@ -1,5 +1,6 @@
 import type { BlobStore } from '../storage/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
+import { escapeJson, printable } from '../core/text/hidden.js';
 import { redact } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 
@@ -17,28 +18,92 @@ const MAX_CHARACTERS = 8 * 1024 * 1024;
 const MAX_COMPARED = 64 * 1024;
 
 /**
- * Converts a server's result, which may be anything, into text for the model: the structured
+ * Converts a server's result, which may be any value, into text for the model: the structured
  * content as JSON, else the texts. Images, sounds, and files go to the blob store, and the text
- * names them as attachments with their media type.
+ * names them as attachments with their media type. Everything else becomes JSON, because the call
+ * was executed: only `isError` makes the result a failure. Hidden characters become escapes. Throws
+ * if the result cannot be written as JSON.
  */
 export async function resultText(result: unknown, blobs: BlobStore): Promise<McpResult> {
-  if (!isObject(result)) return { isError: true, text: 'the server gave no result' };
-  const { content, structuredContent } = result;
-  const isError = result['isError'] === true;
-  const blocks = Array.isArray(content) ? content.filter((block) => isObject(block)) : [];
+  const { isError, content, structured } = readResult(result);
+  const blocks = content.map((each) => toBlock(each));
   const rest = blocks.filter(({ type }) => type !== 'text');
-  const texts = blocks.filter(({ type }) => type === 'text').map(({ text }) => asText(text));
-  const structured = structuredContent === undefined ? null : JSON.stringify(structuredContent);
+  const texts = blocks.filter(({ type }) => type === 'text').map(({ text }) => textOf(text));
+  const json = structured === undefined ? null : toJson(structured);
   // The texts of a structured result usually repeat it; those of an error describe the error.
-  const isSame = structured === null ? () => false : sameAs(structured);
-  const shown = structured === null || isError ? texts.filter((each) => !isSame(each)) : [];
+  const isSame = json === null ? () => false : sameAs(json);
+  const shown = json === null || isError ? texts.filter((each) => !isSame(each)) : [];
   const others: string[] = [];
   // A thousand pictures at once would be in memory in several forms each.
   // oxlint-disable-next-line no-await-in-loop -- one block at a time
   for (const block of rest) others.push(await nonText(block, blobs));
-  const parts = [...shown, ...(structured === null ? [] : [structured]), ...others];
+  const parts = [
+    ...shown.map((each) => printable(each)),
+    ...(json === null ? [] : [escapeJson(json)]),
+    ...others,
+  ];
   const none = isError ? 'the tool failed and gave no reason' : '(no result)';
   return { isError, text: bounded(parts) || none };
+}
+
+interface ReadResult {
+  readonly isError: boolean;
+  readonly content: readonly unknown[];
+  /** Undefined if there is none. */
+  readonly structured: unknown;
+}
+
+/** Fields of a result that say nothing to a model. */
+const ABOUT_RESULT = new Set(['_meta', 'isError', 'resultType', 'content', 'structuredContent']);
+
+/** Finds the parts of a result in any of the forms that servers use. */
+function readResult(result: unknown): ReadResult {
+  if (Array.isArray(result)) {
+    const isContent = result.length > 0 && result.every((each) => isTyped(each));
+    if (isContent) return { isError: false, content: result, structured: undefined };
+    return { isError: false, content: [], structured: result };
+  }
+  if (!isObject(result)) {
+    const content = typeof result === 'string' ? [result] : [];
+    const structured = content.length > 0 ? undefined : (result ?? undefined);
+    return { isError: false, content, structured };
+  }
+  const isError = result['isError'] === true || result['isError'] === 'true';
+  const given = result['content'] ?? [];
+  const content: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const structured = result['structuredContent'] ?? undefined;
+  if (content.length > 0 || structured !== undefined) return { isError, content, structured };
+  // The first version of the protocol had one field for the result.
+  const { toolResult } = result;
+  if (toolResult !== undefined) return { isError, content, structured: toolResult ?? undefined };
+  const others = Object.entries(result).filter(
+    ([name, value]) => !ABOUT_RESULT.has(name) && value !== null,
+  );
+  const rest = others.length === 0 ? undefined : Object.fromEntries(others);
+  return { isError, content, structured: rest };
+}
+
+function isTyped(value: unknown): value is Block {
+  return isObject(value) && typeof value['type'] === 'string';
+}
+
+/** Returns a part of the content as a block: a text, a known form, or `json` for any other value. */
+function toBlock(part: unknown): Block {
+  if (typeof part === 'string') return { type: 'text', text: part };
+  if (!isObject(part)) return { type: 'json', json: part };
+  if (typeof part['type'] === 'string') return part;
+  return typeof part['text'] === 'string'
+    ? { type: 'text', text: part['text'] }
+    : { type: 'json', json: part };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : toJson(value ?? '');
+}
+
+/** Returns any value of a parsed message as JSON. A text that is not JSON in JSON stays readable. */
+function toJson(value: unknown): string {
+  return typeof value === 'string' && value === '' ? '' : JSON.stringify(value);
 }
 
 /**
@@ -80,16 +145,18 @@ async function nonText(block: Block, blobs: BlobStore): Promise<string> {
       const about = [asText(name), asText(mimeType), asText(description)].filter(
         (each) => each !== '',
       );
-      return `[resource ${asText(uri)}: ${about.join(', ')}]`;
+      return printable(`[resource ${asText(uri)}: ${about.join(', ')}]`);
     }
+    case 'json':
+      return escapeJson(toJson('json' in block ? block['json'] : block));
     default:
-      return `[a part of type ${JSON.stringify(block['type'] ?? null)}, which cannot be shown]`;
+      return escapeJson(toJson(block));
   }
 }
 
 async function resource(content: Block, blobs: BlobStore): Promise<string> {
   const { uri, text, blob } = content;
-  if (typeof text === 'string') return `[resource ${asText(uri)}]\n${text}`;
+  if (typeof text === 'string') return printable(`[resource ${asText(uri)}]\n${text}`);
   return await store('file', { ...content, name: uri, base64: asText(blob) }, blobs);
 }
 
@@ -99,8 +166,9 @@ async function store(
   block: Block & { base64: string },
   blobs: BlobStore,
 ): Promise<string> {
-  const { base64, name } = block;
-  const mediaType = asText(block['mimeType']) || 'application/octet-stream';
+  const { name } = block;
+  const base64 = block.base64.replace(/^data:[^,]{0,200},/, '').replaceAll(/[\r\n\t ]+/g, '');
+  const mediaType = printable(asText(block['mimeType']) || 'application/octet-stream');
   const size = Buffer.byteLength(base64, 'base64');
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || size === 0) {
     return `[${kind} ${mediaType} that is not base64, omitted]`;
@@ -113,7 +181,8 @@ async function store(
   if (typeof blob === 'string') return `[${kind} ${mediaType} that could not be stored: ${blob}]`;
   const type = mediaType.startsWith('image/') ? 'image' : 'file';
   const attachment = { type, mediaType, blob, ...(typeof name === 'string' && { name }) };
-  return `[${kind} of ${size} bytes, not shown; stored as attachment ${JSON.stringify(attachment)}]`;
+  const stored = escapeJson(JSON.stringify(attachment));
+  return `[${kind} of ${size} bytes, not shown; stored as attachment ${stored}]`;
 }
 
 function asText(value: unknown): string {

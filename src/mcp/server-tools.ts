@@ -1,10 +1,17 @@
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
-import { usableTool, type ListedTool } from './listed-tool.js';
+import { printable } from '../core/text/hidden.js';
+import { usableTool, type McpListing, type OddTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 
-/** The tools of a server that an agent gets, and the problems with other requested tools. */
+/** Maximum tools that a message about them names. */
+const MAX_NAMED = 20;
+
+/** The tools of a server that an agent gets. */
 export interface ServerTools {
   readonly tools: readonly ToolDefinition[];
+  /** Selected tools that no model can use, with the reasons; the agent works without them. */
+  readonly odd: readonly OddTool[];
+  /** Faults in the agent's own options. */
   readonly problems: readonly string[];
 }
 
@@ -13,24 +20,31 @@ export function isAllowedTool({ allowTools, denyTools }: McpServer, name: string
   return (allowTools === null || allowTools.includes(name)) && !denyTools.includes(name);
 }
 
-/** Selects and checks the tools that a server has listed. */
-export function serverTools(server: McpServer, listed: readonly ListedTool[]): ServerTools {
-  const problems = unknownNames(server, listed);
+/**
+ * Selects the tools that an agent gets, and then checks each of them. A tool that cannot be used is
+ * left out, and so is one whose name a tool before it has.
+ */
+export function serverTools(server: McpServer, listing: McpListing): ServerTools {
   const tools: ToolDefinition[] = [];
-  for (const tool of listed.filter(({ name }) => isAllowedTool(server, name))) {
+  const odd = listing.odd.filter(({ name }) => isAllowedTool(server, name));
+  for (const tool of listing.tools.filter(({ name }) => isAllowedTool(server, name))) {
+    const { name } = tool;
     const usable = usableTool(server, tool);
-    const shownName = JSON.stringify(tool.name.slice(0, 100));
-    if (!usable.ok) {
-      problems.push(
-        `tool ${shownName} cannot be used: ${usable.problem}; exclude it with denyTools`,
-      );
-    } else if (tools.some(({ name }) => name === usable.definition.name)) {
-      problems.push(`it lists tool ${shownName} twice`);
-    } else {
-      tools.push(usable.definition);
-    }
+    if (!usable.ok) odd.push({ name, problem: usable.problem });
+    else if (tools.some((other) => other.name === usable.definition.name)) {
+      odd.push({ name, problem: 'another tool has its name' });
+    } else tools.push(usable.definition);
   }
-  return { tools, problems };
+  return { tools, odd, problems: unknownNames(server, listing) };
+}
+
+/** Describes tools that are left out, for people. */
+export function describeOdd(odd: readonly OddTool[]): string {
+  const lines = odd.slice(0, MAX_NAMED).map(({ name, problem }) => {
+    return `${printable(JSON.stringify(name.slice(0, 100)))}, because ${problem}`;
+  });
+  const more = odd.length > lines.length ? `; and ${odd.length - lines.length} more` : '';
+  return `left out: tool ${lines.join('; tool ')}${more}`;
 }
 
 /**
@@ -39,9 +53,9 @@ export function serverTools(server: McpServer, listed: readonly ListedTool[]): S
  */
 function unknownNames(
   { allowTools, denyTools, effects }: McpServer,
-  listed: readonly ListedTool[],
+  { tools, odd }: McpListing,
 ): string[] {
-  const known = new Set(listed.map(({ name }) => name));
+  const known = new Set([...tools, ...odd].map(({ name }) => name));
   const lists = { allowTools: allowTools ?? [], denyTools, effects: Object.keys(effects) };
   return Object.entries(lists).flatMap(([list, names]) =>
     names

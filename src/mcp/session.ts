@@ -1,13 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JsonObject } from '../core/json.js';
+import { isObject, type JsonObject } from '../core/json.js';
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { McpConnection } from './connection.js';
 import { toCallFault } from './call-faults.js';
 import { createLink } from './link.js';
-import { listedTool, type ListedTool } from './listed-tool.js';
+import { readTool, type McpListing, type ReadTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 import type { Environment } from './server-environment.js';
+import { rawResult } from './wire-messages.js';
 
 /** A worker's access to one server. */
 export interface McpSession {
@@ -15,10 +16,10 @@ export interface McpSession {
    * Returns the server's tools, listed at most `maxAgeMs` ago. Waits at most `waitMs` for a server
    * that is still starting, and then rejects with a `CallFault`; the server continues to start.
    */
-  listing(how: { maxAgeMs: number; waitMs?: number }): Promise<readonly ListedTool[]>;
+  listing(how: { maxAgeMs: number; waitMs?: number }): Promise<McpListing>;
   /**
-   * Calls a tool. Rejects with a `ToolError` if the server answered, with a `CallFault` if it did
-   * not.
+   * Calls a tool and returns the server's result, which may be any value. Rejects with a
+   * `ToolError` if the server refused the call, with a `CallFault` if it gave no readable answer.
    */
   call(tool: string, args: JsonObject, how: CallOptions): Promise<unknown>;
   /** Closes the connection and ends a process that was started for it. Never rejects. */
@@ -31,13 +32,17 @@ export interface CallOptions {
   readonly idempotencyKey: string;
 }
 
-interface Listing {
-  readonly tools: readonly ListedTool[];
+interface Listing extends McpListing {
   /** Unix time in ms. */
   readonly at: number;
 }
 
 const LIST_TIMEOUT_MS = 10_000;
+/** Maximum pages of a list, and tools in each. */
+const MAX_PAGES = 20;
+const MAX_TOOLS = 1_000;
+/** The code of an error for a method that the server does not have. */
+const NO_METHOD = -32_601;
 /** Longer than every other limit, because the call's signal ends it. */
 const CALL_TIMEOUT_MS = 2_147_000_000;
 /** The field by which a server can recognize a repeated call. */
@@ -48,12 +53,16 @@ export function createSession(server: McpServer, env: Environment): McpSession {
   let known: Promise<Listing> | null = null;
   const link = createLink(server, env, () => (known = null));
 
-  const listing = async (maxAgeMs: number): Promise<readonly ListedTool[]> => {
+  const listing = async (maxAgeMs: number): Promise<McpListing> => {
     const before = known && (await known.catch(() => null));
-    if (before !== null && Date.now() - before.at <= maxAgeMs) return before.tools;
+    if (before !== null && Date.now() - before.at <= maxAgeMs) return before;
     const pending = link.use((connection) => list(server, connection));
     known = pending;
-    return (await pending).tools;
+    return await pending;
+  };
+  const inputSchema = async (tool: string): Promise<JsonObject | undefined> => {
+    const listed = known && (await known.catch(() => null));
+    return listed?.tools.find(({ name }) => name === tool)?.schema;
   };
 
   return {
@@ -65,9 +74,10 @@ export function createSession(server: McpServer, env: Environment): McpSession {
       let isSent = false;
       try {
         return await link.use(async (connection) => {
+          const schema = await inputSchema(tool);
           isSent = true;
           const request = { name: tool, arguments: args, _meta: { [KEY_FIELD]: idempotencyKey } };
-          return await callOver(server, connection, { request, signal });
+          return await callOver(server, connection, { request, schema, signal });
         });
       } catch (error) {
         if (isSent || error instanceof CallFault) throw error;
@@ -78,14 +88,15 @@ export function createSession(server: McpServer, env: Environment): McpSession {
   };
 }
 
-async function list(server: McpServer, { client }: McpConnection): Promise<Listing> {
+async function list(server: McpServer, connection: McpConnection): Promise<Listing> {
   const at = Date.now();
   try {
-    const { tools } = await client.listTools(undefined, {
-      timeout: LIST_TIMEOUT_MS,
-      cacheMode: 'refresh',
-    });
-    return { tools: tools.flatMap((tool) => listedTool(tool) ?? []), at };
+    const entries = await listPages(connection);
+    return {
+      tools: entries.flatMap((entry) => (entry.ok ? [entry.tool] : [])),
+      odd: entries.flatMap((entry) => (entry.ok ? [] : [entry.odd])),
+      at,
+    };
   } catch (error) {
     const fault = await toCallFault(error, server);
     // Regardless of the fault, nothing was executed, and a new connection may help.
@@ -94,14 +105,79 @@ async function list(server: McpServer, { client }: McpConnection): Promise<Listi
   }
 }
 
+/** Returns the entries of a server's list, each read for itself. Throws if the list has no end. */
+async function listPages({ client }: McpConnection): Promise<readonly ReadTool[]> {
+  const entries = new Map<string, ReadTool>();
+  const cursors = new Set<string | undefined>();
+  for (let cursor: string | undefined; ;) {
+    const { tools, nextCursor } = pageOf(await listPage(client, cursor));
+    if (tools.length > MAX_TOOLS) {
+      throw new Error(`it lists ${tools.length} tools at once; at most ${MAX_TOOLS} are read`);
+    }
+    const before = entries.size;
+    for (const [at, tool] of tools.entries()) {
+      const entry = readTool(tool, `${cursors.size * MAX_TOOLS + at + 1}`);
+      entries.set(entry.key, entry);
+    }
+    cursors.add(cursor);
+    cursor = nextCursor;
+    // A server that ignores the cursor repeats its pages.
+    const isOver = cursor === undefined || cursors.has(cursor) || entries.size === before;
+    if (isOver) return [...entries.values()];
+    if (cursors.size >= MAX_PAGES) throw new Error(`its list of tools has over ${MAX_PAGES} pages`);
+  }
+}
+
+async function listPage(
+  client: McpConnection['client'],
+  cursor: string | undefined,
+): Promise<unknown> {
+  const params = cursor === undefined ? {} : { params: { cursor } };
+  try {
+    const request = { method: 'tools/list', ...params } as const;
+    return rawResult(await client.request(request, { timeout: LIST_TIMEOUT_MS }));
+  } catch (error) {
+    const { ProtocolError } = await import('@modelcontextprotocol/client');
+    const hasTools = client.getServerCapabilities()?.tools !== undefined;
+    if (hasTools || !ProtocolError.isInstance(error) || error.code !== NO_METHOD) throw error;
+    return [];
+  }
+}
+
+/** Returns the entries of a page, and the cursor of the next one if there is one. */
+function pageOf(page: unknown): { tools: readonly unknown[]; nextCursor: string | undefined } {
+  if (Array.isArray(page)) return { tools: page, nextCursor: undefined };
+  const { tools, nextCursor } = isObject(page) ? page : {};
+  if (tools !== undefined && tools !== null && !Array.isArray(tools)) {
+    throw new Error('its list of tools is not a list');
+  }
+  const next = typeof nextCursor === 'number' ? `${nextCursor}` : nextCursor;
+  return {
+    tools: tools ?? [],
+    nextCursor: typeof next === 'string' && next !== '' ? next : undefined,
+  };
+}
+
 async function callOver(
   server: McpServer,
   { client }: McpConnection,
-  call: { request: Parameters<McpConnection['client']['callTool']>[0]; signal: AbortSignal },
+  call: {
+    request: Parameters<McpConnection['client']['callTool']>[0];
+    /** The tool's own schema, whose headers the newest protocol repeats in the request. */
+    schema: JsonObject | undefined;
+    signal: AbortSignal;
+  },
 ): Promise<unknown> {
-  const { request, signal } = call;
+  const { request, schema, signal } = call;
+  const { name } = request;
+  const toolDefinition = schema && { name, inputSchema: { ...schema, type: 'object' as const } };
   try {
-    return await client.callTool(request, { signal, timeout: CALL_TIMEOUT_MS });
+    const answer = await client.callTool(request, {
+      signal,
+      timeout: CALL_TIMEOUT_MS,
+      ...(toolDefinition && { toolDefinition }),
+    });
+    return rawResult(answer);
   } catch (error) {
     // An abort on our side is not a fault of the server.
     signal.throwIfAborted();

@@ -5,6 +5,7 @@ import { cappedFetch } from './capped-fetch.js';
 import { guardTransport, type TransportGuard } from './guarded-transport.js';
 import { MAX_MESSAGE_BYTES, mcpTextProblem, TOO_LONG } from './message-limits.js';
 import type { McpServer } from './mcp-server.js';
+import { lenientMessage } from './wire-messages.js';
 import type { HttpServerOptions, StdioServerOptions } from './server-options.js';
 
 /** A transport to a server, with operations that the protocol itself lacks. */
@@ -49,9 +50,9 @@ async function openStdio(
     maxBufferSize: MAX_MESSAGE_BYTES,
     ...(cwd !== undefined && { cwd }),
   });
-  const { deserializeMessage } = await import('@modelcontextprotocol/client');
+  const { parseJSONRPCMessage } = await import('@modelcontextprotocol/client');
   const guard = guardTransport(transport);
-  Reflect.set(transport, '_readBuffer', messageBuffer(deserializeMessage, guard));
+  Reflect.set(transport, '_readBuffer', messageBuffer(parseJSONRPCMessage, guard));
   return {
     transport,
     stderrTail: collectStderr(transport),
@@ -62,10 +63,21 @@ async function openStdio(
 
 /** Replaces the SDK's buffer, which copies a long line again with each part of it. */
 function messageBuffer(
-  read: (line: string) => JSONRPCMessage,
+  read: (message: unknown) => JSONRPCMessage,
   guard: TransportGuard,
 ): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> {
   const lines = createLineBuffer();
+  /** The rest of a line that holds several messages. */
+  let batch: unknown[] = [];
+  const nextMessage = (): { readonly message: unknown } | null => {
+    if (batch.length > 0) return { message: batch.shift() };
+    const line = lines.next();
+    if (line === null) return null;
+    const parsed: unknown = JSON.parse(line);
+    if (!Array.isArray(parsed)) return { message: parsed };
+    batch = parsed;
+    return nextMessage();
+  };
   return {
     append(chunk) {
       try {
@@ -76,9 +88,10 @@ function messageBuffer(
       }
     },
     readMessage() {
-      for (let line = lines.next(); line !== null; line = lines.next()) {
+      for (;;) {
         try {
-          return read(line);
+          const next = nextMessage();
+          return next && read(lenientMessage(next.message, guard.find));
         } catch (error) {
           guard.unreadable();
           if (guard.reason() !== null) lines.clear();
@@ -86,7 +99,6 @@ function messageBuffer(
           if (!(error instanceof SyntaxError)) throw error;
         }
       }
-      return null;
     },
     clear: () => lines.clear(),
   };
@@ -115,7 +127,10 @@ async function openHttp(
   ]);
   const headers: Record<string, string> = Object.fromEntries(named);
   if (authEnv !== undefined) headers['Authorization'] = `Bearer ${values.get(authEnv) ?? ''}`;
-  const fetchCapped = cappedFetch((reason) => guard.breach(reason));
+  const fetchCapped = cappedFetch({
+    onBreach: (reason) => guard.breach(reason),
+    find: (id) => guard.find(id),
+  });
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: fetchCapped,

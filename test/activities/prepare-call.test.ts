@@ -108,7 +108,7 @@ describe('a pinned tool of an MCP server', () => {
   const first = usableTool(served({ look: 'read' }), listed);
   if (!first.ok) throw new Error(first.problem);
   const mcpCall = { pinned: first.definition, accepted: undefined, resolve: '' };
-  const session = { listing: async () => [listed] };
+  const session = { listing: async () => ({ tools: [listed], odd: [] }) };
   const deps = { mcp: { of: () => session } } as unknown as ActivityDependencies;
   const found = async (effects: Record<string, Effect>) => {
     const agent = { definition, agent: { mcp: [served(effects)] } };

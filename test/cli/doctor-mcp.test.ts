@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { resolve } from '../../src/cli/commands/resolve.js';
 import { mcpFindings } from '../../src/cli/doctor/mcp.js';
@@ -32,6 +32,23 @@ test('doctor lists the tools of the MCP servers of each agent, and reports those
   expect(findings[0]?.data['tools']).toEqual(['far__look']);
   expect(findings[1]?.text).toContain('cannot be reached');
   expect(findings[3]?.text).toContain('NO_SUCH_VARIABLE');
+});
+
+test('doctor names the tools that are left out', async () => {
+  const files = await fixtureFiles([
+    listed('look'),
+    listed('odd', { inputSchema: { type: 'object', properties: { a: { $ref: 'http://x/y' } } } }),
+  ]);
+  const server = await httpFixture(files);
+  onTestFinished(() => server.stop());
+  const mcp = [mcpServer({ name: 'far', transport: 'http', url: server.url })];
+  const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
+  const [finding] = await mcpFindings(defineConfig({ agents: [agent] }), {});
+  expect(finding).toMatchObject({
+    level: 'note',
+    text: 'answers; agent a uses 1 of its 2 tools; left out: tool "odd", because its schema refers to "http://x/y", which is not in it',
+    data: { tools: ['far__look'], leftOut: ['odd'] },
+  });
 });
 
 test('resolve --as accept needs the hash of the tool, and no other decision takes one', async () => {

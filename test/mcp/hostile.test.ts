@@ -190,10 +190,16 @@ describe('an MCP server over stdio', () => {
 
   test.each([
     ['many', /it lists 1001 tools at once; at most 1000 are read/],
-    ['pages', /exceeded listMaxPages \(20\)/],
+    ['pages', /its list of tools has over 20 pages/],
   ])('whose list has no end (%s) is refused', async (listing, reason) => {
     await expect(hostile(listing).listing({ maxAgeMs: 0 })).rejects.toThrow(reason);
   });
+});
+
+test('an MCP server that repeats its page under new cursors lists each tool once', async () => {
+  const { tools, odd } = await hostile('repeats').listing({ maxAgeMs: 0 });
+  expect(tools.map(({ name }) => name)).toEqual(['x']);
+  expect(odd).toEqual([]);
 });
 
 describe('an MCP server over HTTP', () => {

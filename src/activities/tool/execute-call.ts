@@ -3,6 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { redactMessage } from '../../secrets/redact.js';
@@ -105,8 +106,11 @@ async function execute(
     case 'value': {
       const { value } = end;
       if ('error' in value) return failed('tool_error', normalizeError(value.error).message);
+      if ('unreadable' in value) return unknownResult(pinned, value.unreadable);
       const tooLarge = nodeResultProblem(pinned, value);
-      if (tooLarge !== null) return failed('tool_error', tooLarge);
+      if (tooLarge !== null) {
+        return effect === 'read' ? failed('tool_error', tooLarge) : unknownResult(pinned, tooLarge);
+      }
       return { ok: true, ...(await recordResult(pinned, value, deps.blobs)) };
     }
     case 'thrown': {
@@ -115,7 +119,9 @@ async function execute(
     }
     case 'timeout': {
       const message = `${name} timed out after ${timeoutMs} ms`;
-      return effect === 'once' ? { ok: 'unknown', message } : failed('timeout', message);
+      if (effect === 'read') return failed('timeout', message);
+      if (effect === 'keyed' && context.info.attempt < pinned.attempts) throw retryFailure(message);
+      return { ok: 'unknown', message };
     }
     case 'cancelled':
       return onInterrupted(context, pinned);
@@ -133,9 +139,27 @@ async function callFunction(
   context: Context,
   execution: Execution,
   signal: AbortSignal,
-): Promise<SerializedResult | { readonly error: unknown }> {
-  const { tool, pinned, agent, value } = execution;
+): Promise<SerializedResult | { readonly error: unknown } | { readonly unreadable: string }> {
+  const { tool, pinned, value } = execution;
   const returned = await tool.executeParsed(value, createToolContext(context, execution, signal));
+  try {
+    return await readReturned(context, execution, { returned, signal });
+  } catch (error) {
+    // The function has returned, so a call with a side effect must not look like a failed one.
+    if (pinned.effect === 'read' || signal.aborted) throw error;
+    const message = `its result cannot be read: ${normalizeError(error).message}`;
+    context.log.warn(redactMessage(`${pinned.name} was executed, but ${message}`));
+    if (nodeOfCall(pinned) !== null) return { unreadable: `it was executed, but ${message}` };
+    return { content: redactMessage(`[the call was executed; ${message}]`), isText: true };
+  }
+}
+
+/** Returns the value of a tool's function as text for the model, or the error that it reports. */
+async function readReturned(
+  context: Context,
+  { tool, pinned, agent }: Execution,
+  { returned, signal }: { readonly returned: unknown; readonly signal: AbortSignal },
+): Promise<SerializedResult | { readonly error: unknown }> {
   const error = failureOf(tool, returned);
   if (error !== null) return { error };
   const warn = (message: string): void => context.log.warn(redactMessage(message));
@@ -144,9 +168,16 @@ async function callFunction(
   return await serializeResult(result, { name: pinned.name, effect: pinned.effect, signal, warn });
 }
 
+/** The result of a call that has or may have taken effect, for a person to decide. */
+function unknownResult({ name }: ToolDefinition, message: string): RunToolResult {
+  return { ok: 'unknown', message: `${name}: ${message}` };
+}
+
 /**
  * Returns the result of a tool that threw. A plain error is rethrown while attempts remain, and
- * Temporal retries it; a `ToolError` goes to the model at once. A `once` tool is never retried.
+ * Temporal retries it; a `ToolError` goes to the model at once. A `once` tool is never retried. If
+ * another system never answered a `keyed` call, its outcome is unknown after the last attempt: the
+ * model would repeat it under another key.
  */
 function onThrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message } = normalizeError(error);
@@ -157,6 +188,8 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
   // The function had not ended when its stray error occurred, so its side effect may still follow.
   if (error instanceof StrayError && isOnce) return { ok: 'unknown', message };
   const isLast = context.info.attempt >= pinned.attempts;
+  const isUnanswered = error instanceof CallFault && error.kind === 'unanswered';
+  if (isLast && isUnanswered && pinned.effect === 'keyed') return { ok: 'unknown', message };
   if (isLast || isOnce || type === 'ToolError') {
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }

@@ -57,10 +57,12 @@ export async function findMcpTool(
   const maxAgeMs = pinned.effect === 'read' ? READ_AGE_MS : 0;
   const listed = await session.listing({ maxAgeMs, waitMs: WAIT_MS }).catch(toBlock);
   if ('reason' in listed) return listed;
-  const current = listed.find(({ name }) => name === origin.tool);
+  const current = listed.tools.find(({ name }) => name === origin.tool);
+  const odd = listed.odd.find(({ name }) => name === origin.tool);
   if (current === undefined || !isAllowedTool(server, current.name)) {
-    const why =
-      current === undefined ? 'no longer has' : 'is no longer configured to give this agent';
+    const lost =
+      odd === undefined ? 'no longer has' : `now lists (${odd.problem}) and so no longer has`;
+    const why = current === undefined ? lost : 'is no longer configured to give this agent';
     return missing(
       `MCP server "${server.name}" ${why} tool "${origin.tool}"; restore it, or cancel the run`,
     );

@@ -1,7 +1,7 @@
 import type { Config } from '../../config.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions, type McpSessions } from '../../mcp/sessions.js';
-import { serverTools } from '../../mcp/server-tools.js';
+import { describeOdd, serverTools } from '../../mcp/server-tools.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
@@ -38,12 +38,18 @@ async function finding(
   const data = { agent, server: serverName, transport };
   try {
     const listed = await sessions.of(server).listing({ maxAgeMs: WITHIN_MS, waitMs: WITHIN_MS });
-    const { tools, problems } = serverTools(server, listed);
-    const text = `answers; agent ${agent} uses ${tools.length} of its ${formatCount(listed.length, 'tool')}`;
-    const found = { ...data, tools: tools.map((tool) => tool.name) };
+    const { tools, odd, problems } = serverTools(server, listed);
+    const count = listed.tools.length + listed.odd.length;
+    const uses = `answers; agent ${agent} uses ${tools.length} of its ${formatCount(count, 'tool')}`;
+    const text = odd.length === 0 ? uses : `${uses}; ${describeOdd(odd)}`;
+    const found = {
+      ...data,
+      tools: tools.map((tool) => tool.name),
+      ...(odd.length > 0 && { leftOut: odd.map((tool) => tool.name) }),
+    };
     const [problem] = problems;
-    if (problem === undefined) return { name, level: 'ok', text, data: found };
-    return { name, level, text: `${text}; ${problem}`, data: found };
+    if (problem !== undefined) return { name, level, text: `${text}; ${problem}`, data: found };
+    return { name, level: odd.length === 0 ? 'ok' : 'note', text, data: found };
   } catch (error) {
     return { name, level, text: error instanceof Error ? error.message : String(error), data };
   }

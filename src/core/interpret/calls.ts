@@ -194,8 +194,10 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
   const lost = lostMessage(tool.name, message);
-  // The worker reports known outcomes as results, so the outcome is unknown after a failure.
-  if (tool.effect === 'once') return unknownOutcome(open, lost, fact.at);
+  // The worker reports known outcomes as results, so the outcome is unknown after a failure. The
+  // model would repeat a `keyed` call under another key.
+  const mayHaveActed = tool.effect === 'once' || (tool.effect === 'keyed' && timedOut);
+  if (mayHaveActed) return unknownOutcome(open, lost, fact.at);
   const result = timedOut
     ? lostCall(call, lost)
     : failedCall(call, { type: 'tool_error', message });
