@@ -1,10 +1,18 @@
 import type { AttemptReport } from './report.js';
 
 /**
- * The reasons that can block a model call. `storage`: a blob that its prompt needs is missing or
+ * The reasons that can block a model call. `bad_request`: the provider refuses the request for a
+ * reason that is not known to be final. `storage`: a blob that its prompt needs is missing or
  * damaged, or the store is down.
  */
-export const MODEL_BLOCKS = ['credentials', 'quota', 'model', 'provider', 'storage'] as const;
+export const MODEL_BLOCKS = [
+  'credentials',
+  'quota',
+  'model',
+  'bad_request',
+  'provider',
+  'storage',
+] as const;
 export type ModelBlock = (typeof MODEL_BLOCKS)[number];
 
 /** The reasons that can block a tool call. `credentials`: an MCP server refuses its key. */

@@ -5,7 +5,11 @@ import { PerdureError } from '../core/errors.js';
  * The failure of a model call, by what fixes it:
  * - `retry`: passes by itself (rate limit, 5xx, connection reset, timeout, unusable reply)
  * - `empty`: a well-formed reply without text or calls; a few more attempts, then the turn ends
+ * - `malformed`: the server could not read what its model wrote; a few more attempts, then the turn
+ *   ends
  * - `quota` · `credentials` · `model`: an operator must fix it; the run is blocked until then
+ * - `bad_request`: the provider refused the request for another reason; the run is blocked until a
+ *   probe is accepted
  * - `context_too_long` · `request`: no retry can help; the turn ends
  */
 export type ModelErrorKind = (typeof KINDS)[number];
@@ -13,12 +17,17 @@ export type ModelErrorKind = (typeof KINDS)[number];
 const KINDS = [
   'retry',
   'empty',
+  'malformed',
   'quota',
   'credentials',
   'model',
+  'bad_request',
   'context_too_long',
   'request',
 ] as const;
+
+/** The type of every failure of kind `malformed`. */
+export const MALFORMED = 'malformed_reply';
 
 /** What a failed model call is known by: who can fix it, and what the provider said. Times are in ms. */
 export interface ModelErrorDetails {

@@ -60,12 +60,12 @@ test.each<[number | undefined, unknown, ModelErrorKind]>([
   [404, '<html>Not found</html>', 'model'],
   [400, { message: 'invalid model ID' }, 'model'],
   [400, { message: 'The model `x` does not exist.' }, 'model'],
-  [400, { message: "Invalid schema for function 'f'" }, 'request'],
-  [400, { message: 'The customer wrote: insufficient funds' }, 'request'],
-  [422, { detail: 'temperature must be a number' }, 'request'],
+  [400, { message: "Invalid schema for function 'f'" }, 'bad_request'],
+  [400, { message: 'The customer wrote: insufficient funds' }, 'bad_request'],
+  [422, { detail: 'temperature must be a number' }, 'bad_request'],
   [501, 'no such thing', 'retry'],
   [undefined, { type: 'server_error', message: 'sorry' }, 'retry'],
-  [undefined, { type: 'invalid_request_error' }, 'request'],
+  [undefined, { type: 'invalid_request_error' }, 'bad_request'],
   [undefined, { code: 401 }, 'credentials'],
   [undefined, 'upstream gone', 'retry'],
   [undefined, null, 'retry'],
@@ -80,7 +80,8 @@ test.each([
 ])('shows the message of an error that is %s', (_name, error) => {
   const { message } = providerError({ status: 418, headers: new Headers(), error }, place);
   expect(message).toBe(
-    "418 from http://provider/v1: the request was refused. Provider's message: words",
+    '418 from http://provider/v1: the request was refused; change the agent or its entry in `models` of the config, ' +
+      "or cancel the turn. Provider's message: words",
   );
 });
 

@@ -59,7 +59,7 @@ test('limits the attempts of a run that does not wait for its model, and never b
   const failed = { type: 'failed', reason: 'error' };
   expect(decide({}, { attempt: 2, left: 1 }).type).toBe('retry');
   expect(decide({}, { attempt: 3, left: 0 })).toEqual(failed);
-  expect(decide({ kind: 'empty' }, { emptyReplies: 1, left: 0 })).toEqual(failed);
+  expect(decide({ kind: 'empty' }, { uselessReplies: 1, left: 0 })).toEqual(failed);
   expect(decide({ kind: 'credentials' }, { left: 2 })).toEqual(failed);
   expect(decide({ retryAfterMs: 600_000 }, { left: 2 })).toEqual(failed);
   const tooLong = { type: 'failed', reason: 'context_too_long' };
@@ -77,7 +77,7 @@ test('blocks at once for a delay of more than two minutes, and keeps the delay, 
 });
 
 test('blocks at once if only an operator can help', () => {
-  for (const kind of ['quota', 'credentials', 'model'] as const) {
+  for (const kind of ['quota', 'credentials', 'model', 'bad_request'] as const) {
     expect(decide({ kind })).toEqual({ type: 'blocked', reason: kind });
   }
 });
@@ -95,9 +95,16 @@ test('retries two empty replies, and fails at the third', () => {
   expect(decide({ kind: 'empty' }, { attempt: 3 })).toEqual({ type: 'failed', reason: 'error' });
 });
 
+test('takes two more samples of a malformed reply, and fails at the third', () => {
+  const attempts = [1, 2, 3].map((uselessReplies) =>
+    decide({ kind: 'malformed' }, { attempt: 9, uselessReplies }),
+  );
+  expect(attempts.map(({ type }) => type)).toEqual(['retry', 'retry', 'failed']);
+});
+
 test('counts only the empty replies if their number is known', () => {
-  expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 2 }).type).toBe('retry');
-  expect(decide({ kind: 'empty' }, { attempt: 9, emptyReplies: 3 }).type).toBe('failed');
+  expect(decide({ kind: 'empty' }, { attempt: 9, uselessReplies: 2 }).type).toBe('retry');
+  expect(decide({ kind: 'empty' }, { attempt: 9, uselessReplies: 3 }).type).toBe('failed');
 });
 
 test('probes under its first reason, from 30 s up to 10 minutes', () => {

@@ -232,7 +232,7 @@ test('only the beginning of an endless error is read', async () => {
   });
   onTestFinished(() => server.close());
   const error = await failureOf(callOnce(openAiModel({ baseUrl: `${server.url}/v1` })));
-  expect(error.details).toMatchObject({ kind: 'request', status: 400 });
+  expect(error.details).toMatchObject({ kind: 'bad_request', status: 400 });
   expect(error.message).toMatch(/exceedexceed/);
 });
 

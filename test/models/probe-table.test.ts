@@ -25,7 +25,7 @@ function retry(type: string, status?: number): Pick<Row, 'details' | 'decision'>
 }
 
 function blocked(
-  reason: 'quota' | 'credentials' | 'model',
+  reason: 'quota' | 'credentials' | 'model' | 'bad_request',
   type: string,
   status: number,
 ): Pick<Row, 'details' | 'decision'> {
@@ -45,7 +45,6 @@ const tooLong: Pick<Row, 'details' | 'decision'> = {
   decision: { type: 'failed', reason: 'context_too_long' },
 };
 
-const failed: FailureDecision = { type: 'failed', reason: 'error' };
 const html: Delivery = { headers: { 'content-type': 'text/html' } };
 const streamed: OpenAiModelOptions = { stream: true };
 const hello = 'hello, this is an answer';
@@ -105,8 +104,7 @@ const ROWS: Record<string, Row> = {
   '529': { step: reply.error(529, { type: 'overloaded_error' }), ...retry('http_529', 529) },
   '503 that forbids a retry': {
     step: reply.error(503, {}, { headers: { 'x-should-retry': 'false' } }),
-    details: { kind: 'request', type: 'http_503', status: 503 },
-    decision: failed,
+    ...blocked('bad_request', 'http_503', 503),
   },
   '422 that asks for a retry': {
     step: reply.error(422, {}, { headers: { 'x-should-retry': 'true' } }),
@@ -127,8 +125,7 @@ const ROWS: Record<string, Row> = {
   },
   '400 of another cause': {
     step: reply.error(400, { code: 'invalid_value', message: 'temperature' }),
-    details: { kind: 'request', type: 'invalid_value', status: 400 },
-    decision: failed,
+    ...blocked('bad_request', 'invalid_value', 400),
   },
   '200 with a page': { step: reply.raw('<html>Sign in</html>', html), ...retry('html') },
   '200 with a page that is called JSON': { step: reply.raw('<html>'), ...retry('html') },

@@ -55,7 +55,7 @@ test('drops one parameter after the other, each once', async () => {
 test('fails if the server refuses the same parameter again', async () => {
   const stub = await stubWith(refusing('seed'), refusing('seed'));
   const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
-  expect(error.details).toMatchObject({ kind: 'request', type: 'unsupported_parameter' });
+  expect(error.details).toMatchObject({ kind: 'bad_request', type: 'unsupported_parameter' });
   expect(stub.requestCount).toBe(2);
 });
 
@@ -63,7 +63,7 @@ test('sends one request if the error has another reason', async () => {
   const wrong = { message: "Invalid 'temperature': 9 is above 2", param: 'temperature' };
   const stub = await stubWith(reply.error(400, wrong), reply.text('hi'));
   const error = await failureOf(ask(stub, request({ settings: { temperature: 9 } })));
-  expect(error.details.kind).toBe('request');
+  expect(error.details.kind).toBe('bad_request');
   expect(stub.requestCount).toBe(1);
 });
 

@@ -106,6 +106,20 @@ describe('a model that', () => {
     expect(requests).toBe(3);
   });
 
+  test('writes calls that its server cannot read is sampled three times, then the turn fails', async () => {
+    const refused = reply.error(
+      400,
+      { code: 'tool_use_failed', message: 'Failed to call a function.' },
+      soon,
+    );
+    const again = await run([refused, reply.text('', soon), reply.text('it is 7')]);
+    expect(again.outcome).toMatchObject({ status: 'completed', answer: 'it is 7', steps: 1 });
+    const { outcome, requests } = await run([refused, refused, refused]);
+    expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect(outcome.error).toContain('the server could not read what the model wrote');
+    expect(requests).toBe(3);
+  });
+
   test('is down fails the turn of a run with a limit of three tries', async () => {
     const down = reply.error(503, { message: 'overloaded', ...soon });
     const { outcome, requests, history } = await run([down, down, down], undefined, {
@@ -144,7 +158,7 @@ describe('a model that', () => {
       reply.error(400, { code: 'context_length_exceeded', message: 'too long' }),
       'context_too_long',
     ],
-    ['gets a request it cannot take', reply.error(400, { message: 'bad parameter' }), 'error'],
+    ['gets a damaged picture', reply.error(400, { message: 'Could not process image' }), 'error'],
   ])('%s ends the turn with a reason after one call', async (_what, step, reason) => {
     const { outcome, requests } = await run([step]);
     expect(outcome).toMatchObject({ status: 'failed', reason });
@@ -196,6 +210,7 @@ describe('an error that can be fixed from outside', () => {
     ['quota', reply.error(429, { code: 'insufficient_quota', message: 'no money' })],
     ['credentials', reply.error(401, { message: 'bad key' })],
     ['model', reply.error(404, { code: 'model_not_found', message: 'no such model' })],
+    ['bad_request', reply.error(400, { message: 'bad parameter' })],
     ['provider', reply.error(429, { message: 'later' }, { headers: { 'retry-after': '300' } })],
   ])(
     'blocks the run visibly as %s after one request, and resume continues it',

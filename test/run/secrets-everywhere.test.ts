@@ -139,7 +139,9 @@ test('no secret leaves a worker through models, tools, servers, and errors', asy
 });
 
 test('no secret is in the error of a failed run, or in the database of the server', async () => {
-  stub.script(reply.error(400, { message: ALL, code: 'cnry_code', param: KEY }));
+  stub.script(
+    reply.error(400, { message: `Invalid image: ${ALL}`, code: 'cnry_code', param: KEY }),
+  );
   const run = await client.start('leaky', { message: 'fail' });
   const { outcome } = await rig.end(rig.client.workflow.getHandle(run.id));
   expect(outcome.status).toBe('failed');

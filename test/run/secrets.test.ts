@@ -46,7 +46,7 @@ test('no key of the worker reaches the history, the status, or the memo', async 
       { name: 'leak', arguments: { how: 'throws' } },
     ]),
     reply.error(401, { message: `Incorrect API key provided: ${KEY}` }),
-    reply.error(400, { message: `bad request by ${KEY}` }),
+    reply.error(400, { message: `could not process image of ${KEY}` }),
   );
   const handle = await rig.start({ agent: 'a', message: 'go' });
   const status = await blocked(handle);

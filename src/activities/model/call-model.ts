@@ -3,6 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { CallModelInput } from '../../core/contract.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
+import { MALFORMED } from '../../models/model-error.js';
 import type { ModelRequest } from '../../models/model.js';
 import type { TracedReply } from '../observe.js';
 import { redactJson } from '../../secrets/redact-json.js';
@@ -29,8 +30,8 @@ import { rebuildPrompt, type Prompt } from './rebuild-prompt.js';
 import { recordReply } from './record-reply.js';
 import { beginCheck } from './slow-check.js';
 
-/** The report type of a well-formed reply without text and calls. */
-const EMPTY_REPLY = 'empty_reply';
+/** The report types of replies without text and calls, and of those that could not be read. */
+const USELESS: readonly string[] = ['empty_reply', MALFORMED];
 
 /** One attempt of a model call. */
 interface Attempt {
@@ -144,7 +145,7 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
     ...(input.attempts !== undefined && {
       left: input.attempts - reports.length - 1,
     }),
-    emptyReplies: reports.filter(({ type }) => type === EMPTY_REPLY).length + 1,
+    uselessReplies: reports.filter(({ type }) => USELESS.includes(type)).length + 1,
     random: Math.random,
   });
   const report = attemptReport(error, decision, { attempt, at });

@@ -19,7 +19,7 @@ const MAX_DELAY_MS = 30_000;
  */
 const PATIENCE_MS = 120_000;
 const PATIENCE_ATTEMPTS = 3;
-const EMPTY_ATTEMPTS = 3;
+const SAMPLE_ATTEMPTS = 3;
 const FIRST_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
 
@@ -47,8 +47,10 @@ export interface FailedAttempt {
    * answers.
    */
   readonly left?: number;
-  /** The number of empty replies, including this one; absent: all attempts count. */
-  readonly emptyReplies?: number;
+  /**
+   * The number of empty and malformed replies, including this one; absent: all attempts count.
+   */
+  readonly uselessReplies?: number;
   /** Returns a number from 0 up to 1, for the jitter. */
   readonly random: () => number;
 }
@@ -80,13 +82,15 @@ function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDeci
     case 'quota':
     case 'credentials':
     case 'model':
+    case 'bad_request':
       return { type: 'blocked', reason: kind, ...probe };
     case 'context_too_long':
       return { type: 'failed', reason: 'context_too_long' };
     case 'request':
       return { type: 'failed', reason: 'error' };
     case 'empty':
-      return (attempt.emptyReplies ?? attempt.attempt) < EMPTY_ATTEMPTS
+    case 'malformed':
+      return (attempt.uselessReplies ?? attempt.attempt) < SAMPLE_ATTEMPTS
         ? retryAfter(attempt, retryAfterMs)
         : { type: 'failed', reason: 'error' };
     case 'retry': {

@@ -1,4 +1,3 @@
-import { isObject } from '../../core/json.js';
 import {
   checkKey,
   events,
@@ -83,9 +82,7 @@ async function loadClient(
       try {
         return await client.post(path, options).asResponse();
       } catch (error) {
-        if (!(error instanceof APIError)) throw error;
-        const body: unknown = error.error;
-        throw toProviderFailure(error, isObject(body) && body['error'] ? body['error'] : body);
+        throw error instanceof APIError ? toProviderFailure(error) : error;
       }
     },
     events,

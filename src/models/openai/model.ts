@@ -1,5 +1,4 @@
 import OpenAI, { APIError } from 'openai';
-import { isObject } from '../../core/json.js';
 import {
   checkKey,
   events,
@@ -93,9 +92,7 @@ export function createOpenAiClient(
   };
 }
 
-/**
- * OpenAI's client drops the text of an error body that is not in OpenAI's form; this one keeps it.
- */
+/** OpenAI's client keeps only the field `error` of an error's body; this one keeps the body. */
 class Client extends OpenAI {
   protected override makeStatusError(
     status: number,
@@ -103,7 +100,6 @@ class Client extends OpenAI {
     message: string | undefined,
     headers: Headers,
   ): APIError {
-    const body = isObject(error) && error['error'] ? error : { error: error ?? message };
-    return super.makeStatusError(status, body, undefined, headers);
+    return super.makeStatusError(status, { error: error ?? message }, undefined, headers);
   }
 }

@@ -3,7 +3,8 @@ import type { ModelReply } from '../model.js';
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from '../model-error.js';
 import { sample } from '../sample.js';
 import type { ReplyPlace, ReplySource } from './api.js';
-import { NO_IMAGES, readError, type ErrorReading, type ProviderError } from './read-error.js';
+import { NO_IMAGES } from './error-table.js';
+import { readError, type ErrorReading, type ProviderError } from './read-error.js';
 
 /**
  * Returns the reply if the provider's content filter refused the prompt: a reply with finish
@@ -24,24 +25,27 @@ export function replyToError(failure: ProviderError, place: ReplyPlace): ModelRe
 
 /** Creates the `ModelError` for an error that the provider sent. */
 export function providerError(failure: ProviderError, place: ReplyPlace): ModelError {
-  const reading = readError(failure);
-  const { kind, type, status } = reading;
+  const reading = readError(failure, place.now());
+  const { kind, type, status, waitMs } = reading;
   const text = sample(reading.text);
   return new ModelError(
     `${status ?? 'Error'} from ${place.baseUrl}: ${getAdvice(reading, place)}${text === '' ? '' : `. Provider's message: ${text}`}`,
     createDetails({ kind, type }, failure.headers, {
       status,
-      retryAfterMs: retryAfterMs(failure.headers, place.now()),
+      retryAfterMs: retryAfterMs(failure.headers, place.now()) ?? limitWait(waitMs),
     }),
   );
 }
 
-function getAdvice({ kind, type }: ErrorReading, place: ReplyPlace): string {
+function getAdvice({ kind, type, status }: ErrorReading, place: ReplyPlace): string {
   const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL' } = place;
   switch (kind) {
     case 'quota':
-      return "the account's quota is used up; add credit";
+      return "the account's quota is used up; add credit, or raise its limit";
     case 'credentials':
+      if (place.hasKey && status === 403) {
+        return `access was refused; check what the key in ${apiKeyEnv} may use`;
+      }
       return place.hasKey
         ? `the key was refused; set ${apiKeyEnv} for the worker to a valid key`
         : `it requires a key; set ${apiKeyEnv} for the worker`;
@@ -51,6 +55,10 @@ function getAdvice({ kind, type }: ErrorReading, place: ReplyPlace): string {
       return `the prompt does not fit the model "${place.model}"`;
     case 'retry':
       return 'temporarily unavailable';
+    case 'malformed':
+      return 'the server could not read what the model wrote';
+    case 'bad_request':
+      return 'the request was refused; change the agent or its entry in `models` of the config, or cancel the turn';
     case 'request':
     case 'empty':
       return type === NO_IMAGES
@@ -127,7 +135,10 @@ export const MAX_WAIT_MS = 600_000;
  * read.
  */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
-  const ms = readRetryAfter(headers, now);
+  return limitWait(readRetryAfter(headers, now));
+}
+
+function limitWait(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.min(Math.ceil(ms), MAX_WAIT_MS);
 }
 

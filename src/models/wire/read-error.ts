@@ -1,11 +1,12 @@
-import { isObject } from '../../core/json.js';
-import type { ModelErrorKind } from '../model-error.js';
+import { MALFORMED, type ModelErrorKind } from '../model-error.js';
+import { readFacts, type ErrorFacts } from './error-facts.js';
+import { findRow, NO_IMAGES } from './error-table.js';
 
 /** An error as the provider sent it: by HTTP status, in place of an answer, or within a stream. */
 export interface ProviderError {
   readonly status?: number;
   readonly headers: Headers;
-  /** The JSON that describes the error, or the text of a body that is not JSON. */
+  /** The body, or the part of it that describes the error: JSON, or a text that is not JSON. */
   readonly error: unknown;
 }
 
@@ -25,13 +26,12 @@ export class ProviderFailure extends Error {
 
 /**
  * Returns the failure for an error of a provider's SDK; the error itself if the provider did not
- * send it. `body`: the provider's description of it.
+ * send it.
  */
 export function toProviderFailure(
   error: Error & { status: unknown; headers: unknown; error: unknown },
-  body: unknown = error.error,
 ): Error {
-  const { status, headers } = error;
+  const { status, headers, error: body } = error;
   if (!(headers instanceof Headers)) return error;
   const failure = { headers, error: body };
   return new ProviderFailure(typeof status === 'number' ? { ...failure, status } : failure);
@@ -48,159 +48,50 @@ export interface ErrorReading {
   readonly text: string;
   /** The request parameter that the error names; empty if none. */
   readonly param: string;
+  /** Milliseconds that the body asks to wait; undefined if it does not. */
+  readonly waitMs: number | undefined;
   /** True if the provider's content filter refused the prompt: an outcome, not a failure. */
   readonly isFiltered: boolean;
 }
 
-export function readError(failure: ProviderError): ErrorReading {
-  const facts = readFacts(failure);
-  const kind = classify(facts, failure.headers.get('x-should-retry'));
-  const param = isObject(failure.error) ? failure.error['param'] : undefined;
-  return {
-    kind,
-    type: getType(kind, facts),
-    status: facts.status,
-    text: facts.text,
-    param: typeof param === 'string' ? param : '',
-    isFiltered: hasCode(facts, FILTER_CODES) || FILTER_TEXT.test(facts.text),
-  };
+/** Reads an error by the table of `error-table.ts`. */
+export function readError(failure: ProviderError, now = Date.now()): ErrorReading {
+  const facts = readFacts(failure, now);
+  const row = findRow(facts);
+  const isFiltered = row?.meaning === 'filtered';
+  const found = row === null || row.meaning === 'filtered' ? getDefault(facts) : row.meaning;
+  const kind = heedRetryHeader(found, failure.headers.get('x-should-retry'));
+  const status = failure.status ?? facts.status;
+  const type = row?.name === NO_IMAGES ? NO_IMAGES : getType(kind, { ...facts, status });
+  const { text, param, waitMs } = facts;
+  return { kind, type, status, text, param, waitMs, isFiltered };
 }
 
 /** Returns true if the provider's text means that the prompt does not fit the model. */
 export function saysContextTooLong(text: string): boolean {
-  return CONTEXT_TEXTS.some((phrase) => phrase.test(text));
+  const facts = readFacts({ status: 400, error: { message: text } }, 0);
+  return findRow(facts)?.meaning === 'context_too_long';
 }
-
-interface Facts {
-  readonly status: number | undefined;
-  readonly codes: readonly string[];
-  readonly text: string;
-}
-
-function readFacts({ status, error }: ProviderError): Facts {
-  if (!isObject(error)) return { status, codes: [], text: getMessage(error) };
-  const inner = isObject(error['innererror']) ? error['innererror']['code'] : undefined;
-  const code = error['code'];
-  const numeric = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined;
-  return {
-    status: status ?? numeric,
-    codes: [code, error['type'], inner].filter((item) => typeof item === 'string'),
-    text: getMessage(error),
-  };
-}
-
-function getMessage(error: unknown): string {
-  if (typeof error === 'string') return error;
-  if (!isObject(error)) return '';
-  const message = [error['message'], error['detail']].find((part) => typeof part === 'string');
-  // A router wraps the message of the model's own server.
-  const metadata = isObject(error['metadata']) ? error['metadata']['raw'] : undefined;
-  const text = message ?? JSON.stringify(error);
-  return typeof metadata === 'string' ? `${text} ${metadata}` : text;
-}
-
-const QUOTA_CODES = new Set([
-  'insufficient_quota',
-  'billing_hard_limit_reached',
-  'billing_not_active',
-  'insufficient_balance',
-  'insufficient_credits',
-  'billing_error',
-]);
-const CONTEXT_CODES = new Set(['context_length_exceeded', 'exceed_context_size_error']);
-const MODEL_CODES = new Set(['model_not_found', 'model_not_available']);
-const KEY_CODES = new Set(['invalid_api_key', 'authentication_error']);
-const FILTER_CODES = new Set([
-  'content_filter',
-  'content_policy_violation',
-  'ResponsibleAIPolicyViolation',
-  'bio_policy',
-  'image_content_policy_violation',
-]);
-
-/** The text of Anthropic's filter, which has no separate code. */
-const FILTER_TEXT = /output blocked by content filtering policy/i;
 
 /** Codes of errors without a status that no retry can help. */
-const REQUEST_CODE =
-  /^(invalid_(request_error|prompt|image|base64)|image_|unsupported_|empty_image|failed_to_download_image)/;
+const REQUEST_CODE = /^(?:invalidrequest|invalidargument|unsupported)/;
 
-const QUOTA_TEXT =
-  /insufficient (balance|credits)|credit balance is too low|out of credits|billing hard limit/i;
-const KEY_TEXT = /api[ _]key (is )?(not valid|invalid|missing|required)|(invalid|no) api[ _]key/i;
-const MODEL_TEXT =
-  /invalid model|model\b.{0,80}(not found|does not exist|not exist|is not supported)/i;
-
-/** Sent by servers whose model cannot see; some send it with a status that would be retried. */
-const NO_IMAGES_TEXT =
-  /images? (input|url)s? (is |are )?(not supported|unsupported)|image_url\W.{0,40}(not supported|only supported)|unsupported content part type\W{1,4}image_url|(does not|doesn't|that) support (image|vision)|not a multimodal model/i;
-
-/** Only OpenAI and a few others send a code when the prompt is larger than the model's window. */
-const CONTEXT_TEXTS: readonly RegExp[] = [
-  /maximum (context|prompt) length/i,
-  /context[_ ](length|window|size)[_ ]exceeded/i,
-  /(exceed|overflow|larger than|greater than|longer than).{0,60}context[_ ](window|length|size)/i,
-  /context[_ ](window|length|size).{0,60}(exceed|overflow|too (long|small))/i,
-  /(prompt|input) is too long/i,
-  /(prompt|input).{0,60}exceeds the maximum/i,
-  /reduce the length of (the|your) (messages|prompt)/i,
-  /too many (input |prompt )?tokens(?! per)/i,
-  /exceed context limit/i,
-  /token limit exceeded|exceed\w{0,9} (the )?(model )?token limit/i,
-];
-
-/**
- * Sent with 429 if a single request is larger than the allowance of a minute: waiting does not
- * help.
- */
-const TOO_LARGE_TEXT = /request (entity )?too large/i;
-
-function classify(facts: Facts, shouldRetry: string | null): ModelErrorKind {
-  const { status, codes, text } = facts;
-  if (isQuota(facts)) return 'quota';
-  if (isContextTooLong(facts)) return 'context_too_long';
-  if (saysNoImages(facts)) return 'request';
-  if (shouldRetry === 'true') return 'retry';
-  if (hasCode(facts, MODEL_CODES) || status === 404) return 'model';
-  if (hasCode(facts, KEY_CODES) || status === 401 || status === 403) return 'credentials';
-  if (status === undefined) {
-    return codes.some((code) => REQUEST_CODE.test(code)) ? 'request' : 'retry';
-  }
-  if (isRetryable(status)) return shouldRetry === 'false' ? 'request' : 'retry';
-  if (status === 400 && KEY_TEXT.test(text)) return 'credentials';
-  if (status === 400 && MODEL_TEXT.test(text)) return 'model';
-  return 'request';
+/** Returns the kind of an error that no row of the table matches. */
+function getDefault({ status, codes }: ErrorFacts): ModelErrorKind {
+  if (status !== undefined) return status >= 500 ? 'retry' : 'bad_request';
+  return codes.some((code) => REQUEST_CODE.test(code)) ? 'bad_request' : 'retry';
 }
 
-function isQuota(facts: Facts): boolean {
-  const { status = 429, text } = facts;
-  if (hasCode(facts, QUOTA_CODES) || status === 402) return true;
-  return (status === 400 || status === 403 || status === 429) && QUOTA_TEXT.test(text);
+/** The provider's advice decides where only a status, a key, or a model was at fault. */
+function heedRetryHeader(kind: ModelErrorKind, shouldRetry: string | null): ModelErrorKind {
+  if (shouldRetry === 'false' && kind === 'retry') return 'bad_request';
+  const mayPass = kind === 'model' || kind === 'credentials' || kind === 'bad_request';
+  return shouldRetry === 'true' && mayPass ? 'retry' : kind;
 }
 
-function isContextTooLong(facts: Facts): boolean {
-  const { status = 400, text } = facts;
-  if (hasCode(facts, CONTEXT_CODES) || status === 413) return true;
-  if (status === 429) return TOO_LARGE_TEXT.test(text);
-  return (status === 400 || status === 422 || status >= 500) && saysContextTooLong(text);
-}
+const RATE = /rate[ _-]?limit|too ?many ?requests|throttl/i;
 
-function saysNoImages({ status = 400, text }: Facts): boolean {
-  return status >= 400 && NO_IMAGES_TEXT.test(text);
-}
-
-function isRetryable(status: number): boolean {
-  return [408, 409, 425, 429].includes(status) || status >= 500;
-}
-
-function hasCode({ codes }: Facts, wanted: ReadonlySet<string>): boolean {
-  return codes.some((code) => wanted.has(code));
-}
-
-const RATE_CODE = /^rate_limit_(exceeded|error)$/;
-
-function getType(kind: ModelErrorKind, facts: Facts): string {
-  const { status, codes } = facts;
+function getType(kind: ModelErrorKind, { status, codes, code, text }: ErrorFacts): string {
   switch (kind) {
     case 'quota':
       return 'insufficient_quota';
@@ -210,17 +101,16 @@ function getType(kind: ModelErrorKind, facts: Facts): string {
       return 'model_not_found';
     case 'credentials':
       return status === 403 ? 'forbidden' : 'unauthorized';
-    case 'retry':
-      if (status === undefined) {
-        return codes.some((code) => RATE_CODE.test(code)) ? 'rate_limit' : 'stream_error';
-      }
-      return status === 429 ? 'rate_limit' : `http_${status}`;
+    case 'malformed':
+      return MALFORMED;
+    case 'retry': {
+      const isRate = status === 429 || RATE.test(codes.join(' '));
+      if (isRate || (status !== undefined && status < 500 && RATE.test(text))) return 'rate_limit';
+      return status === undefined ? 'stream_error' : `http_${status}`;
+    }
     case 'request':
+    case 'bad_request':
     case 'empty':
-      if (saysNoImages(facts)) return NO_IMAGES;
-      return codes.find((code) => /^\w{1,40}$/.test(code)) ?? `http_${status ?? 400}`;
+      return code === '' ? `http_${status ?? 400}` : code;
   }
 }
-
-/** The type of a refusal of images. */
-export const NO_IMAGES = 'no_images';

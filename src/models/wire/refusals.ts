@@ -62,7 +62,8 @@ export function findRefused(
 ): RequestParameter | null {
   const { status = 0 } = failure;
   const { kind, param: named, text: whole } = readError(failure);
-  if (kind === 'quota' || kind === 'context_too_long') return null;
+  if (kind === 'quota' || kind === 'context_too_long' || kind === 'malformed') return null;
+  if (kind === 'retry' && status < 500) return null;
   if (!STATUSES.has(status) && status !== 403) return null;
   const text = whole.replaceAll('\\', '').slice(0, TEXT_CHARACTERS);
   const candidates = sent.filter(({ parameter }) => status !== 403 || parameter === 'logprobs');

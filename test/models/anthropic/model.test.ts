@@ -49,7 +49,7 @@ test.each([
     'input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000',
     { kind: 'context_too_long' },
   ],
-  [400, 'invalid_request_error', 'messages.0: oops', { kind: 'request' }],
+  [400, 'invalid_request_error', 'messages.0: oops', { kind: 'bad_request' }],
 ])('%i %s (%s) is an error of its kind, and is not retried', async (...row) => {
   const [status, type, message, details] = row;
   const { stub, model } = await modelWith(error(status, type, message));
