@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
+import { requestMemo } from '../core/requests/memo.js';
 import { show } from '../core/text/format-value.js';
 import { readRun } from '../history/read-run.js';
 import { memoRequests, type MemoRequests, type OpenRequest } from './memo-requests.js';
@@ -69,8 +70,10 @@ export async function listRequests(
       continue;
     }
     const memo = memoOf(info);
-    if (memo.requests.length === 0) continue;
-    if (isCertain(found)) read.push(memo);
+    const isEmpty = memo.requests.length === 0;
+    const waits = waitsForDecision(found);
+    if (isEmpty && !waits) continue;
+    if (waits && !isEmpty) read.push(memo);
     else unsure.push(info);
     if (unsure.length === AT_ONCE) await readUnsure();
   }
@@ -106,30 +109,21 @@ function memoOf({ workflowId: run, memo, typedSearchAttributes }: WorkflowExecut
   return memoRequests(memo, { run, agent: typedSearchAttributes.get(AGENT) ?? null });
 }
 
-/**
- * Whether the memo is reliable: only a run that waits for decisions has no decided requests in it.
- */
-function isCertain({ info, byAttributes }: FoundWorkflow): boolean {
+/** Whether the run waits for decisions: its memo then has no request that is decided. */
+function waitsForDecision({ info, byAttributes }: FoundWorkflow): boolean {
   return byAttributes && info.typedSearchAttributes.get(STATUS) === WAITING;
 }
 
-/** Returns the requests in the memo that are open according to the run's history. */
+/** Returns the open requests of a run according to its history. */
 async function openIn(
   client: Client,
-  info: WorkflowExecutionInfo,
+  { workflowId: run }: WorkflowExecutionInfo,
 ): Promise<MemoRequests | UnreadableRun> {
   try {
-    const status = toRunStatus(await readRun(client, info.workflowId), Date.now());
-    const { requests, more } = memoOf(info);
-    const open = new Set(status.pending.map(({ digest }) => digest));
-    return {
-      requests: requests
-        .filter(({ digest }) => open.has(digest))
-        .map((request) => ({ ...request, agent: status.agent || null })),
-      more: open.size > requests.length ? more : 0,
-    };
+    const { pending, agent } = toRunStatus(await readRun(client, run), Date.now());
+    return memoRequests({ ...requestMemo(pending) }, { run, agent: agent || null });
   } catch (error) {
-    if (UnreadableError.isInstance(error)) return { run: info.workflowId, why: error.message };
+    if (UnreadableError.isInstance(error)) return { run, why: error.message };
     // It ended, and the server deleted it in the meantime.
     if (!NoRunError.isInstance(error)) throw error;
     return { requests: [], more: 0 };

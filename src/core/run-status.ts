@@ -23,7 +23,8 @@ export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'do
 /** Returns a run's status as the query and every reader show it. */
 export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
   const outcome = ended ?? getOutcome(state);
-  const pending = openRequests(state, run);
+  // A run that Temporal ended keeps its requests in its state, and no decision reaches them.
+  const pending = ended === null ? openRequests(state, run) : [];
   const [first] = pending;
   const [blocked] = first === undefined ? blocks(state) : [asMessage(first)];
   const { forkedFrom, config } = state;

@@ -97,8 +97,6 @@ export interface TurnMemo {
   readonly turn: number;
   readonly status: Outcome['status'];
   readonly reason: Outcome['reason'];
-  /** When the run began, Unix time in ms; only if the run has more than one segment. */
-  readonly startedAt?: number;
 }
 
 /** A range of message numbers, from 0. */

@@ -132,7 +132,7 @@ async function finish(run: RunContext, outcome: Outcome): Promise<void> {
   run.deadlineTimer?.cancel();
   run.expiryTimer?.scope.cancel();
   await archiveAtEnd(run);
-  if (run.state.open) recordTurnMemo(run, run.state.turn.number, outcome);
+  if (run.state.open) recordTurnMemo(run.state.turn.number, outcome);
   run.publishStatus();
   // Each accepted update gets its answer before the workflow closes.
   run.leaving = true;

@@ -3,10 +3,12 @@ import {
   condition,
   makeContinueAsNewFunc,
   upsertMemo,
+  workflowInfo,
 } from '@temporalio/workflow';
 import { byteLength } from '../core/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { reduce } from '../core/reduce.js';
+import { nextMemo } from '../core/segments/carry.js';
 import { STATE_VERSION, type CarriedState } from '../core/segments/migrations.js';
 import type { RunState } from '../core/state.js';
 import { archiveForNextSegment } from './archive-messages.js';
@@ -46,8 +48,14 @@ export async function continueAsNew(run: RunContext): Promise<void> {
   }
   const [input, carried] = next;
   run.state = carried.state;
-  // A pinned run moves to the newest build only here.
-  const move = makeContinueAsNewFunc<AgentWorkflow>({ initialVersioningBehavior: 'AUTO_UPGRADE' });
+  const { memo, workflowId } = workflowInfo();
+  // oxlint-disable-next-line no-restricted-properties -- as a number, it needs no time zone
+  const began = workflowInfo().startTime.getTime();
+  const move = makeContinueAsNewFunc<AgentWorkflow>({
+    // A pinned run moves to the newest build only here.
+    initialVersioningBehavior: 'AUTO_UPGRADE',
+    memo: nextMemo(run.state, { memo, began, run: workflowId, tags: input.tags }),
+  });
   await move(input, carried);
 }
 

@@ -71,7 +71,7 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       startDeadlineTimer(run);
       const { number } = run.state.turn;
       const outcome = getOutcome(run.state);
-      if (outcome !== null) recordTurnMemo(run, number, outcome);
+      if (outcome !== null) recordTurnMemo(number, outcome);
       if (!run.state.open) run.publishStatus();
       return;
     }

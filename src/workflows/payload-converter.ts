@@ -1,20 +1,28 @@
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
 import { unreadable } from '../core/input/input.js';
 
+/** The payloads of unreadable values. A memo that is passed on keeps them unchanged. */
+const unread = new WeakMap<object, Payload>();
+
 /**
  * Temporal's default converter, except that an unreadable payload becomes a value with the error.
  * An exception would make the workflow task retry indefinitely; the value fails the run with a
  * clear message.
  */
 export const payloadConverter: PayloadConverter = {
-  toPayload: (value) => defaultPayloadConverter.toPayload(value),
+  toPayload(value) {
+    const payload = typeof value === 'object' && value !== null ? unread.get(value) : undefined;
+    return payload ?? defaultPayloadConverter.toPayload(value);
+  },
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the SDK declares it
   fromPayload<T>(payload: Payload): T {
     try {
       return defaultPayloadConverter.fromPayload(payload);
     } catch (error) {
+      const value = unreadable(error instanceof Error ? error.message : String(error));
+      unread.set(value, payload);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the input is checked later
-      return unreadable(error instanceof Error ? error.message : String(error)) as T;
+      return value as T;
     }
   },
 };

@@ -49,6 +49,6 @@ function writeAttributes(known: readonly string[], values: Record<string, string
 }
 
 /** Writes the end of a turn to the memo, where it can be read without a worker. */
-export function recordTurnMemo({ state }: RunContext, turn: number, outcome: Outcome): void {
-  upsertMemo({ ...turnMemo(state, turn, outcome) });
+export function recordTurnMemo(turn: number, outcome: Outcome): void {
+  upsertMemo({ ...turnMemo(turn, outcome) });
 }

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -81,18 +81,79 @@ describe('a request', () => {
     expect(desk.done).toEqual(['pay 7']);
   });
 
-  test('moves with its run into a new segment, under the same id and digest', async () => {
+  test('moves with its run into each new segment, and so does what the run has published', async () => {
     await desk.work(agents, { segment: { steps: 1, bytes: 1_000_000 } });
-    desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.']);
-    const { handle, requests } = await desk.asked({ agent: 'payer', message: 'pay' });
-    const later = await desk.statusWhere(handle, ({ segments }) => segments > 1);
-    expect(later.pending).toEqual(requests);
+    const client = await clientOf(desk.rig);
+    desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.', 'Hello.', 'Bye.']);
+    const { handle, requests } = await desk.asked({
+      agent: 'payer',
+      message: 'pay',
+      open: true,
+      tags: ['late'],
+    });
+    const run = handle.workflowId;
+    const newest = desk.rig.client.workflow.getHandle(run);
+    const [segment] = await client.list({ idPrefix: run, tag: 'late' }).then(({ rows }) => rows);
+    /** What readers of the memo say agrees with the history of the run. */
+    const agree = async (segments: number, pending: readonly string[]) => {
+      await desk.statusWhere(newest, (now) => now.segments === segments);
+      const status = await client.status(run);
+      expect(status.pending.map(({ id }) => id)).toEqual(pending);
+      await vi.waitFor(
+        async () => {
+          const { requests: listed } = await client.requests({ run });
+          expect(listed.map(({ id }) => id)).toEqual(pending);
+          const { rows } = await client.list({ idPrefix: run, tag: 'late' });
+          // Temporal lists the run that a reset has ended, too.
+          const open = rows.filter(({ closedAt }) => closedAt === null);
+          expect(open).toMatchObject([{ status: status.status, startedAt: segment?.startedAt }]);
+        },
+        { timeout: 20_000, interval: 50 },
+      );
+      const { memo } = await newest.describe();
+      expect(Object.keys(memo ?? {})).not.toContain('kept');
+      return status;
+    };
+    expect((await agree(2, ['r1'])).pending).toEqual(requests);
     await desk.decide(handle, { as: 'approve' });
-    await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
-    await desk.decide(handle, { as: 'edit', arguments: { euros: 3 } });
-    const { outcome } = await desk.end(desk.rig.client.workflow.getHandle(handle.workflowId));
-    expect(outcome).toMatchObject({ answer: 'Paid.' });
+    await desk.statusWhere(newest, ({ pending }) => pending[0]?.id === 'r2');
+    await agree(3, ['r2']);
+    // A reset goes back to the beginning of the segment, whose start has the memo.
+    const { runId } = await desk.rig.client.workflowService.resetWorkflowExecution({
+      namespace: 'default',
+      workflowExecution: { workflowId: run },
+      reason: 'test',
+      requestId: randomUUID(),
+      // oxlint-disable-next-line typescript/no-explicit-any -- a Long, of which a number will do
+      workflowTaskFinishEventId: 4 as never,
+    });
+    expect((await newest.describe()).runId).toBe(runId);
+    await agree(3, ['r2']);
+    await desk.decide(newest, { as: 'edit', arguments: { euros: 3 } });
+    await desk.statusWhere(newest, ({ status }) => status === 'waiting_message');
+    await agree(4, []);
+    expect((await newest.describe()).memo).toMatchObject({ tags: ['late'], turn: 1 });
     expect(desk.done).toEqual(['pay 1', 'pay 3']);
+    await newest.terminate();
+    await desk.end(newest).catch(() => undefined);
+  });
+
+  test('is over when Temporal has terminated its run', async () => {
+    await desk.work(agents);
+    const client = await clientOf(desk.rig);
+    desk.script([{ pay: { euros: 7 } }]);
+    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
+    await handle.terminate();
+    expect(await client.status(handle.workflowId)).toMatchObject({
+      status: 'done',
+      reason: 'terminated',
+      pending: [],
+    });
+    expect(await client.requests({ run: handle.workflowId })).toMatchObject({
+      requests: [],
+      more: false,
+    });
+    await expect(client.request(handle.workflowId, 'r1')).rejects.toThrow('no open request');
   });
 
   test.each([0, 1, 2, 3, 4])('has one decision if two people decide at once (%i)', async (seed) => {

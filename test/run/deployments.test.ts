@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http2';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { computeBuildId, type RunningWorker } from '../../src/worker.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -18,6 +18,7 @@ import { replyCall, replyText } from '../../src/models/scripted.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
+import { clientOf } from '../support/clerk.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -85,6 +86,58 @@ describe('two builds on one queue', () => {
     expect(outcome).toMatchObject({ answer: 'waited on one by two', segments: 2, toolCalls: 1 });
     expect(await buildsOf(runId)).toEqual(['one']);
     expect(await buildsOf()).toEqual(['two']);
+  });
+
+  test('a run that waits for a decision stays in the inbox when a deploy, and then a rollback, moves it', async () => {
+    const agent = defineAgent({
+      name: 'b',
+      instructions: 'x',
+      model: 'm',
+      tools: [
+        defineTool({
+          name: 'pay',
+          description: 'pays',
+          input: z.object({ n: z.number() }),
+          effect: 'once',
+          execute: ({ n }) => n,
+        }),
+      ],
+      rules: [{ tool: 'pay', then: 'ask' }],
+    });
+    const model: Model = {
+      call: async ({ messages }) =>
+        replyCall('pay', { n: messages.filter(({ role }) => role === 'tool').length }),
+    };
+    const deploy = async (buildId: string) =>
+      await rig.worker([agent], { models: { m: model }, deployment: { name, buildId } });
+    const client = await clientOf(rig);
+    const segmentOf = async (segments: number, request: string) => {
+      await vi.waitFor(
+        async () => {
+          const status = await client.status(id);
+          expect(status).toMatchObject({ segments, pending: [{ id: request }] });
+          const { requests } = await client.requests({ run: id });
+          expect(requests.map((one) => one.id)).toEqual([request]);
+          const { rows } = await client.list({ idPrefix: id, tag: 'late' });
+          expect(rows).toMatchObject([{ status: 'waiting_decision', startedAt: begun }]);
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    };
+    await deploy('one');
+    const { id } = await client.start('b', { message: 'go', open: true, tags: ['late'] });
+    const handle = rig.client.workflow.getHandle(id);
+    const begun = (await handle.describe()).startTime.toISOString();
+    await segmentOf(1, 'r1');
+    await deploy('two');
+    await client.ask(id, { message: 'is it done?' });
+    await segmentOf(2, 'r1');
+    await deploy('one');
+    const { digest } = await client.request(id, 'r1');
+    await client.resolve(id, { request: 'r1', digest, as: 'approve' });
+    await segmentOf(3, 'r2');
+    await client.cancel(id);
+    await rig.end(handle);
   });
 
   test('without promotion, nothing new reaches the newer build until the printed command is run', async () => {

@@ -5,6 +5,8 @@ import { withTurn } from '../change.js';
 import { isKeptVerbatim } from '../compaction.js';
 import { offloadedPlaces } from '../documents.js';
 import { visitsOf } from '../graph/node-tool.js';
+import { requestMemo } from '../requests/memo.js';
+import { openRequests } from '../requests/open-requests.js';
 import { SEGMENT, type RunState } from '../state.js';
 import { getOpenBatch, type Batch } from '../turn.js';
 
@@ -121,6 +123,43 @@ export function beginSegment(state: RunState): RunState {
       message: state.transcript.next,
       ...(state.graph && { visits: visitsOf(state.graph) }),
     },
+  };
+}
+
+/** Fields of a segment's memo that say nothing about the next segment. */
+const OWN_MEMO: ReadonlySet<string> = new Set(['requests', 'requestsTotal', 'kept', 'outcome']);
+
+/**
+ * Returns the memo with which the next segment starts. `state`: that of the next segment. Temporal carries over only the memo with
+ * which this segment started, so everything that a reader needs later is written again: what the
+ * run has published, and what follows from its state. `memo`: the current memo of this segment.
+ */
+export function nextMemo(
+  state: RunState,
+  {
+    memo = {},
+    began,
+    run,
+    tags,
+  }: {
+    readonly memo?: Readonly<Record<string, unknown>> | undefined;
+    /** When this segment began, by the server's clock: Unix time in ms. */
+    readonly began: number;
+    /** The run's workflow id. */
+    readonly run: string;
+    readonly tags?: readonly string[] | undefined;
+  },
+): Readonly<Record<string, unknown>> {
+  const { forkedFrom, segments } = state;
+  // `state` is already that of the next segment.
+  const startedAt = segments === 2 ? began : state.startedAt;
+  const requests = openRequests(state, run);
+  return {
+    startedAt,
+    ...Object.fromEntries(Object.entries(memo).filter(([name]) => !OWN_MEMO.has(name))),
+    ...(tags && { tags }),
+    ...(forkedFrom && { forkedFrom }),
+    ...(requests.length > 0 && requestMemo(requests)),
   };
 }
 

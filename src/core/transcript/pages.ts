@@ -3,7 +3,6 @@ import { isObject } from '../json.js';
 import { isSide, type Message } from './messages.js';
 import type { Outcome } from '../outcome.js';
 import { show } from '../text/format-value.js';
-import type { RunState } from '../state.js';
 import type { PromptPage, TranscriptPage, TranscriptRange, TurnMemo } from '../status.js';
 import { chunkedLength, type Transcript } from './transcript.js';
 
@@ -72,19 +71,13 @@ function limitedPage(inRange: readonly Message[]): readonly Message[] {
 }
 
 /** Returns the memo after a turn. It is small and can be read without a worker. */
-export function turnMemo(
-  { segments, startedAt }: Pick<RunState, 'segments' | 'startedAt'>,
-  turn: number,
-  outcome: Outcome,
-): TurnMemo & { outcome?: Outcome } {
+export function turnMemo(turn: number, outcome: Outcome): TurnMemo & { outcome?: Outcome } {
   const { status, reason } = outcome;
-  // The server knows only when the newest segment began.
-  const began = segments > 1 && { startedAt };
   // A canceled workflow has no result, so the memo has its outcome.
   const canceled = status === 'cancelled' && {
     outcome: { ...outcome, answer: cut(outcome.answer) },
   };
-  return { turn, status, reason, ...began, ...canceled };
+  return { turn, status, reason, ...canceled };
 }
 
 function cut(text: string | null): string | null {
