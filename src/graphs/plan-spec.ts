@@ -31,8 +31,8 @@ export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
   readonly timeout?: Duration;
   /**
    * What happens to an action if one that it needs has failed: it is skipped with a reason (`skip`,
-   * default), no further action of the plan starts (`fail`), or it receives null as that result
-   * (`null`). An action that needs approval is never executed after a failure.
+   * default), no further action of the plan starts (`fail`), or each of its references to that
+   * result, also to a part of it, is null (`null`). An action that needs approval is never executed after a failure.
    */
   readonly onFailedDependency?: 'skip' | 'fail' | 'null';
 }

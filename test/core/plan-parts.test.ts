@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../src/core/json.js';
 import { actionResult } from '../../src/core/plan/action-result.js';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
 import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
@@ -56,6 +57,7 @@ describe('the fault of a plan', () => {
 
 describe('a reference', () => {
   const results = new Map([['a1', { value: { data: { id: 'e1', list: [1, { x: null }] } } }]]);
+  const fill = (given: JsonObject) => resolveReferences({ arguments: given }, results);
 
   test.each([
     [{ id: { $ref: 'a1', path: 'data.id' } }, { id: 'e1' }],
@@ -68,16 +70,17 @@ describe('a reference', () => {
     ],
     [{ later: { $ref: 'a2' } }, { later: { $ref: 'a2' } }],
   ])('in %j becomes %j', (value, expected) => {
-    expect(resolveReferences(value, results)).toEqual({ ok: true, value: expected });
+    const resolved = resolveReferences({ arguments: value }, results);
+    expect(resolved).toEqual({ ok: true, arguments: expected });
   });
 
   test('to a place that does not exist is an error that names it and the existing ones', () => {
-    const resolved = resolveReferences({ id: { $ref: 'a1', path: 'data.ID' } }, results);
+    const resolved = fill({ id: { $ref: 'a1', path: 'data.ID' } });
     expect(resolved).toEqual({
       ok: false,
       problem: 'the result of a1 has nothing at "data.ID"; it has data',
     });
-    expect(resolveReferences({ x: { $ref: 'a1', path: 'constructor' } }, results).ok).toBe(false);
+    expect(fill({ x: { $ref: 'a1', path: 'constructor' } }).ok).toBe(false);
   });
 
   test('in a result is text, so that no tool can name another result', () => {
@@ -85,8 +88,25 @@ describe('a reference', () => {
       ['a1', { value: { $ref: 'a0', path: 'key' } }],
       ['a0', { value: { key: 'secret' } }],
     ]);
-    const resolved = resolveReferences({ x: { $ref: 'a1' } }, hostile);
-    expect(resolved).toEqual({ ok: true, value: { x: { $ref: 'a0', path: 'key' } } });
+    const given = { arguments: { x: { $ref: 'a1' }, y: { $ref: 'a2' } } };
+    const filled = resolveReferences(given, hostile);
+    const x = { $ref: 'a0', path: 'key' };
+    expect(filled).toEqual({
+      ok: true,
+      arguments: { x, y: { $ref: 'a2' } },
+      refs: [['y']],
+    });
+    // Not in a later round either, when the planner's other reference is resolved.
+    if (!filled.ok) throw new Error(filled.problem);
+    const later = resolveReferences(filled, new Map([...hostile, ['a2', { value: 1 }]]));
+    expect(later).toEqual({ ok: true, arguments: { x, y: 1 }, refs: [] });
+  });
+
+  test('to a part of a failed result is null, like a reference to all of it', () => {
+    const none = new Map<string, Referred>([['a1', { failed: true }]]);
+    const given = { arguments: { all: { $ref: 'a1' }, id: { $ref: 'a1', path: 'data.id' } } };
+    const resolved = resolveReferences(given, none);
+    expect(resolved).toEqual({ ok: true, arguments: { all: null, id: null } });
   });
 
   test('is found with its place', () => {

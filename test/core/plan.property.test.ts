@@ -69,9 +69,8 @@ function reference(list: readonly Action[], policy: Policy): ReadonlyMap<string,
     list.map(({ refs, after, fails }, index): [string, End] => {
       const needed = [...refs, ...after];
       const isBehind = needed.some((one) => values[one] === null);
-      // A failed result has no field `value`.
-      const isMissing = refs.some((one) => values[one] === null);
-      const runs = policy === 'skip' ? !isBehind : !isMissing;
+      // Every part of a failed result is null.
+      const runs = policy === 'null' || !isBehind;
       const value = runs && !fails ? `v${index}(${refs.map((one) => values[one]).join()})` : null;
       values[index] = value;
       return [`a${index}`, { runs, value }];

@@ -65,12 +65,17 @@ const requestedFields = {
   via: optional(oneOf('catalog')),
 };
 export const requestedCallShape = fields<RequestedCall>(requestedFields);
+const placeKey: Shape<string | number> = (value, at) =>
+  typeof value === 'string' || typeof value === 'number'
+    ? null
+    : `${at}: expected a name or an index`;
 export const callShape = fields<ToolCall>({
   ...requestedFields,
   id: text,
   edited: optional(yes),
   node: optional(text),
   after: optional(list(text)),
+  refs: optional(list(list(placeKey))),
   asks: optional(yes),
   confirmed: optional(yes),
 });

@@ -19,9 +19,9 @@ export function actionResult(result: CallResult, characters = Infinity): ActionR
   return { ok, value, ...(isArtifact && { artifact: artifactName }) };
 }
 
-/** Returns the target of a reference to the action; null for a failed action. */
+/** Returns the target of a reference to the action. */
 export function referred(result: ActionResult): Referred {
-  if (!result.ok) return { value: null };
+  if (!result.ok) return { failed: true };
   const { value, artifact } = result;
   return artifact === undefined ? { value } : { artifact };
 }

@@ -7,7 +7,13 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
 import { actionResult, referred } from './action-result.js';
 import { askingProblem, planIn, planProblem, type Plan, type PlannedAction } from './plan.js';
-import { refsIn, resolveReferences, type Referred } from './references.js';
+import {
+  openRefs,
+  refsIn,
+  resolveReferences,
+  type Reference,
+  type Referred,
+} from './references.js';
 
 /**
  * Records the calls of a planner's message as actions instead of executing them. Reads that the
@@ -26,13 +32,13 @@ export function noteActions(
     if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
     if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
     // Results of reads are filled in now, so the person who decides sees them.
-    const filled = resolveReferences(written, valuesOf(plan));
+    const filled = resolveReferences({ arguments: written }, valuesOf(plan));
     if (!filled.ok) return notExecuted(call, filled.problem);
-    const given = filled.value;
+    const { ok: _, ...given } = filled;
     const action: PlannedAction = {
       id: nextId(plan),
       tool: call.name,
-      arguments: given,
+      ...given,
       ...(call.summary !== undefined && { shown: call.summary }),
       ...(call.verdict && { asks: call.verdict }),
       ...(refsIn(written).length > 0 && { late: true }),
@@ -40,7 +46,9 @@ export function noteActions(
     const actions = [...plan.actions, action];
     const { maxActions } = node;
     const bounds = { tools: [...toolNames(plan), call.name], maxActions };
-    const problem = planProblem({ actions }, bounds) ?? askingProblem(actions);
+    const refsOf = (one: object): readonly Reference[] =>
+      openRefs(actions.find((noted) => noted === one) ?? action);
+    const problem = planProblem({ actions }, { ...bounds, refsOf }) ?? askingProblem(actions);
     if (problem !== null) return notExecuted(call, problem.replace(/^actions\[\d+\]:? ?/, ''));
     plan = { ...plan, actions, asks: plan.asks || action.asks !== undefined };
     return { id: call.id, ok: true, text: notedText(action), executed: false };

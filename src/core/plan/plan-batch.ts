@@ -3,12 +3,19 @@ import { refusal, type CallResult } from '../calls/call-result.js';
 import { sha256Hex } from '../digest.js';
 import type { ExecuteNode, FailedDependency } from '../graph/definition.js';
 import type { GraphState } from '../graph/graph-state.js';
-import { canonicalJson, isObject, parseJson, type Json, type JsonObject } from '../json.js';
+import {
+  canonicalJson,
+  isJsonObject,
+  isObject,
+  parseJson,
+  type Json,
+  type JsonObject,
+} from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Batch } from '../turn.js';
 import { actionResult, referred } from './action-result.js';
 import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
-import { resolveReferences, type Referred } from './references.js';
+import { resolveReferences, type Referred, type Referring } from './references.js';
 
 /** Separates the visit from the action in a call's id. No action id contains it. */
 const SEPARATOR = '.';
@@ -33,9 +40,11 @@ export function planCalls(
   return plan.actions.flatMap((action): readonly ToolCall[] => {
     if (before.has(action.id)) return [];
     const after = needsOf(action).filter((id) => !before.has(id));
-    const resolved = resolveReferences(action.arguments, valuesOf(before));
-    const given = resolved.ok ? resolved.value : action.arguments;
-    const call = withArguments({ id: `${place}${action.id}`, name: action.tool }, given);
+    const resolved = resolveReferences(action, valuesOf(before));
+    const { arguments: given, refs } = resolved.ok ? resolved : action;
+    // A call without dependencies has no open references, so all of its arguments are data.
+    const referring = { arguments: given, ...(after.length > 0 && refs && { refs }) };
+    const call = withArguments({ id: `${place}${action.id}`, name: action.tool }, referring);
     const failed = needsOf(action).find((id) => before.get(id)?.ok === false);
     const fault = resolved.ok ? failedBefore(failed) : resolved.problem;
     return [
@@ -106,10 +115,10 @@ function valuesOf(results: ReadonlyMap<string, ActionResult>): ReadonlyMap<strin
 
 function withArguments<Call extends object>(
   call: Call,
-  given: JsonObject,
-): Call & Pick<ToolCall, 'arguments' | 'digest'> {
+  { arguments: given, refs }: Referring,
+): Call & Pick<ToolCall, 'arguments' | 'digest' | 'refs'> {
   const json = canonicalJson(given);
-  return { ...call, arguments: json, digest: sha256Hex(json) };
+  return { ...call, arguments: json, digest: sha256Hex(json), ...(refs && { refs }) };
 }
 
 /** How actions are handled after a failure, and whether a call can still be stopped. */
@@ -159,15 +168,15 @@ function afterResults(
   if (failed !== undefined && (onFailed !== 'null' || call.asks || call.verdict)) {
     return notExecuted(call, `it needs ${actionOf(failed)}, which has failed`);
   }
-  const { after: _, ...ready } = call;
+  const { after: _, refs, ...ready } = call;
   const given = parseJson(call.arguments);
   const values = new Map(ended.map((result) => [actionOf(result), referred(actionResult(result))]));
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the plan's own arguments
-  const resolved = resolveReferences((isObject(given) ? given : {}) as JsonObject, values);
+  const referring = { arguments: isJsonObject(given) ? given : {}, ...(refs && { refs }) };
+  const resolved = resolveReferences(referring, values);
   if (!resolved.ok) {
     return refusal(call.id, { type: 'invalid_arguments', message: resolved.problem });
   }
-  const complete = withArguments(ready, resolved.value);
+  const complete = withArguments(ready, { arguments: resolved.arguments });
   const { length } = complete.arguments;
   if (length <= MAX_ARGUMENTS) return complete;
   return notExecuted(call, `its arguments have ${length} characters, at most ${MAX_ARGUMENTS} fit`);

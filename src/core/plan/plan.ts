@@ -1,10 +1,10 @@
 import { sha256Hex } from '../digest.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js';
 import type { Verdict } from '../requests/rules.js';
-import { refsIn } from './references.js';
+import { openRefs, refsIn, type Reference, type Referring } from './references.js';
 
 /** A planned call. Nothing has been executed. */
-export interface PlannedAction {
+export interface PlannedAction extends Referring {
   /** Unique in the plan: `a1`, `a2`, … */
   readonly id: string;
   readonly tool: string;
@@ -69,8 +69,8 @@ export const MAX_ASKING = 50;
 interface PlanBounds {
   readonly tools: readonly string[];
   readonly maxActions: number;
-  /** Ids of the reads that were executed while the plan was made. */
-  readonly reads?: readonly string[];
+  /** Returns the references of an action; default: as a planner wrote them. */
+  readonly refsOf?: (action: Record<string, unknown>) => readonly Reference[];
 }
 
 /** Returns the problem with a plan that needs too many approvals to show, or null. */
@@ -89,7 +89,7 @@ const MAX_CHARACTERS = 96 * 1024;
  */
 export function planProblem(
   value: unknown,
-  { tools, maxActions, reads = [] }: PlanBounds,
+  { tools, maxActions, refsOf = writtenRefs }: PlanBounds,
 ): string | null {
   const actions = isObject(value) ? value['actions'] : undefined;
   if (!Array.isArray(actions)) return 'actions: expected a list of actions';
@@ -100,9 +100,9 @@ export function planProblem(
   if (characters > MAX_CHARACTERS) {
     return `actions: expected at most ${MAX_CHARACTERS} characters, got ${characters}; shorten the arguments`;
   }
-  const earlier: string[] = [...reads];
+  const earlier: string[] = [];
   for (const [index, action] of actions.entries()) {
-    const problem = actionProblem(action, { earlier, tools });
+    const problem = actionProblem(action, { earlier, tools, refsOf });
     if (problem !== null) return `actions[${index}]${problem}`;
     if (isObject(action)) earlier.push(String(action['id']));
   }
@@ -111,7 +111,11 @@ export function planProblem(
 
 function actionProblem(
   action: unknown,
-  { earlier, tools }: { readonly earlier: readonly string[]; readonly tools: readonly string[] },
+  {
+    earlier,
+    tools,
+    refsOf,
+  }: Required<Pick<PlanBounds, 'tools' | 'refsOf'>> & { readonly earlier: readonly string[] },
 ): string | null {
   if (!isObject(action)) return ': expected an object { id, tool, arguments }';
   const { id, tool, arguments: given, after = [] } = action;
@@ -124,7 +128,7 @@ function actionProblem(
   }
   if (!isObject(given)) return `.arguments: expected an object, got ${shown(given)}`;
   if (!Array.isArray(after)) return `.after: expected a list of ids, got ${shown(after)}`;
-  const needs: readonly unknown[] = [...after, ...refsIn(given).map(({ ref }) => ref)];
+  const needs: readonly unknown[] = [...after, ...refsOf(action).map(({ ref }) => ref)];
   const unknown = needs.find((one) => typeof one !== 'string' || !earlier.includes(one));
   if (unknown === undefined) return null;
   if (unknown === id) return `: "${id}" depends on itself; refer only to earlier actions`;
@@ -132,22 +136,26 @@ function actionProblem(
   return `: it depends on ${shown(unknown)}, which is not an earlier action; ${known}`;
 }
 
+function writtenRefs({ arguments: given }: Record<string, unknown>): readonly Reference[] {
+  return refsIn(given);
+}
+
 function shown(value: unknown): string {
   return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 64);
 }
 
 /** Returns the ids of the actions that this one depends on. */
-export function needsOf({
-  arguments: given,
-  after = [],
-}: Pick<PlannedAction, 'arguments' | 'after'>): readonly string[] {
-  return [...new Set([...after, ...refsIn(given).map(({ ref }) => ref)])];
+export function needsOf(
+  action: Pick<PlannedAction, 'arguments' | 'after' | 'refs'>,
+): readonly string[] {
+  const { after = [] } = action;
+  return [...new Set([...after, ...openRefs(action).map(({ ref }) => ref)])];
 }
 
 /** Returns the digest of a plan's actions. A confirmation is bound to it. */
 export function planDigest({ actions }: Pick<Plan, 'actions'>): string {
-  const json = actions.map(({ id, tool, arguments: given, after = [] }): Json => {
-    return { id, tool, arguments: given, after };
+  const json = actions.map(({ id, tool, arguments: given, after = [], refs }): Json => {
+    return { id, tool, arguments: given, after, ...(refs && { refs }) };
   });
   return sha256Hex(canonicalJson(json));
 }

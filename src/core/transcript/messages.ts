@@ -122,6 +122,11 @@ export interface ToolCall extends RequestedCall {
   /** Ids of calls of the same batch that must end first; absent if none remain. */
   readonly after?: readonly string[];
   /**
+   * The places of the references among the arguments, if data was filled in that looks like one;
+   * absent: each part that looks like a reference is one, as long as there is `after`.
+   */
+  readonly refs?: readonly (readonly (string | number)[])[];
+  /**
    * The rules required approval of the call before its arguments were complete: its worker applies
    * them again.
    */

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../core/json.js';
-import { refsIn } from '../../core/plan/references.js';
+import type { Json, JsonObject } from '../../core/json.js';
+import { refsIn, withValueAt } from '../../core/plan/references.js';
 import type { Tool } from '../tool.js';
 import { checkArguments, type CheckedArguments } from './check-arguments.js';
 
@@ -23,27 +23,10 @@ export async function checkPlannedArguments(
     return { ...checked, described: checked.ok ? checked.value : value };
   }
   const places = refs.map(({ at }) => at);
-  const described = refs.reduce<unknown>(
+  const described = refs.reduce<Json>(
     (before, { ref, path, at }) =>
       withValueAt(before, at, `‹${path === '' ? ref : `${ref}: ${path}`}›`),
     value,
   );
   return { ...(await checkArguments(tool, value, { unknownAt: places })), described };
-}
-
-function withValueAt(value: unknown, at: readonly (string | number)[], inner: unknown): unknown {
-  const [key, ...rest] = at;
-  if (key === undefined) return inner;
-  if (Array.isArray(value)) {
-    return value.map((one: unknown, index) =>
-      index === key ? withValueAt(one, rest, inner) : one,
-    );
-  }
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]: [string, unknown]) => [
-      name,
-      name === key ? withValueAt(one, rest, inner) : one,
-    ]),
-  );
 }
