@@ -183,7 +183,11 @@ export function createProgram(runner: Runner): Program {
     .option('--config <file>', 'default: perdure.config.ts, else the built-in agent `files`')
     .option('--no-config', 'load no file; use only the built-in agent `files`')
     .option('--write', 'let `files` write documents and data')
-    .option('--allow-write <glob>', 'let `files` also write code or tool settings', collectValues)
+    .option(
+      '--allow-write <glob>',
+      'let `files` also write code, settings, and other files',
+      collectValues,
+    )
     .option(
       '--allow-read <glob>',
       'let `files` also read secrets, such as .env files',

@@ -1,14 +1,15 @@
 import { ToolError } from '../tool-error.js';
 import type { ConfinedPath } from './confine.js';
-import { executedAs } from './executed-names.js';
+
 import { quote } from './fs-error.js';
 import { globMatcher } from './glob.js';
+import { whyNotWritten } from './written-names.js';
 
 /** The rules of a `NameGuard`. */
 export interface NameRules {
   /** Patterns of paths that may be read although their names suggest secrets. */
   readonly allowRead: readonly string[];
-  /** Patterns of paths that may be written although tools execute files of their names. */
+  /** Patterns of paths that may be written although they are no documents or data. */
   readonly allowWrite: readonly string[];
   /** Patterns of paths that are neither read nor written, regardless of the other patterns. */
   readonly deny: readonly string[];
@@ -46,13 +47,16 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
     !denied(relative) &&
     (!isSecret(plain(relative)) || readable.some((allows) => allows(relative, relative)));
 
-  const whyNotWritten = (relative: string): string | null => {
+  const whyRefused = (relative: string): string | null => {
     const names = plain(relative);
+    const given = relative.split('/').map((each) => wholeName(each));
     for (const [index, path] of prefixes(relative).entries()) {
       const name = names[index] ?? '';
       const isLast = index === names.length - 1;
       if (skipped.has(name)) return `nothing is written into ${quote(path)}`;
-      const why = executedAs(name, isLast ? 'file' : 'folder');
+      const kind = isLast ? 'file' : 'folder';
+      // Both count: a file system may drop what follows a colon, or keep it.
+      const why = whyNotWritten(name, kind) ?? whyNotWritten(given[index] ?? '', kind);
       if (why !== null && !writable.some((allows) => allows(path, relative))) return why;
     }
     return null;
@@ -72,7 +76,7 @@ export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): Nam
       if (denied(relative) || denied(lexical)) {
         throw new ToolError(`${quote(requested)} is not written: these tools must not change it`);
       }
-      const why = whyNotWritten(relative) ?? whyNotWritten(lexical);
+      const why = whyRefused(relative) ?? whyRefused(lexical);
       if (why === null) return;
       throw new ToolError(
         `${quote(requested)} is not written: ${why}. Choose another name, or ask a person, who can ` +
@@ -127,11 +131,16 @@ function folded(text: string): string {
  * `package\u200b.json` as one file.
  */
 export function plainName(name: string): string {
-  const composed = name.normalize('NFKC').replace(INVISIBLE, '');
+  const whole = wholeName(name);
   // A colon begins the name of a stream within the file on NTFS; on a drive it follows the letter.
-  const [file = ''] = composed.split(':');
-  const whole = composed.startsWith(':') ? composed : file;
-  return folded(whole).trim().replace(TRAILING, '');
+  const [file = ''] = whole.split(':');
+  return whole.startsWith(':') ? whole : file.trim().replace(TRAILING, '');
+}
+
+/** Returns a plain name with everything that follows a colon in it. */
+function wholeName(name: string): string {
+  const composed = name.normalize('NFKC').replace(INVISIBLE, '');
+  return folded(composed).trim().replace(TRAILING, '');
 }
 
 /** Folders that are never read, wherever they are: keys, tokens, and perdure's own state. */

@@ -25,7 +25,7 @@ export function writeFileTool(settings: FileToolSettings): Tool {
     name: 'write_file',
     description:
       'Writes a whole text file and replaces its old content; folders are created as needed. ' +
-      'Code, settings of tools, and names that begin with a dot are refused.',
+      'Only documents and data are written (.md, .txt, .csv, .json, …), not code or settings of tools.',
     effect: 'keyed',
     input: z.object({
       path: z.string().min(1).describe('path from the root folder, such as "notes/today.md"'),

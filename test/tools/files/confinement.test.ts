@@ -153,7 +153,7 @@ describe('the file tools', () => {
       'has backslashes; separate folders with "/": "../outside/secret.txt"',
     ],
     ['C:\\Windows', 'has backslashes'],
-    ['x'.repeat(300), 'has a name that is too long'],
+    [`${'x'.repeat(300)}.md`, 'has a name that is too long'],
   ])('refuse %j', async (requested, expected) => {
     const place = await yard();
     for (const error of await failures(place, requested)) {
@@ -164,13 +164,13 @@ describe('the file tools', () => {
 
   it('refuse FIFOs, sockets, and devices instead of waiting for them', async () => {
     const place = await yard();
-    await makeFifo(path.join(place.root, 'pipe'));
-    const server = createServer().listen(path.join(place.root, 'socket'));
+    await makeFifo(path.join(place.root, 'pipe.txt'));
+    const server = createServer().listen(path.join(place.root, 'socket.txt'));
     onTestFinished(() => void server.close());
     await symlink('/dev/zero', path.join(place.root, 'zero'));
     for (const [requested, kind] of [
-      ['pipe', 'a FIFO'],
-      ['socket', 'a socket'],
+      ['pipe.txt', 'a FIFO'],
+      ['socket.txt', 'a socket'],
     ] as const) {
       for (const name of ['read_file', 'search_text', 'write_file']) {
         const error = await place.failure(name, inputFor(name, requested));
@@ -180,7 +180,7 @@ describe('the file tools', () => {
       }
     }
     expect((await place.failure('read_file', { path: 'zero' })).message).toContain('leads out');
-    expect(await place.call('list_files', {})).toContain('pipe (not an ordinary file)');
+    expect(await place.call('list_files', {})).toContain('pipe.txt (not an ordinary file)');
     expect(await place.call('search_text', { query: 'x' })).toContain('0 files searched');
     const devices = toolNamed(fileTools({ root: '/dev' }), 'read_file');
     await expect(callTool(devices, { path: 'zero' })).rejects.toThrow('"zero" is a device');

@@ -30,6 +30,11 @@ const EXECUTED = `
   node_modules/x/readme.txt venv/readme.txt __pycache__/notes.txt
   package.yaml mkdocs.yml book.toml mise.toml AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md .cursor/rules/x.md .claude/settings.json mcp.json
   PACKAG~1.JSO
+  mcp-owner-1000 authorized_keys known_hosts SKILL.md skills/x/SKILL.md Skill.MD AGENT.md CONVENTIONS.md
+  x.instructions.md release.prompt.md settings.json settings.local.json appsettings.Production.json config.json
+  claude_desktop_config.json cline_mcp_settings.json x.mcp.json manifest.json package.nls.json composer.lock.json
+  hooks.json plugin.json values.yaml data.yml notes.toml page.svg feed.xml x.conf rules.mdc CODEOWNERS notes
+  CON.md nul.txt a/aux/x.md x.md.exe
 `
   .trim()
   .split(/\s+/);
@@ -61,6 +66,13 @@ describe('write_file refuses names that programs execute', () => {
     ' package.json',
     '\u200b',
     'package.json\u202e',
+    'notes.md:evil.sh',
+    'notes.md:evil',
+    'SKILL.md:notes.md',
+    'authorized_keys:x.md',
+    'sub\uff3cpackage.json',
+    'notes.md\u200b.sh',
+    'notes.sh\u3002md'.replace('\u3002', '\ufe52') + '.\uff53h',
   ])('%j, which a file system or a person may confuse with such a name', async (requested) => {
     const place = await yard();
     expect(await write(place, requested)).toContain('is not written: ');
@@ -69,12 +81,12 @@ describe('write_file refuses names that programs execute', () => {
 
   it('a folder with such a name behind a link, and a program behind a harmless name', async () => {
     const place = await yard();
-    await place.put({ '.github/workflows/ci.yml': 'on: push\n', tool: '#!/bin/sh\n' });
+    await place.put({ '.github/workflows/ci.yml': 'on: push\n', 'tool.txt': '#!/bin/sh\n' });
     await symlink('.github/workflows', path.join(place.root, 'notes'));
-    await chmod(path.join(place.root, 'tool'), 0o755);
+    await chmod(path.join(place.root, 'tool.txt'), 0o755);
     expect(await write(place, 'notes/today.md')).toContain('begin with a dot');
-    expect(await write(place, 'tool')).toContain('it is marked as executable');
-    expect(await readFile(path.join(place.root, 'tool'), 'utf8')).toBe('#!/bin/sh\n');
+    expect(await write(place, 'tool.txt')).toContain('it is marked as executable');
+    expect(await readFile(path.join(place.root, 'tool.txt'), 'utf8')).toBe('#!/bin/sh\n');
   });
 
   it('and names the alternatives for the model and for a person', async () => {
@@ -87,6 +99,14 @@ describe('write_file refuses names that programs execute', () => {
   it('but writes documents and data', async () => {
     const place = await yard();
     const names = ['README.md', 'notes/today.txt', 'data/rows.csv', 'a/b/page.html', 'result.json'];
+    names.push(
+      'LICENSE',
+      'agents/list.md',
+      'rows.jsonl',
+      'Übersicht.MD',
+      'a.b.c.txt',
+      'map.geojson',
+    );
     for (const name of names) {
       expect(await place.call('write_file', { path: name, content: 'x' })).toContain('wrote ');
     }

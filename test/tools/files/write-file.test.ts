@@ -78,11 +78,11 @@ describe('write_file', () => {
   it.each([
     ['.', 'is outside the folder'],
     ['src/', 'names a folder; name a file in it'],
-    ['src', 'is a folder; name a file in it'],
+    ['notes.md', 'is a folder; name a file in it'],
     ['a.txt/b.txt', 'is not a folder, or a part of its path is a file'],
   ])('does not accept %j as a file', async (requested, expected) => {
     const place = await yard();
-    await place.put({ 'src/index.ts': '', 'a.txt': '' });
+    await place.put({ 'src/index.ts': '', 'notes.md/a.txt': '', 'a.txt': '' });
     const error = await place.failure('write_file', { path: requested, content: 'x' });
     expect(error.name).toBe('ToolError');
     expect(error.message).toContain(expected);
