@@ -1,0 +1,177 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { transform } from 'esbuild';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import type * as Perdure from '../src/index.js';
+import type { Model } from '../src/models/model.js';
+import { replyText } from '../src/models/scripted.js';
+import { builtTree } from './support/built-program.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+// Inside the repository, so that the blocks find its dependencies.
+const folder = join(root, 'node_modules', '.cache', `perdure-blocks-${process.pid}`);
+/** Installs the runtime of the SDK, of which a process has one, and does not end. */
+const NEEDS_PROCESS = /createWorker\(/;
+
+/** A `ts` block of a page. */
+interface Block {
+  /** Names the page and the block's number on it. */
+  readonly name: string;
+  readonly code: string;
+}
+
+let product: typeof Perdure;
+let built: string;
+let home: string;
+
+beforeAll(async () => {
+  built = join(await builtTree(), 'dist');
+  home = await mkdtemp(join(tmpdir(), 'perdure-blocks-'));
+  await mkdir(folder, { recursive: true });
+  product = (await import(entryUrl('index'))) as typeof Perdure;
+});
+afterEach(() => vi.unstubAllEnvs());
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true });
+});
+
+function entryUrl(name: string): string {
+  return pathToFileURL(join(built, `${name}.js`)).href;
+}
+
+async function blocksOf(page: string): Promise<readonly Block[]> {
+  const markdown = await readFile(join(root, page), 'utf8');
+  return [...markdown.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ''], index) => ({
+    name: `${page.replaceAll(/[/.]/g, '-')}-${index}`,
+    code,
+  }));
+}
+
+/** Compiles a block as `tsx` does, links it to the built product, and returns its file. */
+async function compile({ name, code }: Block): Promise<string> {
+  const { code: js } = await transform(code, { loader: 'ts', target: 'node20' });
+  const linked = js.replaceAll(
+    /from "perdure(?:\/(\w+))?"/g,
+    (_, entry: string | undefined) => `from ${JSON.stringify(entryUrl(entry ?? 'index'))}`,
+  );
+  const file = join(folder, `${name}.mjs`);
+  await writeFile(file, linked);
+  return file;
+}
+
+/** Returns the agents that a module exports, itself or in a configuration. */
+function agentsIn(exports: Readonly<Record<string, unknown>>): readonly Perdure.Agent[] {
+  return Object.values(exports).flatMap((value) => {
+    if (typeof value !== 'object' || value === null) return [];
+    // An agent also has `agents`: those that it calls.
+    if ('instructions' in value) return [value as Perdure.Agent];
+    return 'agents' in value && Array.isArray(value.agents)
+      ? (value.agents as Perdure.Agent[])
+      : [];
+  });
+}
+
+/** Answers in the form that the agents of the pages require. */
+const model: Model = {
+  async call(request) {
+    return replyText(JSON.stringify(request).includes('Plan a trip') ? '{"steps":["go"]}' : 'done');
+  },
+};
+
+/** Approves what the runs of a client wait for, as a person would, until it is called. */
+function approveAll(client: Perdure.PerdureClient): () => Promise<void> {
+  const over = new AbortController();
+  const watching = (async () => {
+    while (!over.signal.aborted) {
+      for (const { run, id, digest } of (await client.requests()).requests) {
+        const as = 'approve' as const;
+        await client.resolve(run, { request: id, digest, as }).catch(() => undefined);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  })();
+  return async () => {
+    over.abort();
+    await watching;
+  };
+}
+
+/** Runs a worker's block as a process, ends it once it polls, and returns what it has printed. */
+async function outputOf(file: string): Promise<string> {
+  const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let text = '';
+  return await new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        const wasRunning = text.includes('RUNNING');
+        text += chunk.toString();
+        // A second signal would end it at once.
+        if (!wasRunning && text.includes('RUNNING')) child.kill('SIGTERM');
+      });
+    }
+    child.on('error', reject);
+    child.on('close', () => resolve(text));
+  });
+}
+
+const pages = ['README.md', ...(await readdir(join(root, 'docs'))).map((name) => `docs/${name}`)];
+const withBlocks = await Promise.all(
+  pages
+    .filter((page) => page.endsWith('.md'))
+    .map(async (page) => ({ page, blocks: await blocksOf(page) })),
+);
+
+test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
+  'the blocks of $page run',
+  async ({ blocks }) => {
+    const address = inject('temporalAddress');
+    const taskQueue = `blocks-${randomUUID()}`;
+    vi.stubEnv('TEMPORAL_ADDRESS', address);
+    vi.stubEnv('PERDURE_TASK_QUEUE', taskQueue);
+    vi.stubEnv('PERDURE_HOME', home);
+    vi.stubEnv('PERDURE_MODEL', 'page');
+    vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    const compiled = await Promise.all(
+      blocks.map(async (block) => ({ ...block, file: await compile(block) })),
+    );
+    const using = compiled.filter(({ code }) => code.includes('createClient('));
+    const found = new Map<string, Perdure.Agent>();
+    // What blocks define comes first, since what they do with a client waits for a worker.
+    for (const { name, code } of blocks.filter((block) => !NEEDS_PROCESS.test(block.code))) {
+      const [definitions = ''] = code.split(/^await using /m);
+      const file = await compile({ name: `${name}-definitions`, code: definitions });
+      const exports = { ...((await import(file)) as object) };
+      for (const agent of agentsIn(exports)) found.set(agent.name, agent);
+    }
+    if (!blocks.some(({ code }) => code.includes("name: 'desk'"))) {
+      found.set('desk', product.defineAgent({ name: 'desk', instructions: 'Help customers.' }));
+    }
+    const worker = await product.createWorker({
+      config: product.defineConfig({
+        agents: [...found.values()],
+        models: { page: model, 'gpt-4.1-mini': model },
+      }),
+    });
+    const client = await product.createClient();
+    const stop = approveAll(client);
+    try {
+      if (blocks.some(({ code }) => code.includes("'desk-1'"))) {
+        await client.start('desk', { id: 'desk-1', open: true });
+      }
+      for (const { file } of using) await import(file);
+    } finally {
+      await stop();
+      await client.disconnect();
+      await worker.shutdown();
+    }
+    for (const { file } of compiled.filter(({ code }) => NEEDS_PROCESS.test(code))) {
+      expect(await outputOf(file)).toContain('STOPPED');
+    }
+    expect(compiled).toHaveLength(blocks.length);
+  },
+);
