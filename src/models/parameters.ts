@@ -21,10 +21,27 @@ const FIXED = [
   'include',
   'store',
   'provider_items',
+  // The forms of a message of calls without a text: null, an empty text, no text.
+  'content:null',
+  'content:empty',
+  'content:absent',
+  // perdure's own ids of calls, and the property names of tools as their authors wrote them.
+  'call_ids:own',
+  'property_names:own',
+  // Results without the name of their tool.
+  'tool_results:unnamed',
+  'tools:strict',
+  'cache_control',
 ] as const;
 
-/** One of the fixed names, or a setting of the agent under its own name. */
-export type RequestParameter = (typeof FIXED)[number] | `settings.${string}`;
+/**
+ * One of the fixed names, a setting of the agent under its own name, or one field of the provider's
+ * items.
+ */
+export type RequestParameter =
+  | (typeof FIXED)[number]
+  | `settings.${string}`
+  | `provider_items.${string}`;
 
 /** Reads recorded names as parameters; names unknown to this version are omitted. */
 export function toParameters(names: readonly string[]): readonly RequestParameter[] {
@@ -33,5 +50,5 @@ export function toParameters(names: readonly string[]): readonly RequestParamete
 
 function isParameter(name: string): name is RequestParameter {
   const fixed: readonly string[] = FIXED;
-  return fixed.includes(name) || name.startsWith('settings.');
+  return fixed.includes(name) || name.startsWith('settings.') || name.startsWith('provider_items.');
 }

@@ -11,7 +11,7 @@ import { readSseData } from '../../src/models/wire/client.js';
 import { createOpenAiClient, openAiModel } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { parseBounded, ReplyTooLargeError } from '../../src/models/wire/reply-limits.js';
-import { createObjectScanner } from '../../src/models/openai/chat/stream-calls.js';
+import { createObjectScanner } from '../../src/models/wire/streamed-arguments.js';
 import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
 import { reply } from '../../src/testing/steps.js';

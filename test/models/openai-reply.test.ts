@@ -38,7 +38,7 @@ test('reads text, usage, and the request id', () => {
     completion_tokens: 4,
     prompt_tokens_details: { cached_tokens: 16 },
   };
-  const value = completion({ content: 'hi', extra: [1] }, { usage });
+  const value = completion({ content: 'hi', annotations: [1] }, { usage });
   expect(parseCompletion(value, source({ 'x-request-id': 'req_1' }))).toEqual({
     text: 'hi',
     calls: [],
@@ -140,7 +140,6 @@ test.each([
   ['empty content', { content: '' }],
   ['no content', {}],
   ['an empty list of calls', { content: null, tool_calls: [] }],
-  ['a legacy call only', { content: null, function_call: { name: 'f', arguments: '{}' } }],
   ['parts without text', { content: [{ type: 'reasoning' }] }],
 ])('treats a reply with %s as empty', (_name, message) => {
   const { details } = thrownBy(() => parsed(message));
@@ -263,4 +262,30 @@ test('throws only ModelError for any text', () => {
       expect(() => parseReply(text, source())).toThrow(ModelError);
     }),
   );
+});
+
+test('reads a legacy call, a call without its inner object, and each call of several choices once', () => {
+  const old = { content: null, function_call: { name: 'f', arguments: '{"a":1}' } };
+  expect(parsed(old).calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
+  const flat = { tool_calls: [{ id: 'x', name: 'f', arguments: { a: 1 } }] };
+  expect(parsed(flat).calls).toEqual([{ name: 'f', arguments: '{"a":1}' }]);
+  const choices = [
+    { message: { content: 'I look.' }, finish_reason: 'stop' },
+    { message: { content: null, tool_calls: [wireCall('f', '{"a":1}')] } },
+    { message: { tool_calls: [wireCall('f', '{"a":1}'), wireCall('g', null, 'y')] } },
+  ];
+  const { text, calls, finish } = parseCompletion({ choices }, source());
+  expect({ text, finish }).toEqual({ text: 'I look.', finish: 'calls' });
+  expect(calls).toEqual([
+    { name: 'f', arguments: '{"a":1}' },
+    { name: 'g', arguments: '{}' },
+  ]);
+});
+
+test('reads several choices as filtered if one of them is', () => {
+  const choices = [
+    { message: { tool_calls: [wireCall('f', '{}')] }, finish_reason: 'tool_calls' },
+    { message: { content: 'half' }, finish_reason: 'content_filter' },
+  ];
+  expect(parseCompletion({ choices }, source())).toMatchObject({ finish: 'filtered', calls: [] });
 });

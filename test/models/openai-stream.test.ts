@@ -183,3 +183,166 @@ test('uses the last usage, and ignores empty chunks', () => {
     usage: { inputTokens: 4, outputTokens: 4, cachedTokens: 0 },
   });
 });
+
+const first = { index: 0, id: 'x', name: 'f' };
+
+test.each<[string, Piece[]]>([
+  [
+    'whole again',
+    [
+      { ...first, args: '{"a"' },
+      { index: 0, args: ':1}' },
+      { index: 0, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'whole again, with the name',
+    [
+      { ...first, args: '{"a":1}' },
+      { ...first, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'after an empty object',
+    [
+      { ...first, args: '{}' },
+      { index: 0, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'after an empty object, with the name',
+    [
+      { ...first, args: '{}' },
+      { ...first, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'after an empty object, in parts',
+    [
+      { ...first, args: '{}' },
+      { index: 0, args: '{"a"' },
+      { index: 0, args: ':1}' },
+    ],
+  ],
+  [
+    'after an empty object, without number and id',
+    [
+      { name: 'f', args: '{}' },
+      { name: 'f', args: '{"a":1}' },
+    ],
+  ],
+  [
+    'as growing texts',
+    [
+      { ...first, args: '{"a"' },
+      { index: 0, args: '{"a":1' },
+      { index: 0, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'as growing objects',
+    [
+      { ...first, args: {} },
+      { index: 0, args: { a: 1 } },
+    ],
+  ],
+  [
+    'as growing objects, with the name',
+    [
+      { ...first, args: {} },
+      { ...first, args: { a: null } },
+      { ...first, args: { a: 1 } },
+    ],
+  ],
+  [
+    'with a name in pieces',
+    [
+      { index: 0, id: 'x', name: 'lo' },
+      { index: 0, name: 'ok' },
+      { index: 0, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'with a growing name',
+    [
+      { index: 0, id: 'x', name: 'lo' },
+      { index: 0, id: 'x', name: 'look' },
+      { index: 0, args: '{"a":1}' },
+    ],
+  ],
+  [
+    'with a name before the arguments, without number and id',
+    [{ name: 'f' }, { name: 'f', args: '{"a"' }, { args: ':1}' }],
+  ],
+  [
+    'with an object in an object',
+    [
+      { ...first, args: '{"a":1' },
+      { index: 0, args: '}' },
+    ],
+  ],
+])('reads one call whose arguments arrive %s', (_name, pieces) => {
+  expect(callsOf(...pieces)).toEqual([
+    { name: pieces.some(({ name }) => name === 'lo') ? 'look' : 'f', arguments: '{"a":1}' },
+  ]);
+});
+
+test('keeps arguments that begin with a copy of themselves', () => {
+  const pieces = [
+    { ...first, args: '{"a":' },
+    { index: 0, args: '{"a":1}}' },
+  ];
+  expect(callsOf(...pieces)).toEqual([{ name: 'f', arguments: '{"a":{"a":1}}' }]);
+});
+
+test.each([
+  ['different objects', ['{"a":1}', '{"b":2}']],
+  ['half an object after a whole one', ['{"a":1}', '{"a":']],
+  ['half an object', ['{"a":']],
+])('never reads %s as arguments', (_name, [one = '', two = '']) => {
+  const [call] = callsOf({ ...first, args: one }, { index: 0, args: two });
+  expect(() => JSON.parse(call?.arguments ?? '') as unknown).toThrow(SyntaxError);
+});
+
+test.each([[null], [undefined], ['null'], ['']])('reads %j as no arguments', (args) => {
+  expect(callsOf({ ...first, args })).toEqual([{ name: 'f', arguments: '{}' }]);
+});
+
+test('shows the arguments that count, once', () => {
+  const shown: string[] = [];
+  const assembly = assembleCompletion(({ kind, text }) => kind === 'call' && shown.push(text));
+  for (const args of ['{}', '{"a"', ':1}', '{"a":1}']) {
+    assembly.add(chunk({ tool_calls: [wirePiece({ ...first, args })] }));
+  }
+  assembly.add(chunk({}, 'tool_calls'));
+  expect(parseCompletion(assembly.answer(), source()).calls[0]?.arguments).toBe('{"a":1}');
+  expect(shown.join('')).toBe('{"a":1}');
+});
+
+test('reads the calls of every choice, and the first text', () => {
+  const assembly = assembleCompletion();
+  const choice = (index: number, delta: object, finish: string | null = null): object => ({
+    choices: [{ index, delta, finish_reason: finish }],
+  });
+  assembly.add(choice(0, { content: 'I look.' }));
+  assembly.add(choice(1, { tool_calls: [wirePiece({ ...first, args: '{"a"' })] }));
+  assembly.add(
+    choice(2, { tool_calls: [wirePiece({ index: 0, id: 'y', name: 'g', args: '{"b":2}' })] }),
+  );
+  assembly.add(choice(0, {}, 'tool_calls'));
+  assembly.add(choice(2, {}, 'tool_calls'));
+  expect(assembly.isFinished()).toBe(false);
+  assembly.add(choice(1, { tool_calls: [wirePiece({ index: 0, args: ':1}' })] }, 'tool_calls'));
+  expect(assembly.isFinished()).toBe(true);
+  const { text, calls, finish } = parseCompletion(assembly.answer(), source());
+  expect({ text, calls, finish }).toEqual({ text: 'I look.', calls: both, finish: 'calls' });
+});
+
+test('reads a legacy function call', () => {
+  const assembly = assembleCompletion();
+  assembly.add(chunk({ function_call: { name: 'f', arguments: '' } }));
+  assembly.add(chunk({ function_call: { arguments: '{"a":1}' } }));
+  assembly.add(chunk({}, 'function_call'));
+  const { calls, finish } = parseCompletion(assembly.answer(), source());
+  expect({ calls, finish }).toEqual({ calls: both.slice(0, 1), finish: 'calls' });
+});

@@ -3,7 +3,7 @@ import type { WireApi } from '../wire/api.js';
 import { readAttachments } from '../wire/attachment-parts.js';
 import { refuseNativeTools } from '../wire/native-tools.js';
 import type { SentParameter } from '../wire/refusals.js';
-import { SCHEMA_FAULT, settingParameter } from '../wire/refusals.js';
+import { escapePattern, SCHEMA_FAULT, settingParameter } from '../wire/refusals.js';
 import { getMaker, readStoredItems } from '../wire/replayed-items.js';
 import { parseMessage } from './reply.js';
 import { createMessagesRequest, type MessagesRequest } from './request.js';
@@ -12,6 +12,7 @@ import { assembleMessage } from './stream.js';
 /** Anthropic's Messages API. */
 export const anthropicApi: WireApi = {
   path: '/messages',
+  propertyNames: /^[a-zA-Z0-9_.-]{1,64}$/,
   async prepare(request, { capabilities, baseUrl }) {
     refuseNativeTools(request, 'perdure does not support provider tools for Anthropic models');
     const from = getMaker({ baseUrl, model: request.model }, 'anthropic');
@@ -47,13 +48,16 @@ function listParameters(body: MessagesRequest): readonly SentParameter[] {
       ...settingParameter(name),
       ...(name === 'thinking' && { also: REFUSED_THINKING }),
     }));
-  const hasThoughts = body.messages.some(({ content }) =>
-    content.some(({ type }) => type === 'thinking' || type === 'redacted_thinking'),
+  const opaque = new Set(
+    body.messages.flatMap(({ content }) => content.map(({ type }): string => type)),
   );
+  for (const type of WRITTEN) opaque.delete(type);
+  const isCached = JSON.stringify(body.system ?? body.messages).includes('"cache_control"');
   return [
     ...(body.output_config?.format ? [FORMAT] : []),
     ...(body.tool_choice?.type === 'any' ? [FORCED_TOOLS] : []),
-    ...(hasThoughts ? [THOUGHTS] : []),
+    ...(opaque.size > 0 ? [createOpaqueBlocks([...opaque])] : []),
+    ...(isCached ? [CACHE_CONTROL] : []),
     ...settings,
   ];
 }
@@ -75,9 +79,27 @@ const FORCED_TOOLS: SentParameter = {
   also: /tool_choice forces tool use/i,
 };
 
-const THOUGHTS: SentParameter = {
-  parameter: 'provider_items',
+const CACHE_CONTROL: SentParameter = {
+  parameter: 'cache_control',
   param: NO_PARAM,
-  names: '\\b(?:redacted_)?thinking\\W{0,2} blocks?\\b',
-  also: /\bsignature\b.{0,60}\bthinking\b|thinking\W{1,2} blocks?.{0,80}(?:cannot be modified|must remain|does not match|different)/i,
+  names: '\\bcache_control\\b',
 };
+
+/** The types of the blocks that perdure writes itself. */
+const WRITTEN = ['text', 'image', 'document', 'tool_use', 'tool_result'];
+
+/** Describes the blocks that go back as the provider made them. */
+function createOpaqueBlocks(types: readonly string[]): SentParameter {
+  const names = types.map((type) => `\\b${escapePattern(type)}\\b`);
+  return {
+    parameter: 'provider_items',
+    param: NO_PARAM,
+    names: ['\\b(?:redacted_)?thinking\\W{0,2} blocks?\\b', ...names.filter(isNamed)].join('|'),
+    also: /\bsignature\b.{0,60}\bthinking\b|thinking\W{1,2} blocks?.{0,80}(?:cannot be modified|must remain|does not match|different)/i,
+  };
+}
+
+/** Whether a name means blocks of a type, and not the setting `thinking`. */
+function isNamed(name: string): boolean {
+  return !name.includes('bthinking');
+}

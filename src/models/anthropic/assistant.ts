@@ -1,38 +1,58 @@
-import type {
-  ContentBlockParam,
-  RedactedThinkingBlockParam,
-  TextBlockParam,
-  ThinkingBlockParam,
-} from '@anthropic-ai/sdk/resources/messages';
+import type { ContentBlockParam, TextBlockParam } from '@anthropic-ai/sdk/resources/messages';
 import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { ModelReply } from '../model.js';
+import { pickOpaque } from '../wire/opaque-fields.js';
 import {
   getReplayedItems,
   type AssistantPromptMessage,
   type Replay,
 } from '../wire/replayed-items.js';
 
+/** The fields of texts and calls that the transcript holds, or that nothing refers to. */
+const TEXT_FIELDS: ReadonlySet<string> = new Set([
+  'type',
+  'text',
+  'citations',
+  'characters',
+  'call',
+]);
+const CALL_FIELDS: ReadonlySet<string> = new Set([
+  'type',
+  'id',
+  'name',
+  'input',
+  'caller',
+  'characters',
+  'call',
+]);
+
 /**
- * Extracts the thoughts of a reply, which go back to the provider unchanged, and their places among
- * the texts and calls: `characters` of the text or one `call` mark their positions in the reply.
- * Returns undefined for a reply without thoughts.
+ * Extracts what goes back to the provider unchanged: thoughts, blocks of unknown types, and unknown
+ * fields, with their places among the texts and calls: `characters` of the text or one `call` mark
+ * their positions in the reply. Returns undefined for a reply of plain texts and calls.
  */
-export function extractThoughts(content: readonly unknown[], from: string): ModelReply['provider'] {
+export function extractOpaqueBlocks(
+  content: readonly unknown[],
+  from: string,
+): ModelReply['provider'] {
   const items: JsonObject[] = [];
   let calls = 0;
-  let hasThoughts = false;
+  let hasOpaque = false;
   for (const block of content) {
     if (!isObject(block)) continue;
-    if (block['type'] === 'tool_use') items.push({ call: calls++ });
-    else if (block['type'] === 'text') {
-      items.push({ characters: typeof block['text'] === 'string' ? block['text'].length : 0 });
-    } else if (block['type'] === 'thinking' || block['type'] === 'redacted_thinking') {
-      hasThoughts = true;
+    const isCall = block['type'] === 'tool_use';
+    if (isCall || block['type'] === 'text') {
+      const opaque = pickOpaque(block, isCall ? CALL_FIELDS : TEXT_FIELDS);
+      hasOpaque ||= opaque !== undefined;
+      const characters = typeof block['text'] === 'string' ? block['text'].length : 0;
+      items.push({ ...opaque, ...(isCall ? { call: calls++ } : { characters }) });
+    } else if (typeof block['type'] === 'string') {
+      hasOpaque = true;
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
       items.push(block as JsonObject);
     }
   }
-  return hasThoughts ? { from, items } : undefined;
+  return hasOpaque ? { from, items } : undefined;
 }
 
 /**
@@ -50,19 +70,30 @@ export function createAssistantBlocks(
   let at = 0;
   let called = 0;
   for (const item of items) {
-    if (isThought(item)) blocks.push(item);
+    if (typeof item['type'] === 'string') blocks.push(toBlock(item));
     else if (typeof item['characters'] === 'number') {
       const end = at + item['characters'];
-      blocks.push(...toTextBlocks(message.text.slice(at, end)));
+      const opaque = pickOpaque(item, TEXT_FIELDS);
+      blocks.push(
+        ...toTextBlocks(message.text.slice(at, end)).map((one) => ({ ...opaque, ...one })),
+      );
       at = end;
     } else if (item['call'] === called) {
-      blocks.push(...calls.slice(called, called + 1));
+      const opaque = pickOpaque(item, CALL_FIELDS);
+      blocks.push(...calls.slice(called, called + 1).map((one) => ({ ...opaque, ...one })));
       called += 1;
     }
   }
   const rest = [...toTextBlocks(message.text.slice(at)), ...calls.slice(called)];
   const all = [...blocks, ...rest];
   return all.slice(0, all.findLastIndex((block) => !isThought(block)) + 1);
+}
+
+/** Returns a block of the provider as it came; the SDK's types cannot know all of them. */
+function toBlock(item: JsonObject): ContentBlockParam {
+  const block: unknown = item;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the provider sent it as a block
+  return block as ContentBlockParam;
 }
 
 /**
@@ -81,9 +112,6 @@ function createCalls({ calls = [] }: AssistantPromptMessage): ContentBlockParam[
   });
 }
 
-type Thought = ThinkingBlockParam | RedactedThinkingBlockParam;
-
-function isThought(item: unknown): item is Thought {
-  if (!isObject(item)) return false;
-  return item['type'] === 'thinking' || item['type'] === 'redacted_thinking';
+function isThought({ type }: ContentBlockParam): boolean {
+  return type === 'thinking' || type === 'redacted_thinking';
 }

@@ -9,6 +9,7 @@ import type {
 import type { Attachment, PromptMessage } from '../../core/transcript/messages.js';
 import { ModelError } from '../model-error.js';
 import { createPart, type AttachedData } from '../wire/attachment-parts.js';
+import { EMPTY_MESSAGE } from '../wire/content.js';
 import type { Replay } from '../wire/replayed-items.js';
 import { createAssistantBlocks, toTextBlocks } from './assistant.js';
 
@@ -23,6 +24,9 @@ interface References {
   readonly replay: Replay;
 }
 
+/** Marks the end of a cached prefix; empty for servers that refuse the mark. */
+type CacheMark = Partial<typeof CACHED>;
+
 /** Marks the end of a prefix that the provider caches for five minutes. */
 export const CACHED: { readonly cache_control: CacheControlEphemeral } = {
   cache_control: { type: 'ephemeral' },
@@ -34,7 +38,7 @@ export const CACHED: { readonly cache_control: CacheControlEphemeral } = {
  */
 export function createMessages(
   prompt: readonly PromptMessage[],
-  references: References,
+  { mark = CACHED, ...references }: References & { readonly mark?: CacheMark },
 ): readonly WireMessage[] {
   const messages: WireMessage[] = [];
   for (const message of prompt) {
@@ -44,17 +48,17 @@ export function createMessages(
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) messages.push({ role, content });
   }
-  return markCached(messages);
+  return markCached(messages, mark);
 }
 
 /**
  * Marks the end of the newest message of the user, and of the one that ended the previous request.
  */
-function markCached(messages: WireMessage[]): readonly WireMessage[] {
+function markCached(messages: WireMessage[], mark: CacheMark): readonly WireMessage[] {
   for (const message of messages.filter(({ role }) => role === 'user').slice(-2)) {
     const last = message.content.pop();
     // A user's blocks are texts, images, documents, and results; all of them accept the mark.
-    if (last !== undefined) message.content.push({ ...last, ...CACHED });
+    if (last !== undefined) message.content.push({ ...last, ...mark });
   }
   return messages;
 }
@@ -67,7 +71,7 @@ function createBlocks(message: PromptMessage, { data, replay }: References): Con
         ...attachments.map((one) => createAttachment(one, data)),
         ...toTextBlocks(text),
       ];
-      return blocks.length === 0 ? toTextBlocks('(empty message)') : blocks;
+      return blocks.length === 0 ? toTextBlocks(EMPTY_MESSAGE) : blocks;
     }
     case 'tool':
       return [createResult(message, data)];

@@ -5,7 +5,7 @@ import { parseUsage, toCount } from '../wire/usage.js';
 import { toArgumentsText, toText } from '../wire/content.js';
 import { getRequestId, unusableAnswer } from '../wire/errors.js';
 import { getMaker } from '../wire/replayed-items.js';
-import { extractThoughts } from './assistant.js';
+import { extractOpaqueBlocks } from './assistant.js';
 
 /**
  * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an
@@ -44,7 +44,7 @@ export function parseMessage(value: unknown, source: ReplySource): ModelReply {
       text: JSON.stringify(value),
     });
   }
-  const provider = extractThoughts(content, getMaker(source.place, 'anthropic'));
+  const provider = extractOpaqueBlocks(content, getMaker(source.place, 'anthropic'));
   return { text, calls, finish, ...(provider && { provider }), ...optional };
 }
 

@@ -53,14 +53,15 @@ export function createMessagesRequest(
   const replay = (isReplayed ? options.replay : undefined) ?? NO_REPLAY;
   const settings = selectSettings(request, terms, replay);
   const instructions = composeInstructions(request, terms);
-  const messages = createMessages(request.messages, { data, replay });
+  const mark = terms.without.includes('cache_control') ? {} : CACHED;
+  const messages = createMessages(request.messages, { data, replay, mark });
   const output = createOutputConfig(request, terms);
   return {
     ...settings,
     model: request.model,
     max_tokens: request.settings.maxOutputTokens ?? getDefaultOutput(request.model),
     ...(instructions.trim() !== '' && {
-      system: [{ type: 'text', text: instructions, ...CACHED }],
+      system: [{ type: 'text', text: instructions, ...mark }],
     }),
     messages,
     ...createTools(request, { terms, isThinking: isThinking(settings['thinking']), messages }),
@@ -108,7 +109,8 @@ function mayThink(thinking: unknown, { messages }: ModelRequest, replay: Replay)
   if (!isObject(thinking) || thinking['type'] !== 'enabled') return true;
   const last = messages.findLast(({ role }) => role !== 'tool');
   if (last?.role !== 'assistant' || (last.calls ?? []).length === 0) return true;
-  return getReplayedItems(last, replay) !== undefined;
+  const items = getReplayedItems(last, replay) ?? [];
+  return items.some(({ type }) => type === 'thinking' || type === 'redacted_thinking');
 }
 
 function createOutputConfig(

@@ -1,8 +1,10 @@
-import { isObject } from '../../core/json.js';
+import { isObject, parseJson } from '../../core/json.js';
 import { ignoreDeltas, type EmitDelta } from '../deltas.js';
 import type { StreamAssembly } from '../wire/api.js';
 import { toArgumentsText, toText } from '../wire/content.js';
+import { mergeDelta } from '../wire/opaque-fields.js';
 import { createReplyMeter, type ReplyMeter } from '../wire/reply-limits.js';
+import { joinArguments, type StreamedArguments } from '../wire/streamed-arguments.js';
 
 type AnyObject = Readonly<Record<string, unknown>>;
 
@@ -14,6 +16,10 @@ interface OpenBlock {
   /** The text, the thoughts, or the arguments so far. */
   text: string;
   signature: string;
+  /** The fields of a block of another type, from its deltas. */
+  opaque?: unknown;
+  /** The arguments of a call. */
+  readonly arguments?: StreamedArguments;
   /** The place of a call in the reply; undefined for other blocks. */
   readonly call?: number;
   isClosed: boolean;
@@ -70,14 +76,14 @@ function assembleBlocks(sink: Sink) {
   let calls = 0;
   let current: OpenBlock | undefined;
   return {
-    begin({ index, content_block: begin }: AnyObject): void {
+    begin({ index = Symbol('unnumbered'), content_block: begin }: AnyObject): void {
       if (!isObject(begin) || blocks.has(index)) return;
       const type = toText(begin['type']);
       const isCall = type === 'tool_use';
       sink.meter.item();
       if (isCall) sink.meter.call();
       const signature = toText(begin['signature']);
-      const call = isCall && { call: calls++ };
+      const call = isCall && { call: calls++, arguments: joinArguments() };
       current = { type, begin, text: '', signature, isClosed: false, ...call };
       blocks.set(index, current);
       const name = toText(begin['name']);
@@ -86,15 +92,18 @@ function assembleBlocks(sink: Sink) {
       else append(current, toText(begin['text']) || toText(begin['thinking']), sink);
     },
     grow({ index, delta }: AnyObject): void {
-      const block = blocks.get(index);
+      const block = index === undefined ? current : blocks.get(index);
       if (block === undefined || block.isClosed || !isObject(delta)) return;
       current = block;
       const signature = toText(delta['signature']);
       sink.meter.text(signature);
       block.signature += signature;
-      append(block, toText(delta[FIELDS[block.type] ?? '']), sink);
+      const field = FIELDS[block.type];
+      if (field === undefined) growOpaque(block, delta, sink);
+      else append(block, toArgumentsPart(delta[field]), sink);
     },
-    close: ({ index }: AnyObject): void => closeBlock(blocks.get(index), sink),
+    close: ({ index }: AnyObject): void =>
+      closeBlock(index === undefined ? current : blocks.get(index), sink),
     /** Returns all blocks, closed. */
     list(): readonly OpenBlock[] {
       for (const block of blocks.values()) closeBlock(block, sink);
@@ -110,6 +119,10 @@ function closeBlock(block: OpenBlock | undefined, sink: Sink): void {
   if (block.call !== undefined && block.text === '') {
     append(block, toArgumentsText(block.begin['input']), sink);
   }
+  const { unshown = '' } = block.arguments?.finish() ?? {};
+  if (block.call !== undefined && unshown !== '') {
+    sink.emit({ kind: 'call', index: block.call, text: unshown });
+  }
   block.isClosed = true;
 }
 
@@ -120,28 +133,57 @@ const FIELDS: Readonly<Record<string, string>> = {
   tool_use: 'partial_json',
 };
 
+/** Returns the part of a text in a delta; some servers send arguments as an object. */
+function toArgumentsPart(value: unknown): string {
+  return isObject(value) ? toArgumentsText(value) : toText(value);
+}
+
+/** Adds a delta to a block of an unknown type. Its input arrives as parts of a JSON text. */
+function growOpaque(block: OpenBlock, delta: AnyObject, { meter }: Sink): void {
+  const { type: _, partial_json: part, citation, ...fields } = delta;
+  const entries = citation === undefined ? fields : { ...fields, citations: [citation] };
+  meter.text(toText(part), toArgumentsText(entries));
+  block.text += toText(part);
+  block.opaque = mergeDelta(block.opaque, entries);
+}
+
 function append(block: OpenBlock, text: string, { meter, emit }: Sink): void {
   if (text === '') return;
   meter.text(text);
+  if (block.call !== undefined) {
+    block.text += text;
+    const shown = block.arguments?.add(text) ?? '';
+    if (shown !== '') emit({ kind: 'call', index: block.call, text: shown });
+    return;
+  }
   block.text += text;
-  if (block.call !== undefined) emit({ kind: 'call', index: block.call, text });
-  else emit({ kind: block.type === 'thinking' ? 'reasoning' : 'text', text });
+  emit({ kind: block.type === 'thinking' ? 'reasoning' : 'text', text });
 }
 
 function isContent({ type, text, call }: OpenBlock): boolean {
   return call !== undefined || (type === 'text' && text !== '');
 }
 
-function finishBlock({ type, begin, text, signature }: OpenBlock): AnyObject {
+function finishBlock({
+  type,
+  begin,
+  text,
+  signature,
+  opaque,
+  arguments: args,
+}: OpenBlock): AnyObject {
   switch (type) {
     case 'text':
-      return { type, text };
+      return { ...begin, text };
     case 'thinking':
-      return { type, thinking: text, signature };
+      return { ...begin, thinking: text, signature };
     case 'tool_use':
-      return { ...begin, input: text };
-    default:
-      return begin;
+      return { ...begin, input: args?.finish().text ?? text };
+    default: {
+      const input = parseJson(text);
+      const merged: unknown = mergeDelta({ ...begin }, opaque);
+      return { ...begin, ...(isObject(merged) && merged), ...(isObject(input) && { input }) };
+    }
   }
 }
 

@@ -7,6 +7,8 @@ import type { SentParameter } from './refusals.js';
 /** A protocol: Chat Completions, Responses, or Anthropic's Messages. */
 export interface WireApi {
   readonly path: string;
+  /** The names of a tool's properties that the API accepts; undefined: any. */
+  readonly propertyNames: RegExp | undefined;
   /**
    * Reads the data to which the request refers, such as attachments, once. Rejects with a
    * `ModelError`.

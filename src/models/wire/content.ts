@@ -25,8 +25,8 @@ const TOO_DEEP = '[nested too deeply]';
  * all.
  */
 export function toArgumentsText(value: unknown): string {
-  if (value === undefined || value === null || value === '') return '{}';
-  if (typeof value === 'string') return value;
+  if (value === undefined || value === null) return '{}';
+  if (typeof value === 'string') return isNothing(value) ? '{}' : value;
   try {
     return JSON.stringify(value);
   } catch (error) {
@@ -38,3 +38,12 @@ export function toArgumentsText(value: unknown): string {
 export function toText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
+
+function isNothing(text: string): boolean {
+  return text.length <= 16 && ['', 'null'].includes(text.trim());
+}
+
+/** Sent for a tool's empty result, because some servers refuse empty texts. */
+export const EMPTY_RESULT = '(no output)';
+/** Sent for a message of a person without text or attachments. */
+export const EMPTY_MESSAGE = '(empty message)';

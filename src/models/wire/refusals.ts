@@ -17,9 +17,22 @@ export function namedParameter(parameter: RequestParameter, name: string): SentP
   return { parameter, param: new RegExp(`^${name}$`), names: `\\b${name}\\b` };
 }
 
+/** Describes the choice among the tools; servers also refuse its form or its value. */
+export function toolChoice(choice: 'auto' | 'required' | 'none'): SentParameter {
+  return {
+    ...namedParameter(`tool_choice:${choice}`, 'tool_?choice'),
+    also: /tool_?choice\W.{0,80}\b(?:invalid|must be|should be|one of|expected|only)|\b(?:invalid|unknown|expected)\b.{0,40}tool_?choice/i,
+  };
+}
+
+/** Returns the source of a pattern that matches exactly this name. */
+export function escapePattern(name: string): string {
+  return name.replaceAll(/[^\w]/g, '\\$&');
+}
+
 /** Describes a setting of the agent under its own name. */
 export function settingParameter(name: string): SentParameter {
-  const escaped = name.replaceAll(/[^\w]/g, '\\$&');
+  const escaped = escapePattern(name);
   return {
     parameter: `settings.${name}`,
     param: new RegExp(`^${escaped}$`),
@@ -38,7 +51,7 @@ const STATUSES = new Set([400, 422, 500, 501]);
 
 /** Matches servers' refusals of a parameter, but not of a value out of range. */
 const REFUSED =
-  "unsupported|not (?:currently )?(?:supported|allowed|permitted|enabled|available|recogni[sz]ed|implemented)|(?:doesn't|does not|do not|don't|cannot) (?:support|accept|allow|take)|only supports|unrecogni[sz]ed|extra_forbidden|must be verified|is (?:currently )?unavailable|literal_error|(?:unknown|unexpected) (?:name|parameter|argument|keyword|field|key|property|variant|role)";
+  "unsupported|(?:cannot|can't|can not|must not|may not) be (?:used|combined|specified|set|sent|enabled)|incompatible|not compatible|mutually exclusive|conflicts? with|at the same time|simultaneously|is not one of|not (?:currently )?(?:supported|allowed|permitted|enabled|available|recogni[sz]ed|implemented)|(?:doesn't|does not|do not|don't|cannot) (?:support|accept|allow|take)|only supports|unrecogni[sz]ed|extra_forbidden|must be verified|is (?:currently )?unavailable|literal_error|(?:unknown|unexpected) (?:name|parameter|argument|keyword|field|key|property|variant|role)";
 
 /**
  * Matches the beginning of a server's hints about a refused parameter: accepted values, or
@@ -61,9 +74,9 @@ export function findRefused(
   failure: ProviderError,
 ): RequestParameter | null {
   const { status = 0 } = failure;
-  const { kind, param: named, text: whole } = readError(failure);
-  if (kind === 'quota' || kind === 'context_too_long' || kind === 'malformed') return null;
-  if (kind === 'retry' && status < 500) return null;
+  const { kind, param: named, text: whole, isFiltered } = readError(failure);
+  if (isFiltered || kind === 'quota' || kind === 'context_too_long') return null;
+  if (kind === 'malformed' || (kind === 'retry' && status < 500)) return null;
   if (!STATUSES.has(status) && status !== 403) return null;
   const text = whole.replaceAll('\\', '').slice(0, TEXT_CHARACTERS);
   const candidates = sent.filter(({ parameter }) => status !== 403 || parameter === 'logprobs');

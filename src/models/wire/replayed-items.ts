@@ -3,6 +3,7 @@ import { parseJson, type JsonObject } from '../../core/json.js';
 import type { BlobRef, PromptMessage } from '../../core/transcript/messages.js';
 import type { ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
+import type { RequestParameter } from '../parameters.js';
 import { sample } from '../sample.js';
 
 export type AssistantPromptMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
@@ -39,6 +40,14 @@ export function getReplayedItems(
   if (provider === undefined || provider.from !== from) return undefined;
   const { items, blob } = provider;
   return items ?? (blob && stored.get(blob.sha256));
+}
+
+/** Returns the fields of items that a server has refused one by one. */
+export function listRefusedFields(without: readonly RequestParameter[]): ReadonlySet<string> {
+  const prefix = 'provider_items.';
+  return new Set(
+    without.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length)),
+  );
 }
 
 /** Reads the items in blobs. Rejects with a `ModelError` of kind `retry`. */

@@ -1,11 +1,12 @@
 import { computerHandler } from '../../core/definition/native-tools.js';
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
-import { createEmitter } from '../deltas.js';
+import { createEmitter, type EmitDelta } from '../deltas.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../model.js';
 import { ModelError } from '../model-error.js';
 import type { RequestParameter } from '../parameters.js';
 import { sample } from '../sample.js';
+import { adaptRequest, listAdaptable } from './adapted-request.js';
 import { readAnswer } from './answer.js';
 import type { ReplyPlace, WireApi } from './api.js';
 import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
@@ -102,18 +103,42 @@ async function performCall(
   const computer = computerHandler(request.settings);
   const exchange: Exchange = {
     async send(attempt) {
-      const { body } = write(attempt, { stream });
+      const { request: adapted, renamed, restore } = adaptRequest(attempt, api);
+      const { body } = write(adapted, { stream });
       const response = await client.post(api.path, { body, signal: watch.signal });
       const source = { headers: response.headers, place, ...(computer !== null && { computer }) };
       const streamed = body.stream ?? false;
-      return await readAnswer(response, source, { api, client, streamed, watch, emit });
+      const reading = { api, client, streamed, watch, emit: hideArguments(emit, renamed) };
+      const reply = restore(await readAnswer(response, source, reading));
+      emitHidden(reply, renamed, emit);
+      return reply;
     },
     findRefused(error, attempt) {
       if (!(error instanceof ProviderFailure)) return null;
-      return findRefused(write(attempt, { stream }).sent(), error.failure);
+      const sent = write(adaptRequest(attempt, api).request, { stream }).sent();
+      return findRefused([...sent, ...listAdaptable(attempt, api)], error.failure);
     },
   };
   return await retryWithoutParameter(exchange, request);
+}
+
+/** Hides the arguments of calls whose properties have other names at the server. */
+function hideArguments(emit: EmitDelta, renamed: ReadonlySet<string>): EmitDelta {
+  if (renamed.size === 0) return emit;
+  const hidden = new Set<number>();
+  return (delta) => {
+    if (delta.kind !== 'call') return emit(delta);
+    if (delta.name !== undefined && renamed.has(delta.name)) hidden.add(delta.index);
+    if (!hidden.has(delta.index)) return emit(delta);
+    if (delta.name !== undefined) emit({ ...delta, text: '' });
+  };
+}
+
+/** Emits the hidden arguments, under the names that the tools' authors wrote. */
+function emitHidden({ calls }: ModelReply, renamed: ReadonlySet<string>, emit: EmitDelta): void {
+  for (const [index, call] of calls.entries()) {
+    if (renamed.has(call.name)) emit({ kind: 'call', index, text: call.arguments });
+  }
 }
 
 interface Exchange {

@@ -26,10 +26,8 @@ function alternatePair(previous: ChatMessage, message: ChatMessage): readonly Ch
     return [previous, { role: 'assistant', content: BRIDGE }, message];
   }
   if (previous.role === 'assistant' && message.role === 'assistant' && !previous.tool_calls) {
-    const texts = [previous.content, message.content].filter(
-      (text) => text !== null && text !== '',
-    );
-    return [{ ...message, content: texts.length === 0 ? null : texts.join('\n\n') }];
+    const texts = [previous.content ?? '', message.content ?? ''].filter((text) => text !== '');
+    return texts.length === 0 ? [message] : [{ ...message, content: texts.join('\n\n') }];
   }
   return [previous, message];
 }

@@ -11,6 +11,7 @@ import { assembleCompletion } from './stream.js';
 /** Chat Completions, which nearly every server speaks. */
 export const chatApi: WireApi = {
   path: '/chat/completions',
+  propertyNames: undefined,
   async prepare(request, { capabilities, baseUrl }) {
     refuseNativeTools(request, "set api: 'responses' at its entry in `models` of the config");
     const from = getMaker({ baseUrl, model: request.model }, 'chat');

@@ -1,11 +1,14 @@
 import type { ModelRequest } from '../../model.js';
 import {
+  escapePattern,
+  toolChoice,
   namedParameter,
   SCHEMA_FAULT,
   settingParameter,
   type SentParameter,
 } from '../../wire/refusals.js';
 import { alternateRoles } from './alternate-roles.js';
+import { MESSAGE_FIELDS } from './provider-fields.js';
 import type { ChatRequest } from './request.js';
 
 /**
@@ -27,9 +30,11 @@ export function listChatParameters(
     // streaming.
     ...(stream ? [namedParameter('stream', 'stream(?:ing)?')] : []),
     ...providerFields(body),
+    ...unnamedResults(body),
+    ...missingContent(body),
     ...responseFormat(body),
     ...(logprobs ? [namedParameter('logprobs', '(?:top_)?log_?probs')] : []),
-    ...(choice ? [namedParameter(`tool_choice:${choice}`, 'tool_?choice')] : []),
+    ...(choice ? [toolChoice(choice)] : []),
     ...outputLimit(request, body),
     ...(options ? [namedParameter('stream_options', 'stream_options')] : []),
     ...settings.map((name) => settingParameter(name)),
@@ -66,20 +71,61 @@ function systemRole({ messages }: ChatRequest): readonly SentParameter[] {
   ];
 }
 
+/** The fields of messages and calls that perdure writes itself. */
+const OWN_FIELDS = new Set([...MESSAGE_FIELDS, 'id', 'type', 'function']);
+
 /**
  * Returns the fields that go back to the server that created them; other servers at the same
- * address may not know them.
+ * address may not know them. One that an error names is left out alone.
  */
 function providerFields({ messages }: ChatRequest): readonly SentParameter[] {
-  const hasFields = messages.some(
-    (one) =>
-      one.role === 'assistant' &&
-      (one.reasoning_content !== undefined ||
-        one.tool_calls?.some((call) => call.extra_content !== undefined)),
+  const assistants = messages.filter((one) => one.role === 'assistant');
+  const fields = new Set(
+    [...assistants, ...assistants.flatMap(({ tool_calls: calls = [] }) => calls)].flatMap((one) =>
+      Object.keys(one).filter((key) => !OWN_FIELDS.has(key)),
+    ),
   );
-  if (!hasFields) return [];
-  const names = 'reasoning_content|extra_content|thought_signature';
-  return [{ parameter: 'provider_items', param: new RegExp(names), names }];
+  if (fields.size === 0) return [];
+  const names = 'thought_signature';
+  return [
+    ...[...fields].map((field): SentParameter => {
+      const { param: _, ...own } = namedParameter(`provider_items.${field}`, escapePattern(field));
+      return { ...own, param: new RegExp(`\\b${escapePattern(field)}\\b`) };
+    }),
+    { parameter: 'provider_items', param: /thought_signature/, names },
+  ];
+}
+
+/** Returns the form of a message of calls without a text, which servers take differently. */
+function missingContent({ messages }: ChatRequest): readonly SentParameter[] {
+  const written = messages.find(
+    (one) => one.role === 'assistant' && one.tool_calls !== undefined && !one.content,
+  );
+  if (written === undefined) return [];
+  const form = !('content' in written) ? 'absent' : written.content === null ? 'null' : 'empty';
+  const wrong =
+    'null|<?nil>?|none|empty|non-?empty|blank|required|missing|must|should|string|invalid|expected';
+  return [
+    {
+      parameter: `content:${form}`,
+      param: /\bcontent\b/,
+      names: '\\bcontent\\b',
+      also: new RegExp(`\\bcontent\\b.{0,80}(?:${wrong})|(?:${wrong}).{0,60}\\bcontent\\b`, 'i'),
+    },
+  ];
+}
+
+/** Returns results without the names of their tools, which Gemini's own servers require. */
+function unnamedResults({ messages }: ChatRequest): readonly SentParameter[] {
+  if (!messages.some((one) => one.role === 'tool' && one.name === undefined)) return [];
+  return [
+    {
+      parameter: 'tool_results:unnamed',
+      param: /\bname$/,
+      names: NOTHING,
+      also: /function_?response\.?\w{0,10}name|\bname\b.{0,40}(?:cannot be empty|is required|required|missing).{0,60}|(?:missing|requires?).{0,40}\bname\b/i,
+    },
+  ];
 }
 
 function responseFormat({ response_format: format }: ChatRequest): readonly SentParameter[] {
@@ -88,7 +134,8 @@ function responseFormat({ response_format: format }: ChatRequest): readonly Sent
   const whole: SentParameter = {
     parameter: `response_format:${format.type}`,
     param: /^response_format/,
-    names: 'response[_ ]?formats?|json_schema|json_object|json mode|structured outputs?',
+    names:
+      'response[_ ]?(?:formats?|mime ?type|schema)|json_schema|json_object|json mode|structured outputs?',
     also:
       format.type === 'json_object'
         ? /response_format\.type\W{1,3}must be|contain the word\W{1,3}json/i

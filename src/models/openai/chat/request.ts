@@ -5,7 +5,7 @@ import type { ModelRequest, ModelTool } from '../../model.js';
 import { NO_DATA, type AttachedData } from '../../wire/attachment-parts.js';
 import { isStrictSchema } from '../../wire/is-strict-schema.js';
 import { MAX_TOP_LOGPROBS } from '../logprobs.js';
-import { NO_REPLAY, type Replay } from '../../wire/replayed-items.js';
+import { listRefusedFields, NO_REPLAY, type Replay } from '../../wire/replayed-items.js';
 import {
   composeInstructions,
   createTerms,
@@ -14,7 +14,7 @@ import {
   toSchemaName,
   type Terms,
 } from '../../wire/terms.js';
-import { createChatMessages } from './messages.js';
+import { createChatMessages, selectForms } from './messages.js';
 import type { ChatMessage } from './chat-message.js';
 
 /** The body of `POST /chat/completions`. Settings are added under their own names. */
@@ -77,7 +77,14 @@ export function createChatRequest(request: ModelRequest, options: ChatOptions): 
     model: request.model,
     messages: createChatMessages(
       { instructions: composeInstructions(request, terms), messages: request.messages },
-      { role: accepts.systemRole, order: accepts.roleOrder, data, replay },
+      {
+        role: accepts.systemRole,
+        order: accepts.roleOrder,
+        data,
+        replay,
+        forms: selectForms(without),
+        withoutFields: listRefusedFields(without),
+      },
     ),
     ...selectTools(request.tools.map(createTool), request, terms),
     ...(format !== undefined && { response_format: format }),

@@ -1,32 +1,34 @@
-import { isObject, parseJson } from '../../../core/json.js';
+import { isObject, type JsonObject } from '../../../core/json.js';
 import type { EmitDelta } from '../../deltas.js';
-import { toText } from '../../wire/content.js';
+import { toArgumentsText, toText } from '../../wire/content.js';
+import { mergeDelta, pickOpaque } from '../../wire/opaque-fields.js';
 import { createReplyMeter, type ReplyMeter } from '../../wire/reply-limits.js';
+import {
+  isEmptyObject,
+  joinArguments,
+  type StreamedArguments,
+} from '../../wire/streamed-arguments.js';
+import { CALL_FIELDS, FUNCTION_FIELDS } from './provider-fields.js';
 
 /** The calls of a streamed reply so far. */
 export interface CallAssembly {
-  readonly calls: readonly AssembledCall[];
+  /** True once a call has begun. */
+  hasCalls(): boolean;
   /** Adds one part of a call and emits it. Throws a `ReplyTooLargeError` beyond a limit. */
-  add(value: unknown): void;
-}
-
-export interface AssembledCall {
-  readonly name: string;
-  readonly arguments: string;
-  /** The call's `extra_content`, which is not streamed in parts. */
-  readonly extra?: unknown;
+  add(value: unknown, choice?: number): void;
+  /** Returns the calls of a choice as an unstreamed message has them. */
+  list(choice?: number): readonly object[];
 }
 
 interface OpenCall {
   readonly place: number;
+  readonly choice: number;
   readonly index: unknown;
   readonly id: unknown;
   name: string;
-  arguments: string;
-  extra?: unknown;
-  readonly scanner: ObjectScanner;
-  /** Whether balanced arguments are also JSON; undefined until it is needed. */
-  isJson?: boolean;
+  readonly arguments: StreamedArguments;
+  /** The fields that perdure does not know, and those of its `function`. */
+  readonly opaque: { call: unknown; function: unknown };
 }
 
 interface Part {
@@ -34,6 +36,7 @@ interface Part {
   readonly id: unknown;
   readonly name: string;
   readonly arguments: string;
+  readonly opaque: { readonly call?: JsonObject; readonly function?: JsonObject };
 }
 
 /** Assembles the parts of streamed calls, in time proportional to their length. */
@@ -42,56 +45,93 @@ export function assembleCalls(
   meter: ReplyMeter = createReplyMeter(),
 ): CallAssembly {
   const calls: OpenCall[] = [];
-  const latest = createLatest();
+  const latestOf = new Map<number, LatestCalls>();
 
-  const begin = ({ index, id }: Part): OpenCall => {
+  const getLatest = (choice: number): LatestCalls => {
+    const known = latestOf.get(choice) ?? createLatest();
+    latestOf.set(choice, known);
+    return known;
+  };
+
+  const begin = ({ index, id }: Part, choice: number): OpenCall => {
     meter.call();
-    const scanner = createObjectScanner();
-    const call = { place: calls.length, index, id, name: '', arguments: '', scanner };
+    const call: OpenCall = {
+      place: calls.length,
+      choice,
+      index,
+      id,
+      name: '',
+      arguments: joinArguments(),
+      opaque: { call: undefined, function: undefined },
+    };
     calls.push(call);
-    latest.set(call);
+    getLatest(choice).set(call);
     return call;
   };
 
   return {
-    calls,
-    add(value) {
+    hasCalls: () => calls.length > 0,
+    add(value, choice = 0) {
       if (!isObject(value)) return;
       const part = readPart(value);
-      const call = findCall(latest, part) ?? begin(part);
-      // Some servers repeat the name in each part, so it is set once and not joined.
-      const name = call.name === '' ? part.name : '';
-      meter.text(name, part.arguments);
-      call.name ||= name;
-      call.arguments += part.arguments;
-      call.scanner.add(part.arguments);
-      if (isObject(value['extra_content'])) call.extra = value['extra_content'];
-      if (name === '' && part.arguments === '') return;
-      emit({
-        kind: 'call',
-        index: call.place,
-        text: part.arguments,
-        ...(name !== '' && { name }),
-      });
+      const call = findCall(getLatest(choice), part) ?? begin(part, choice);
+      const name = joinName(call, part.name);
+      const { opaque } = part;
+      meter.text(part.name, part.arguments, ...Object.values(opaque).map(toSize));
+      call.opaque.call = mergeDelta(call.opaque.call, opaque.call);
+      call.opaque.function = mergeDelta(call.opaque.function, opaque.function);
+      call.name += name;
+      const shown = call.arguments.add(part.arguments);
+      if (name === '' && shown === '') return;
+      emit({ kind: 'call', index: call.place, text: shown, ...(name !== '' && { name }) });
     },
+    list: (choice = 0) =>
+      calls
+        .filter((call) => call.choice === choice)
+        .map((call) => {
+          const { text, unshown } = call.arguments.finish();
+          if (unshown !== '') emit({ kind: 'call', index: call.place, text: unshown });
+          return {
+            ...(isObject(call.opaque.call) && call.opaque.call),
+            id: call.id,
+            function: {
+              ...(isObject(call.opaque.function) && call.opaque.function),
+              name: call.name,
+              arguments: text,
+            },
+          };
+        }),
   };
 }
 
+/**
+ * Returns what a part adds to a call's name: servers send it once, in pieces, or again in each part.
+ */
+function joinName(call: OpenCall, name: string): string {
+  if (call.name === '') return name;
+  if (name.startsWith(call.name)) return name.slice(call.name.length);
+  return call.arguments.text === '' ? name : '';
+}
+
 function readPart(value: Record<string, unknown>): Part {
-  const requested = isObject(value['function']) ? value['function'] : {};
+  // Some servers omit the object around name and arguments.
+  const requested = isObject(value['function']) ? value['function'] : value;
   const { arguments: given } = requested;
+  const ofCall = pickOpaque(value, CALL_FIELDS);
+  const ofFunction = requested === value ? undefined : pickOpaque(requested, FUNCTION_FIELDS);
   return {
     index: value['index'],
     id: value['id'],
     name: toText(requested['name']),
     arguments: isObject(given) ? JSON.stringify(given) : toText(given),
+    opaque: { ...(ofCall && { call: ofCall }), ...(ofFunction && { function: ofFunction }) },
   };
 }
 
 /**
  * Returns the call to which a part belongs; undefined if it begins a new one. OpenAI numbers calls
  * by `index`; other servers omit it, send 0 for all calls, or number the parts of one call. A name
- * with a new id therefore begins a new call, as does a name with arguments after a call with
+ * with a new id therefore begins a new call, as does a name with other arguments after a call with
  * complete arguments. A part without a name continues an existing call.
  */
 function findCall(latest: LatestCalls, part: Part): OpenCall | undefined {
@@ -100,8 +140,8 @@ function findCall(latest: LatestCalls, part: Part): OpenCall | undefined {
     return latest.byBoth(part.index, part.id) ?? numbered ?? latest.byId(part.id) ?? latest.any();
   }
   const call = findNamedCall(latest, part);
-  const beginsObject = part.arguments.trimStart().startsWith('{');
-  return call !== undefined && beginsObject && isComplete(call) ? undefined : call;
+  if (call === undefined || !part.arguments.trimStart().startsWith('{')) return call;
+  return call.arguments.isComplete() && !isRepeatedBy(call, part) ? undefined : call;
 }
 
 function findNamedCall(latest: LatestCalls, part: Part): OpenCall | undefined {
@@ -111,18 +151,19 @@ function findNamedCall(latest: LatestCalls, part: Part): OpenCall | undefined {
   const previous = hasIndex ? latest.byIndex(part.index) : latest.any();
   if (same !== undefined || previous === undefined) return same;
   if (hasIndex) return hasId && toText(previous.id) !== '' ? undefined : previous;
-  const isOpen = previous.arguments !== '' && !isComplete(previous);
-  return !hasId && previous.name === part.name && isOpen ? previous : undefined;
+  const isOpen =
+    !previous.arguments.isComplete() && previous.arguments.text + part.arguments !== '';
+  const isReal = isEmptyObject(previous.arguments.text) && !isEmptyObject(part.arguments);
+  return !hasId && previous.name === part.name && (isOpen || isReal) ? previous : undefined;
 }
 
-/**
- * Whether the arguments are complete. It parses at most once: only whitespace after balanced
- * brackets keeps them complete.
- */
-function isComplete(call: OpenCall): boolean {
-  if (!call.scanner.isBalanced()) return false;
-  call.isJson ??= isObject(parseJson(call.arguments));
-  return call.isJson;
+/** Whether a part with a name has the complete arguments of a call again, or its real ones. */
+function isRepeatedBy(call: OpenCall, part: Part): boolean {
+  if (part.name !== call.name) return false;
+  const hasId = toText(part.id) !== '' && part.id === call.id;
+  if (hasId) return call.arguments.isRepeatedBy(part.arguments);
+  const { text } = call.arguments;
+  return text === part.arguments || isEmptyObject(text);
 }
 
 /** The latest call of each index, each id, and each pair of both. */
@@ -149,61 +190,7 @@ function createLatest() {
 
 type LatestCalls = ReturnType<typeof createLatest>;
 
-/** Checks whether a text that arrives in parts is a single object, without parsing it. */
-interface ObjectScanner {
-  /** Adds the next part, which is scanned only when the result is needed. */
-  add(part: string): void;
-  /**
-   * Returns true if the text begins with `{`, its brackets are balanced, and only whitespace
-   * follows. It may not be JSON.
-   */
-  isBalanced(): boolean;
-}
-
-const WHITE_SPACE = new Set([' ', '\t', '\n', '\r']);
-
-/** Creates a scanner that scans each character once, regardless of the number of parts. */
-export function createObjectScanner(): ObjectScanner {
-  let unread: string[] = [];
-  let depth = 0;
-  let state: 'before' | 'inside' | 'text' | 'escape' | 'after' | 'broken' = 'before';
-
-  const scan = (character: string): void => {
-    switch (state) {
-      case 'escape':
-        state = 'text';
-        return;
-      case 'text':
-        if (character === '\\') state = 'escape';
-        else if (character === '"') state = 'inside';
-        return;
-      case 'inside':
-        if (character === '"') state = 'text';
-        else if (character === '{' || character === '[') depth += 1;
-        else if (character === '}' || character === ']') depth -= 1;
-        if (depth === 0) state = 'after';
-        return;
-      case 'before':
-        depth = character === '{' ? 1 : 0;
-        if (!WHITE_SPACE.has(character)) state = depth === 1 ? 'inside' : 'broken';
-        return;
-      case 'after':
-        if (!WHITE_SPACE.has(character)) state = 'broken';
-        return;
-      case 'broken':
-    }
-  };
-
-  return {
-    add(part) {
-      if (part !== '' && state !== 'broken') unread.push(part);
-    },
-    isBalanced() {
-      for (const part of unread) {
-        for (let at = 0; at < part.length; at += 1) scan(part.charAt(at));
-      }
-      unread = [];
-      return state === 'after';
-    },
-  };
+/** Returns a text of the size of opaque fields, for the meter; empty if there are none. */
+function toSize(fields: JsonObject): string {
+  return toArgumentsText(fields);
 }

@@ -1,72 +1,122 @@
 import { isObject } from '../../../core/json.js';
 import { ignoreDeltas, type EmitDelta } from '../../deltas.js';
 import type { StreamAssembly } from '../../wire/api.js';
-import { joinText } from '../../wire/content.js';
+import { joinText, toArgumentsText } from '../../wire/content.js';
 import { MAX_LOGPROBS } from '../logprobs.js';
-import { createReplyMeter } from '../../wire/reply-limits.js';
+import { mergeDelta, pickOpaque } from '../../wire/opaque-fields.js';
+import { createReplyMeter, type ReplyMeter } from '../../wire/reply-limits.js';
 import { findUsage } from '../../wire/usage.js';
+import { MESSAGE_FIELDS } from './provider-fields.js';
 import { assembleCalls } from './stream-calls.js';
+
+/** One choice of a streamed answer so far. */
+interface OpenChoice {
+  content: string;
+  reasoning: string;
+  refusal: string;
+  reason: unknown;
+  /** The fields that perdure does not know. */
+  opaque: unknown;
+  readonly logprobs: unknown[];
+}
+
+/** Maximum choices of one answer; perdure asks for one, and some servers split it. */
+const MAX_CHOICES = 16;
+
+/** The fields of a delta that are read one by one. */
+const DELTA_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning_content']);
 
 /** Assembles the chunks of a stream into the completion of an unstreamed reply. */
 export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssembly {
   const meter = createReplyMeter();
-  const assembly = assembleCalls(emit, meter);
-  const { calls } = assembly;
-  let content = '';
-  let reasoning = '';
-  let refusal = '';
-  let reason: unknown = null;
+  const calls = assembleCalls(emit, meter);
+  const choices = new Map<number, OpenChoice>();
   let usage: unknown;
-  const logprobs: unknown[] = [];
+  /** The choice whose text is shown. */
+  let shown: OpenChoice | undefined;
+
+  const getChoice = (index: number): OpenChoice | undefined => {
+    const known = choices.get(index);
+    if (known !== undefined || choices.size >= MAX_CHOICES) return known;
+    const choice = openChoice();
+    choices.set(index, choice);
+    return choice;
+  };
+
+  const addToChoice = (value: Record<string, unknown>): void => {
+    const index = typeof value['index'] === 'number' ? value['index'] : 0;
+    const choice = getChoice(index);
+    if (choice === undefined) return;
+    const { thought, text, parts } = growChoice(choice, { value, meter });
+    if (thought !== '') emit({ kind: 'reasoning', text: thought });
+    if (text !== '') {
+      shown ??= choice;
+      if (shown === choice) emit({ kind: 'text', text });
+    }
+    for (const part of parts) calls.add(part, index);
+  };
+
+  const isAnyText = (): boolean =>
+    [...choices.values()].some(({ content, refusal }) => content !== '' || refusal !== '');
 
   return {
     add(chunk) {
       meter.event();
       if (!isObject(chunk)) return;
       usage = findUsage(chunk) ?? usage;
-      const choice: unknown = Array.isArray(chunk['choices']) ? chunk['choices'][0] : undefined;
-      if (!isObject(choice)) return;
-      if (isReason(choice['finish_reason'])) reason = choice['finish_reason'];
-      const tokens = isObject(choice['logprobs']) ? choice['logprobs']['content'] : undefined;
-      if (Array.isArray(tokens) && logprobs.length < MAX_LOGPROBS) {
-        logprobs.push(...tokens.slice(0, MAX_LOGPROBS));
-      }
-      const delta = isObject(choice['delta']) ? choice['delta'] : {};
-      const newReasoning = joinText(delta['reasoning_content']);
-      const newContent = joinText(delta['content']);
-      const newRefusal = joinText(delta['refusal']);
-      meter.text(newReasoning, newContent, newRefusal);
-      reasoning += newReasoning;
-      content += newContent;
-      refusal += newRefusal;
-      // Servers use either name; only `reasoning_content` may have to go back.
-      const shown = newReasoning || joinText(delta['reasoning']);
-      if (shown !== '') emit({ kind: 'reasoning', text: shown });
-      if (newContent + newRefusal !== '') emit({ kind: 'text', text: newContent + newRefusal });
-      for (const part of toList(delta['tool_calls'])) assembly.add(part);
+      const values: readonly unknown[] = Array.isArray(chunk['choices']) ? chunk['choices'] : [];
+      for (const value of values) if (isObject(value)) addToChoice(value);
     },
-    isFinished: () => reason !== null,
-    hasContent: () => content !== '' || refusal !== '' || calls.length > 0,
-    isThinking: () => content === '' && refusal === '' && calls.length === 0,
+    // A choice without its reason may hold half a call.
+    isFinished: () =>
+      choices.size > 0 && [...choices.values()].every(({ reason }) => reason !== null),
+    hasContent: () => isAnyText() || calls.hasCalls(),
+    isThinking: () => !isAnyText() && !calls.hasCalls(),
     answer: () => ({
-      choices: [
-        {
-          finish_reason: reason,
-          ...(logprobs.length > 0 && { logprobs: { content: logprobs } }),
-          message: {
-            content,
-            refusal,
-            reasoning_content: reasoning,
-            tool_calls: calls.map((call) => ({
-              function: { name: call.name, arguments: call.arguments },
-              extra_content: call.extra,
-            })),
-          },
+      choices: [...choices].map(([index, choice]) => ({
+        index,
+        finish_reason: choice.reason,
+        ...(choice.logprobs.length > 0 && { logprobs: { content: choice.logprobs } }),
+        message: {
+          ...(isObject(choice.opaque) && choice.opaque),
+          content: choice.content,
+          refusal: choice.refusal,
+          reasoning_content: choice.reasoning,
+          tool_calls: calls.list(index),
         },
-      ],
+      })),
       usage,
     }),
   };
+}
+
+function openChoice(): OpenChoice {
+  const texts = { content: '', reasoning: '', refusal: '' };
+  return { ...texts, reason: null, opaque: undefined, logprobs: [] };
+}
+
+/** Adds a chunk to its choice. Returns the new thought and text, and the parts of calls. */
+function growChoice(
+  choice: OpenChoice,
+  { value, meter }: { readonly value: Record<string, unknown>; readonly meter: ReplyMeter },
+) {
+  if (isReason(value['finish_reason'])) choice.reason = value['finish_reason'];
+  const tokens = isObject(value['logprobs']) ? value['logprobs']['content'] : undefined;
+  if (Array.isArray(tokens) && choice.logprobs.length < MAX_LOGPROBS) {
+    choice.logprobs.push(...tokens.slice(0, MAX_LOGPROBS));
+  }
+  const delta = isObject(value['delta']) ? value['delta'] : {};
+  const reasoning = joinText(delta['reasoning_content']);
+  const content = joinText(delta['content']);
+  const refusal = joinText(delta['refusal']);
+  const opaque = pickOpaque(delta, DELTA_FIELDS);
+  meter.text(reasoning, content, refusal, opaque ? toArgumentsText(opaque) : '');
+  choice.reasoning += reasoning;
+  choice.content += content;
+  choice.refusal += refusal;
+  choice.opaque = mergeDelta(choice.opaque, opaque);
+  const thought = reasoning || joinText(delta['reasoning']);
+  return { thought, text: content + refusal, parts: listParts(delta) };
 }
 
 /**
@@ -77,7 +127,12 @@ function isReason(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && value !== 'null';
 }
 
-/** Returns calls as a list, because TGI sends a single call instead of a list. */
-function toList(calls: unknown): readonly unknown[] {
-  return Array.isArray(calls) ? calls : [calls];
+/**
+ * Returns the parts of calls in a delta. TGI sends a single call instead of a list; old servers send
+ * a `function_call`, of which a message has one.
+ */
+function listParts({ tool_calls: calls, function_call: old }: Record<string, unknown>) {
+  const parts: readonly unknown[] = Array.isArray(calls) ? calls : [calls];
+  const isOld = isObject(old) && !parts.some(isObject);
+  return isOld ? [{ index: 0, function: old }] : parts;
 }

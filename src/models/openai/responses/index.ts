@@ -12,6 +12,7 @@ import { assembleResponse } from './stream.js';
 /** The Responses API without its storage: the run's transcript is sent with each request. */
 export const responsesApi: WireApi = {
   path: '/responses',
+  propertyNames: undefined,
   async prepare(request, { capabilities, baseUrl, variable }) {
     if (!capabilities.nativeTools) {
       refuseNativeTools(

@@ -5,6 +5,7 @@ import {
   type AssistantPromptMessage,
   type Replay,
 } from '../../wire/replayed-items.js';
+import { pickOpaque } from '../../wire/opaque-fields.js';
 import type { ScreenCalls } from './computer.js';
 
 /** Separates the texts of two messages in one reply. */
@@ -17,10 +18,7 @@ export const BETWEEN_MESSAGES = '\n\n';
  */
 export function extractItems(output: readonly JsonObject[], from: string): ModelReply['provider'] {
   const replayable = output.filter(isReplayable);
-  const isPlain = replayable.every(
-    ({ type, phase }) => type === 'function_call' || (type === 'message' && !phase),
-  );
-  if (isPlain) return undefined;
+  if (replayable.every(isPlain)) return undefined;
   let call = 0;
   const items = replayable.map((item): JsonObject => {
     if (item['type'] === 'message') {
@@ -36,6 +34,18 @@ export function extractItems(output: readonly JsonObject[], from: string): Model
     return { ...rest, call: call++ };
   });
   return { from, items };
+}
+
+/** The fields of texts and calls that perdure writes itself, or that nothing refers to. */
+const KNOWN: Readonly<Record<string, ReadonlySet<string>>> = {
+  function_call: new Set(['type', 'id', 'call_id', 'name', 'arguments', 'status']),
+  message: new Set(['type', 'id', 'role', 'status', 'content']),
+};
+
+/** Whether the transcript holds all of an item. */
+function isPlain(item: JsonObject): boolean {
+  const known = typeof item['type'] === 'string' ? KNOWN[item['type']] : undefined;
+  return known !== undefined && pickOpaque(item, known) === undefined;
 }
 
 /**

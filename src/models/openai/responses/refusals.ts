@@ -4,6 +4,7 @@ import {
   namedParameter,
   SCHEMA_FAULT,
   settingParameter,
+  toolChoice,
   type SentParameter,
 } from '../../wire/refusals.js';
 import type { ResponsesRequest } from './request.js';
@@ -30,11 +31,18 @@ export function listResponsesParameters(
     ...providerItems(request),
     ...responseFormat(body),
     ...(logprobs === undefined ? [] : [namedParameter('logprobs', '(?:top_)?log_?probs')]),
-    ...(choice ? [namedParameter(`tool_choice:${choice}`, 'tool_?choice')] : []),
+    ...(choice ? [toolChoice(choice)] : []),
+    ...(body.tools?.some(({ strict }) => strict !== undefined) ? [STRICT_TOOLS] : []),
     ...(store === false ? [namedParameter('store', 'store')] : []),
     ...settings.map((name): SentParameter => ({ ...settingParameter(name), ...OWN_NAMES[name] })),
   ];
 }
+
+const STRICT_TOOLS: SentParameter = {
+  parameter: 'tools:strict',
+  param: /^tools\b.*\bstrict$/,
+  names: '\\bstrict\\b',
+};
 
 /** Settings that this API calls by another name. */
 const OWN_NAMES: Readonly<Record<string, { param: RegExp; names: string }>> = {

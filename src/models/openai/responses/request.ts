@@ -4,6 +4,7 @@ import type { ModelCapabilities } from '../../capabilities.js';
 import type { ModelRequest, ModelTool } from '../../model.js';
 import { ModelError } from '../../model-error.js';
 import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
+import { EMPTY_MESSAGE, EMPTY_RESULT } from '../../wire/content.js';
 import { isStrictSchema } from '../../wire/is-strict-schema.js';
 import { MAX_TOP_LOGPROBS } from '../logprobs.js';
 import type { Replay } from '../../wire/replayed-items.js';
@@ -73,7 +74,11 @@ export function createResponsesRequest(
     model: request.model,
     ...(instructions !== '' && { instructions }),
     input: createInput(request.messages, { data, replay: { ...replay, from } }),
-    ...selectTools([...listVisibleTools(request).map(createTool), ...native], request, terms),
+    ...selectTools(
+      [...listVisibleTools(request).map((tool) => createTool(tool, terms)), ...native],
+      request,
+      terms,
+    ),
     ...((format ?? Object.keys(text).length > 0) && {
       text: { ...text, ...(format && { format }) },
     }),
@@ -140,8 +145,9 @@ function mergeObjects(given: Json | undefined, own: JsonObject): JsonObject | un
  * Writes a tool, which is not strict: the API would require every property, and perdure checks
  * arguments itself.
  */
-function createTool({ name, description, parameters }: ModelTool): JsonObject {
-  return { type: 'function', name, description, parameters, strict: false };
+function createTool({ name, description, parameters }: ModelTool, { without }: Terms): JsonObject {
+  const strict = without.includes('tools:strict') ? {} : { strict: false };
+  return { type: 'function', name, description, parameters, ...strict };
 }
 
 function createFormat(
@@ -188,17 +194,25 @@ function createInput(
       case 'tool': {
         const item = screens.get(message.callId);
         if (item !== undefined) return createScreenOutput(message, { item, data });
-        return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+        return [
+          { type: 'function_call_output', call_id: message.callId, output: toOutput(message.text) },
+        ];
       }
     }
   });
+}
+
+function toOutput(text: string): string {
+  return text.trim() === '' ? EMPTY_RESULT : text;
 }
 
 function createUserItem(
   { text, attachments = [] }: Extract<PromptMessage, { readonly role: 'user' }>,
   data: AttachedData,
 ): JsonObject {
-  if (attachments.length === 0) return { type: 'message', role: 'user', content: text };
+  if (attachments.length === 0) {
+    return { type: 'message', role: 'user', content: text.trim() === '' ? EMPTY_MESSAGE : text };
+  }
   const parts = attachments.map((attachment) => toInputPart(createPart(attachment, data)));
   const words: readonly JsonObject[] = text === '' ? [] : [{ type: 'input_text', text }];
   return { type: 'message', role: 'user', content: [...words, ...parts] };
