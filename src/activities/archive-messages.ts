@@ -28,9 +28,18 @@ export async function archiveMessages(
     const fault = findStorageFault(error);
     if (fault === null) throw error;
     const { message } = fault;
-    Context.current().log.warn('messages cannot be archived', { message });
+    const { log, info } = Context.current();
+    log.warn('messages cannot be archived', { message });
     if (input.must) throw storageFailure(fault, { blocked: input.blocked });
-    throw ApplicationFailure.create({ type: 'storage', message, nonRetryable: true });
+    const report = {
+      type: 'not_archived',
+      attempt: info.attempt,
+      waitMs: 0,
+      at: Date.now(),
+      message: message.slice(0, 300),
+    };
+    const details = [{ reports: [report] }];
+    throw ApplicationFailure.create({ type: 'storage', message, nonRetryable: true, details });
   }
 }
 

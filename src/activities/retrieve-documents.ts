@@ -13,7 +13,12 @@ import { blockedToolFailure, problemFailure } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
 import { MAX_DOCUMENTS, recordDocuments, selectDocuments } from './record-documents.js';
-import { withStorageMapping } from './storage-faults.js';
+import {
+  checkWritable,
+  trackStore,
+  unstoredFailure,
+  withStorageMapping,
+} from './storage-faults.js';
 import { callTurnFunction, TURN_FUNCTION_ATTEMPTS, messagesAt } from './turn-function.js';
 
 /** The tool that reads the rest of a document. */
@@ -29,6 +34,7 @@ export async function retrieveDocuments(
 ): Promise<RetrieveResult> {
   const context = Context.current();
   return await withHeartbeat(context, async () => {
+    if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
     const prompt = await withStorageMapping(input, () => rebuildPrompt(deps, context, input));
     const { definition } = prompt.pinned;
     const retriever = findRetriever(context, prompt, input);
@@ -41,7 +47,10 @@ export async function retrieveDocuments(
       return selectDocuments(returned, prompt.messages);
     });
     const readable = definition.tools.some((tool) => tool.name === READ_ON);
-    const documents = await recordDocuments(found, { blobs: deps.blobs, readable });
+    const store = trackStore(deps.blobs);
+    const documents = await recordDocuments(found, { blobs: store.blobs, readable });
+    const failure = unstoredFailure('a retrieved document', store, input);
+    if (failure !== null) throw failure;
     cacheDocuments(deps, prompt, documents);
     return { documents };
   });

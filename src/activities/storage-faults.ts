@@ -1,11 +1,13 @@
+import type { Context } from '@temporalio/activity';
 import type { ApplicationFailure } from '@temporalio/common';
 import { ArchiveError } from '../storage/archive.js';
+import type { BlobStore } from '../storage/blob-store.js';
 import { StoreFault } from '../storage/worker-store.js';
 import type { BlockedReason } from '../core/blocked.js';
 import type { CheckBlobInput } from '../core/contract.js';
 import type { Json } from '../core/json.js';
 import type { ReplyUsage } from '../core/reply.js';
-import type { AttemptReport } from '../core/report.js';
+import { STORAGE_LOST, type AttemptReport } from '../core/report.js';
 import { redactMessage } from '../secrets/redact.js';
 import { wellFormed } from '../tools/utf8.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -16,6 +18,7 @@ const PROBE_MS = 5_000;
 /** Maximum causes that are searched, because adapters wrap the store's errors. */
 const MAX_CAUSES = 5;
 const MESSAGE_CHARACTERS = 1_000;
+const REPORT_CHARACTERS = 300;
 
 /** Why the storage prevents an activity from completing. */
 export interface StorageFault {
@@ -84,6 +87,77 @@ export async function checkBlob(
   { sha256 }: CheckBlobInput,
 ): Promise<void> {
   await withStorageMapping({ blocked: 'storage' }, () => blobs.get({ sha256 }));
+}
+
+/** A store that notes the texts that it could not store. */
+export interface TrackedStore {
+  readonly blobs: BlobStore;
+  /** Returns the lost bytes and the reason, or null if every text was stored in the end. */
+  readonly loss: () => { readonly bytes: number; readonly why: string } | null;
+}
+
+/** Wraps a store for one result, which records a note in place of a text that cannot be stored. */
+export function trackStore(store: BlobStore): TrackedStore {
+  const lost = new Map<string, string>();
+  return {
+    blobs: {
+      get: (ref) => store.get(ref),
+      async put(text) {
+        try {
+          const ref = await store.put(text);
+          lost.delete(text);
+          return ref;
+        } catch (error) {
+          lost.set(text, error instanceof Error ? error.message : String(error));
+          throw error;
+        }
+      },
+    },
+    loss: () => {
+      const [why] = lost.values();
+      if (why === undefined) return null;
+      const bytes = [...lost.keys()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+      return { bytes, why };
+    },
+  };
+}
+
+/** Creates the failure that blocks a run until a result, which can be made again, can be stored. */
+export function unstoredFailure(
+  what: string,
+  { loss }: Pick<TrackedStore, 'loss'>,
+  options: StorageFailureOptions = {},
+): ApplicationFailure | null {
+  const found = loss();
+  if (found === null) return null;
+  const message = `${what} cannot be stored (${found.bytes} bytes): ${found.why}`;
+  return storageFailure({ message: redactMessage(message).slice(0, MESSAGE_CHARACTERS) }, options);
+}
+
+/**
+ * Reports and logs the part of a result that could not be stored although the work is done and must
+ * not be repeated. Empty if everything was stored.
+ */
+export function reportLoss(
+  { log, info }: Context,
+  what: string,
+  { loss }: Pick<TrackedStore, 'loss'>,
+): readonly AttemptReport[] {
+  const found = loss();
+  if (found === null) return [];
+  const whole = redactMessage(`${what}: ${found.bytes} bytes could not be stored: ${found.why}`);
+  const message = wellFormed(whole.slice(0, REPORT_CHARACTERS));
+  log.error('a result is lost in part, because the storage failed', { message: whole });
+  const { attempt } = info;
+  return [{ type: STORAGE_LOST, attempt, waitMs: 0, at: Date.now(), message }];
+}
+
+/** A text that shows whether the store can be written. */
+const PROBE = 'perdure writes this text to see whether the storage can be written.';
+
+/** Throws the failure that keeps a run blocked while its store cannot be written. */
+export async function checkWritable(store: BlobStore, blocked: BlockedReason): Promise<void> {
+  await withStorageMapping({ blocked }, () => store.put(PROBE));
 }
 
 function causesOf(thrown: unknown): readonly unknown[] {

@@ -40,6 +40,8 @@ export type TurnEvent =
   | { readonly type: 'retrieval-failed'; readonly message: string }
   /** The agent's `remember` stored the ended turn, or failed to do so, as `reports` show. */
   | { readonly type: 'turn-remembered'; readonly reports: readonly AttemptReport[] }
+  /** Parts of a result could not be stored, as `reports` show; its result follows. */
+  | { readonly type: 'values-lost'; readonly reports: readonly AttemptReport[] }
   | { readonly type: 'model-replied'; readonly reply: RecordedReply; readonly at: number }
   | {
       readonly type: 'model-failed';

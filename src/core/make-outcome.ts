@@ -67,6 +67,7 @@ function runBody(state: RunState): OutcomeBody {
     ...total,
     segments,
     ...templateOf(state),
+    ...(last?.lost && { lost: last.lost }),
   };
 }
 
@@ -76,7 +77,7 @@ function templateOf({ config }: RunState): Pick<OutcomeBody, 'template'> {
 }
 
 function body(state: RunState, given: Answer | null): OutcomeBody {
-  const { spent } = state.turn;
+  const { spent, lost } = state.turn;
   return {
     answer: given?.answer ?? null,
     ...(given?.blob && { blob: given.blob }),
@@ -86,6 +87,7 @@ function body(state: RunState, given: Answer | null): OutcomeBody {
     usage: spent.usage,
     segments: state.segments,
     ...templateOf(state),
+    ...(lost && { lost }),
   };
 }
 

@@ -69,6 +69,11 @@ export interface OutcomeBody<Output = Json> {
   readonly template?: string;
   /** The problems with `output` if it is a best effort. */
   readonly issues?: readonly string[];
+  /**
+   * What the storage could not keep of results whose side effects had happened, for people; absent
+   * if everything was stored.
+   */
+  readonly lost?: readonly string[];
   /** The limit for reason `limit`. */
   readonly limit?: StopReason;
 }

@@ -59,6 +59,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return endTurn(state, failed(state, { reason: 'error', message: event.message }));
     case 'turn-remembered':
       return withTurn(addReports(state, event.reports), { remembered: true });
+    case 'values-lost':
+      return addReports(state, event.reports);
     case 'model-replied':
       return closingReason(state) === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':

@@ -1,5 +1,12 @@
 /**
- * A report on one failed attempt at a model call, for operators. It has no request bodies or keys.
+ * The type of a report on a result that could not be stored after the work was done. Its loss is
+ * also part of the turn's outcome.
+ */
+export const STORAGE_LOST = 'storage_lost';
+
+/**
+ * A report on one failed attempt at a model call, or on a result that could not be stored, for
+ * operators. It has no request bodies or keys.
  */
 export interface AttemptReport {
   /** A short name such as `rate_limit`, `http_502`, `connection_reset`, or `bad_json`. */

@@ -2,10 +2,12 @@ import type { ModelPrice } from './definition/definition.js';
 import { costOf } from './limits.js';
 import type { Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
-import type { AttemptReport } from './report.js';
+import { STORAGE_LOST, type AttemptReport } from './report.js';
 import type { RunState } from './state.js';
 import type { Spent } from './turn.js';
 
+/** Maximum losses that an outcome lists; the first ones, because the others have the same cause. */
+const MAX_LOSSES = 20;
 /** Maximum reports of failed attempts that a turn keeps. */
 const MAX_REPORTS = 10;
 
@@ -34,10 +36,13 @@ export function addReply(
   return { ...next, compaction: counted(next, decided?.promptTokens ?? usage.inputTokens) };
 }
 
-/** Adds reports of failed attempts to those of the turn. */
+/** Adds reports to those of the turn. A loss also becomes a part of the turn's outcome. */
 export function addReports(state: RunState, added: readonly AttemptReport[]): RunState {
   const reports = [...state.turn.reports, ...added].slice(-MAX_REPORTS);
-  return { ...state, turn: { ...state.turn, reports } };
+  const { lost: before = [] } = state.turn;
+  const losses = added.filter(({ type }) => type === STORAGE_LOST).map(({ message }) => message);
+  const lost = [...before, ...losses].slice(0, MAX_LOSSES);
+  return { ...state, turn: { ...state.turn, reports, ...(lost.length > 0 && { lost }) } };
 }
 
 /**

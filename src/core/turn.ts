@@ -125,8 +125,10 @@ export interface Turn {
   readonly limitKept?: true;
   /** Number of steps in a row in which every call failed. */
   readonly failedSteps: number;
-  /** The newest failed attempts at model calls, at most ten. */
+  /** The newest failed attempts at model calls and lost results, at most ten. */
   readonly reports: readonly AttemptReport[];
+  /** The first results of the turn that could not be stored; absent if there are none. */
+  readonly lost?: readonly string[];
 }
 
 /** Returns zero for every count; the cost is null if the price is unknown. */

@@ -87,6 +87,8 @@ function reportsIn(payloads: readonly Payload[] | null | undefined): readonly At
 
 /** Returns the reports in the result or failure of an activity; none if it holds something else. */
 export function reportsOf(recorded: unknown): readonly AttemptReport[] {
-  const reports: unknown = isObject(recorded) ? recorded['reports'] : null;
-  return Array.isArray(reports) ? reports.filter(isReport) : [];
+  if (!isObject(recorded)) return [];
+  const { reports, result } = recorded;
+  // The result of a `verify`, or of a person's decision, holds that of the call.
+  return Array.isArray(reports) ? reports.filter(isReport) : reportsOf(result);
 }

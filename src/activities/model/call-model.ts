@@ -13,13 +13,20 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
 import { startHeartbeat } from '../heartbeat.js';
 import { createRuleContext } from '../requests/evaluate-call.js';
-import { findStorageFault, storageFailure } from '../storage-faults.js';
+import {
+  findStorageFault,
+  reportLoss,
+  storageFailure,
+  trackStore,
+  unstoredFailure,
+} from '../storage-faults.js';
 import { callProvider } from './call-provider.js';
 import {
   paymentOf,
   readMemory,
   readPaidReply,
   toDetails,
+  toPaidReply,
   usedBy,
   type AttemptMemory,
 } from './attempt-memory.js';
@@ -167,7 +174,10 @@ function cancellation(context: Context, memory: AttemptMemory): unknown {
   return new CancelledFailure('CANCELLED', [paymentOf(memory)]);
 }
 
-/** Records a reply and adds it to this worker's transcript cache. */
+/**
+ * Records a reply and adds it to this worker's transcript cache. A reply that cannot be stored whole
+ * blocks the run. One that is also too large to be passed on is recorded with a report on the loss.
+ */
 async function recordCall(
   { deps, context, input, memory }: Attempt,
   { prompt, request }: PreparedCall,
@@ -183,13 +193,23 @@ async function recordCall(
     info: context.info,
     userContext,
   });
-  const source = { pinned, ruleContext, userContext, request, blobs, input, isGivenUp: !mayCheck };
+  const store = trackStore(blobs);
+  const checked = { pinned, ruleContext, userContext, request, input, isGivenUp: !mayCheck };
+  const source = { ...checked, blobs: store.blobs };
   // User code (schemas, summaries) may have added a secret.
   const recorded = redactJson({ ...(await recordReply(reply, source)), ...decidedBy(memory) });
+  const { reports } = memory;
+  if (store.loss() !== null) {
+    // The next call checks the reply again. This check did not fail, so it does not count.
+    memory.paid = await toPaidReply(reply, { checks: 0, blobs });
+    const kept = { blocked: input.blocked, reports, ...paymentOf(memory) };
+    const failure = memory.paid && unstoredFailure("the model's reply", store, kept);
+    if (failure !== null) throw failure;
+    reports.push(...reportLoss(context, "the model's reply", store));
+  }
   if (input.compact === undefined) {
     transcripts.noteReply(prompt.name, toAssistantMessage(recorded, input));
   }
-  const { reports } = memory;
   return reports.length === 0 ? recorded : { ...recorded, reports };
 }
 

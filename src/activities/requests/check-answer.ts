@@ -15,6 +15,7 @@ import { toPlain } from '../../tools/result/plain.js';
 import { describeIssues } from '../../validation/describe-issues.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { contractSchema } from '../model/answer.js';
+import { reportLoss, trackStore } from '../storage-faults.js';
 import { recordResult, serializeResult } from '../tool/tool-result.js';
 import type { CheckedDecision } from './check-edit.js';
 import type { RuleContext } from './evaluate-call.js';
@@ -48,7 +49,10 @@ export async function checkSuppliedAnswer({
   const warn = (message: string): void => log.warn(redactMessage(message));
   const { name, effect } = tool;
   const serialized = await serializeResult(checked.output, { name, effect, signal, warn });
-  return { ok: true, result: await recordResult(tool, serialized, blobs) };
+  const store = trackStore(blobs);
+  const recorded = await recordResult(tool, serialized, store.blobs);
+  const reports = reportLoss(Context.current(), `the result given for ${name} (${call.id})`, store);
+  return { ok: true, result: { ...recorded, ...(reports.length > 0 && { reports }) } };
 }
 
 /** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */

@@ -5,7 +5,7 @@ import type { RunFunctionInput, RunFunctionResult } from '../../core/contract.js
 import type { ActivityDependencies } from '../dependencies.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { runBounded } from '../run-bounded.js';
-import { withStorageMapping } from '../storage-faults.js';
+import { reportLoss, trackStore, withStorageMapping } from '../storage-faults.js';
 import { prepareCall, type PreparedCall } from './prepare-call.js';
 import { executeUndo } from './undo-call.js';
 import { recordResult, serializeResult, type SerializedResult } from './tool-result.js';
@@ -38,8 +38,11 @@ export async function runFunction(
       return { happened: 'unknown', message: 'verify returned no clear answer' };
     }
     if (!verification['happened']) return { happened: false };
-    const { output: _, ...recorded } = await recordResult(pinned, result, deps.blobs);
-    return { happened: true, result: { ok: true, ...recorded } };
+    const store = trackStore(deps.blobs);
+    const { output: _, ...recorded } = await recordResult(pinned, result, store.blobs);
+    const reports = reportLoss(context, `the result of ${pinned.name} (${input.call.id})`, store);
+    const lost = reports.length > 0 && { reports };
+    return { happened: true, result: { ok: true, ...recorded, ...lost } };
   });
 }
 

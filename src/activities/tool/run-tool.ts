@@ -13,7 +13,13 @@ import { runKey } from '../model/rebuild-prompt.js';
 import { createRuleContext, evaluateCall } from '../requests/evaluate-call.js';
 import { observeToolCall } from '../observe.js';
 import { readRunContext } from '../run-context.js';
-import { withStorageMapping } from '../storage-faults.js';
+import {
+  checkWritable,
+  reportLoss,
+  trackStore,
+  unstoredFailure,
+  withStorageMapping,
+} from '../storage-faults.js';
 import { executeCall, type Execution } from './execute-call.js';
 import { prepareCall } from './prepare-call.js';
 import { openArtifacts } from './tool-context.js';
@@ -34,17 +40,41 @@ export async function runTool(
   const context = Context.current();
   const stopHeartbeat = startHeartbeat(context);
   try {
+    // A call that waits for the store is executed again when its result can be stored.
+    if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
     const prepared = await prepareOrReport(deps, context, input);
     if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
     if (!prepared.ok) return prepared.result;
     const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
     if (undecided !== null) return undecided;
-    const result = await executeObserved(deps, context, prepared.execution);
+    const result = await executeAndStore(deps, context, prepared.execution);
     cacheResult(deps, context, { ...prepared.execution, result });
     return result;
   } finally {
     stopHeartbeat();
   }
+}
+
+/**
+ * Executes the call. If its result cannot be stored whole, a `read` waits for the store and is
+ * repeated. The side effect of any other call has happened, so the loss is reported.
+ */
+async function executeAndStore(
+  deps: ActivityDependencies,
+  context: Context,
+  execution: Execution,
+): Promise<RunToolResult> {
+  const { input, pinned } = execution;
+  const store = trackStore(deps.blobs);
+  const result = await executeObserved({ ...deps, blobs: store.blobs }, context, execution);
+  if (result.ok !== true && result.ok !== false) return result;
+  const what = `the result of ${pinned.name} (${input.call.id})`;
+  if (pinned.effect === 'read') {
+    const failure = unstoredFailure(what, store);
+    if (failure !== null) throw failure;
+  }
+  const reports = reportLoss(context, what, store);
+  return reports.length === 0 ? result : { ...result, reports };
 }
 
 /** Executes the call inside a span, and counts it. */

@@ -11,7 +11,6 @@ import { isArtifact, defaultArtifactName } from '../../tools/built-in/artifact.j
 import { artifactValue } from '../../tools/artifact-value.js';
 import { redact } from '../../secrets/redact.js';
 import { guarded } from '../../tools/guard.js';
-import { cutText } from '../../tools/result/cut.js';
 import { normalizeResult } from '../../tools/result/normalize.js';
 import { toPlain } from '../../tools/result/plain.js';
 import { isScreenshot, type Screenshot } from '../../tools/built-in/screenshot.js';
@@ -151,7 +150,8 @@ export async function recordResult(
   const { head, ...facts } = made;
   const stored = await retryStore(() => blobs.put(content));
   if ('fault' in stored) {
-    return { text: `[no artifact]\n${cutText(content, { lost: stored.fault })}` };
+    const { text } = await offloadText(content, blobs);
+    return { text: `[no artifact: it could not be stored: ${stored.fault}]\n${text}` };
   }
   const artifact = { ...facts, blob: stored.value };
   // A result that ends a turn is its answer, and remains an artifact for the next turn.

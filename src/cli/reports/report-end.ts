@@ -79,7 +79,7 @@ async function report(context: CliContext, result: Report): Promise<ExitCode> {
 }
 
 function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
-  const { status, reason, steps, toolCalls, usage, error } = outcome;
+  const { status, reason, steps, toolCalls, usage, error, lost = [] } = outcome;
   const text = `${title}${status === reason ? status : `${status} (${reason})`}`;
   const color = {
     completed: paint.green,
@@ -93,10 +93,11 @@ function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
     formatUsage(usage),
     formatDuration(tookMs),
   ];
-  return [
+  const end = [
     color[status](error === undefined ? text : `${text}: ${visible(error)}`),
     paint.dim(figures.join(' · ')),
   ].join(' · ');
+  return [end, ...lost.map((loss) => paint.yellow(`lost: ${visible(loss)}`))].join('\n');
 }
 
 /** Returns the answer, indented if it is JSON that a tool returned; null if there is none. */

@@ -2,6 +2,7 @@ import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { Json } from '../json.js';
 import type { CreatedArtifact, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';
+import type { AttemptReport } from '../report.js';
 
 /** The result of one call. Each call gets exactly one. */
 export interface CallResult {
@@ -76,6 +77,8 @@ export interface ToolSuccess {
   readonly artifact?: CreatedArtifact;
   /** A screenshot; `text` describes it. */
   readonly attachments?: readonly Attachment[];
+  /** The parts that could not be stored. */
+  readonly reports?: readonly AttemptReport[];
 }
 
 /** Returns the result of a tool that succeeded. */

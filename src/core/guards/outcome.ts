@@ -50,6 +50,7 @@ const body = fields<Omit<Outcome, 'status' | 'reason'>>({
   error: optional(text),
   template: optional(text),
   issues: optional(list(text)),
+  lost: optional(list(text)),
   limit: optional(stopReasonShape),
 });
 const status = oneOf('completed', 'stopped', 'cancelled', 'failed');

@@ -16,6 +16,7 @@ import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
 import { outcomeShape, replyUsageShape, reportShape } from './outcome.js';
 import type { ParsedAnswer, RecordedReply } from '../reply.js';
+import type { AttemptReport } from '../report.js';
 import {
   amount,
   count,
@@ -46,7 +47,7 @@ import type { PromptChunk } from '../transcript/transcript.js';
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
-  | { readonly ok: false; readonly text: string }
+  | { readonly ok: false; readonly text: string; readonly reports?: readonly AttemptReport[] }
   | { readonly ok: 'unknown' | 'not_started'; readonly message: string }
   | { readonly ok: 'undecided'; readonly verdict: Verdict };
 
@@ -139,11 +140,16 @@ const success = {
   output: optional(json),
   artifact: optional(createdArtifactShape),
   attachments: optional(list(attachmentShape)),
+  reports: optional(list(reportShape)),
 };
 const successShape = fields<ToolSuccess>(success);
 const toolResult = either(
   fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success }),
-  fields<Extract<RunToolResult, { ok: false }>>({ ok: oneOf(false), text }),
+  fields<Extract<RunToolResult, { ok: false }>>({
+    ok: oneOf(false),
+    text,
+    reports: optional(list(reportShape)),
+  }),
   fields<Extract<RunToolResult, { message: string }>>({
     ok: oneOf('unknown', 'not_started'),
     message: text,

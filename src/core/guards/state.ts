@@ -102,6 +102,7 @@ const turn = fields<Turn>({
   denials: optional(count),
   limitKept: optional(yes),
   reports: list(reportShape),
+  lost: optional(list(text)),
 });
 
 export const configShape = fields<RunConfig>({

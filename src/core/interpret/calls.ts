@@ -95,7 +95,10 @@ export function resultEvents(
     case true:
       return succeeded(open, result, at);
     case false:
-      return finishCall(underGrant(open, toolErrorCall(call, result.text)), at);
+      return [
+        ...lossEvents(result),
+        ...finishCall(underGrant(open, toolErrorCall(call, result.text)), at),
+      ];
     case 'unknown':
       return unknownOutcome(open, result.message, at);
     case 'undecided':
@@ -169,6 +172,11 @@ export function askForOutcome(
   ];
 }
 
+/** Returns the events of a result of which a part could not be stored. */
+export function lossEvents({ reports }: Pick<ToolSuccess, 'reports'>): readonly RunEvent[] {
+  return reports === undefined ? [] : [{ type: 'values-lost', reports }];
+}
+
 /** Returns the events of a call that succeeded. It is kept if it can be undone. */
 export function succeeded(
   { call, tool, key, work }: OpenCall,
@@ -180,6 +188,7 @@ export function succeeded(
   const { text, blob } = success;
   const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
   return [
+    ...lossEvents(success),
     ...finishCall(underGrant({ work }, result), at),
     ...(kept === null ? [] : [{ type: 'undo-enabled', kept } as const]),
   ];

@@ -8,7 +8,9 @@ import { getInterruption } from '../work/interruption.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { findWork, type Work } from '../work/work.js';
-import { finishCall } from './calls.js';
+import { STORAGE_LOST } from '../report.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { finishCall, lossEvents } from './calls.js';
 
 /** Returns the events of a called agent's ended run. */
 export function childEnded(
@@ -66,6 +68,14 @@ export function followFailed(
   return agentCallEnded(state, { id: toWork(task)?.name ?? '', end, at });
 }
 
+/** Returns the events of a called agent's losses, which are also losses of its caller. */
+function lossesOf({ name }: ToolCall, { outcome }: ChildEnd, at: number): readonly RunEvent[] {
+  const { lost = [] } = outcome ?? {};
+  const of = { type: STORAGE_LOST, attempt: 1, waitMs: 0, at };
+  const reports = lost.map((message) => ({ ...of, message: `agent ${name}: ${message}` }));
+  return lossEvents(reports.length > 0 ? { reports } : {});
+}
+
 function agentCallEnded(
   state: RunState,
   { id, end, at }: { readonly id: string; readonly end: ChildEnd; readonly at: number },
@@ -77,7 +87,8 @@ function agentCallEnded(
   const result = childResult(call, end);
   const status = end.outcome?.status;
   const counts = getInterruption(state) === null || status === 'completed' || status === 'stopped';
-  if (counts) return [...recordConversation(work, end), ...finishCall(result, at)];
+  const lost = lossesOf(call, end, at);
+  if (counts) return [...lost, ...recordConversation(work, end), ...finishCall(result, at)];
   const { usage } = result;
   const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };
   return finishCall(canceled, at);

@@ -14,7 +14,7 @@ import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { getInterruption } from '../work/interruption.js';
 import { unblocked } from './block.js';
-import { finishCall } from './calls.js';
+import { finishCall, lossEvents } from './calls.js';
 import { expireIfDue } from './deadline.js';
 
 /** The result of a worker's check of a decision. */
@@ -90,10 +90,8 @@ function effects(
       if (checked?.result === undefined) return [];
       const isOwn = request.kind === 'approval';
       const text = isOwn ? `${GIVEN}\n${checked.result.text}` : checked.result.text;
-      return finishCall(
-        { ...succeededCall(call, tool, { ...checked.result, text }), executed: !isOwn },
-        at,
-      );
+      const answered = succeededCall(call, tool, { ...checked.result, text });
+      return [...lossEvents(checked.result), ...finishCall({ ...answered, executed: !isOwn }, at)];
     }
     case 'happened':
       return finishCall(confirmedCall(call, tool, result), at);
