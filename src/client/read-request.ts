@@ -24,9 +24,12 @@ export async function readRequest(
 
 /** Returns the request with arguments that are in the blob store. Rejects with a `BlobError`. */
 export async function withArguments(request: Request, blobs: BlobStore): Promise<Request> {
-  const { argumentsBlob } = request;
-  if (argumentsBlob === undefined) return request;
-  return { ...request, arguments: await blobs.get(argumentsBlob) };
+  const { argumentsBlob, parsedBlob } = request;
+  return {
+    ...request,
+    ...(argumentsBlob && { arguments: await blobs.get(argumentsBlob) }),
+    ...(parsedBlob && { parsed: await blobs.get(parsedBlob) }),
+  };
 }
 
 /** Returns the message for a request that a run does not have; it names those that it has. */

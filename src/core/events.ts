@@ -4,7 +4,7 @@ import type { Grant } from './requests/decision.js';
 import type { NewRequest } from './requests/request.js';
 import type { Verdict } from './requests/rules.js';
 import type { KeptCall, UndoState } from './requests/undo.js';
-import type { RequestedCall, BlobRef } from './transcript/messages.js';
+import type { BlobRef, ParsedArguments, RequestedCall } from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
 import type { RecordedDecision } from './decisions.js';
 import type { BudgetName, Limits } from './definition/definition.js';
@@ -76,7 +76,14 @@ export type TurnEvent =
   /** A person changed the arguments of an open call. */
   | { readonly type: 'call-edited'; readonly id: string; readonly call: RequestedCall }
   /** The rules' verdict on a call of a graph's node, which no model reply records. */
-  | { readonly type: 'verdict-recorded'; readonly id: string; readonly verdict: Verdict }
+  | {
+      readonly type: 'verdict-recorded';
+      readonly id: string;
+      readonly verdict: Verdict;
+      readonly parsed?: ParsedArguments;
+    }
+  /** What the tool of a call that a person may undo gets, as a worker has found. */
+  | { readonly type: 'undo-parsed'; readonly call: string; readonly parsed: ParsedArguments }
   /** A person declined to raise the limit that the turn has reached. */
   | { readonly type: 'limit-kept' }
   /** A person raised the limit, so the turn continues. */

@@ -38,7 +38,7 @@ import { nodeBatch } from './graph/node-calls.js';
 import { currentNode, nodeOfCall } from './graph/node-tool.js';
 import { withConversation } from './graph/conversations.js';
 import { advancePlan } from './plan/advance-plan.js';
-import { editCall, recordVerdict } from './requests/changes.js';
+import { editCall, recordVerdict, undoParsed } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
 import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
 
@@ -103,6 +103,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
       return withTurn(state, { limit: null });
     case 'undo-enabled':
       return { ...state, kept: withKept(state.kept, event.kept) };
+    case 'undo-parsed':
+      return undoParsed(state, event);
     default:
       return applyControlEvent(state, event);
   }

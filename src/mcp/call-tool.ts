@@ -20,7 +20,7 @@ export function callTool(pinned: ToolDefinition, session: McpSession, blobs: Blo
   const input = argumentsOf(parameters);
   const executeParsed: Tool['executeParsed'] = async (given, context) => {
     const { idempotencyKey, signal } = context;
-    const args = presentOnly(given, parameters);
+    const args = isArgs(given) ? given : {};
     const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
     const { isError, text } = await resultText(answer, blobs).catch((error: unknown) => {
       const { message } = normalizeError(error);
@@ -61,14 +61,19 @@ function uncheckedNote(parameters: JsonObject, log: (message: string) => void): 
 
 /**
  * Returns the check of a call's arguments against the pinned JSON schema, before anything is sent.
- * Nulls may represent absent values. An unusable schema accepts everything, because the server also
+ * Nulls that represent absent values are removed, so that rules and people see what is sent. An
+ * unusable schema accepts everything, because the server also
  * checks.
  */
 export function argumentsOf(parameters: JsonObject): z.ZodObject {
-  return z.looseObject({}).superRefine(async (value, context) => {
-    const fault = await checkBySchema(parameters, presentOnly(value, parameters));
-    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
-  });
+  return z
+    .looseObject({})
+    .overwrite((value) => presentOnly(value, parameters))
+    .superRefine(async (value, context) => {
+      const given = isArgs(value) ? value : {};
+      const fault = await checkBySchema(parameters, given);
+      if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+    });
 }
 
 /** Removes nulls that represent absent values: models write them, and most servers refuse them. */

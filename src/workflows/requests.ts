@@ -73,7 +73,7 @@ function notify(run: RunContext, id: string): void {
   if (!config.decisions?.notify) return;
   const request = openRequests(run.state, workflowInfo().workflowId).find((one) => one.id === id);
   if (request === undefined) return;
-  const { arguments: _, argumentsBlob: __, ...shown } = request;
+  const { arguments: _, argumentsBlob: __, parsed: ___, parsedBlob: ____, ...shown } = request;
   const input = { request: shown, agent: config.definition.name, turn: turn.number };
   notifyRequest(input).then(
     () =>

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readCall } from '../../src/activities/model/read-call.js';
+import { readCall, type ReadCall } from '../../src/activities/model/read-call.js';
 import { recordReply } from '../../src/activities/model/record-reply.js';
 import { createRuleContext } from '../../src/activities/requests/evaluate-call.js';
-import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import type { Rule, Verdict } from '../../src/core/requests/rules.js';
 import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -36,7 +35,7 @@ interface Asked {
 }
 
 /** Decodes a call as the worker does when it records the reply. */
-async function read(asked: Asked): Promise<Omit<RequestedCall, 'arguments' | 'blob'>> {
+async function read(asked: Asked): Promise<ReadCall> {
   const { tools, worker = [], agent = [], args = '{"euros": 60}', name = 'pay' } = asked;
   const catalog = { summary: '', category: 'other', actions: [] };
   const pinned = pinnedAgent(tools, {
@@ -184,6 +183,19 @@ describe('rules', () => {
       expect(await verdictOf({ tools: [pay()], worker, args })).toMatchObject({ then: 'deny' });
     }
     expect(await verdictOf({ tools: [pay()], worker, args: '{"euros": 50}' })).toBeUndefined();
+  });
+
+  test('leave a record of what the tool will get, if that is not what was written', async () => {
+    const parsedOf = async (asked: Asked): Promise<string | undefined> =>
+      (await read(asked)).parsedCanonical;
+    expect(await parsedOf({ tools: [pay()], args: '{"euros": "99999"}' })).toBe('{"euros":99999}');
+    expect(await parsedOf({ tools: [pay()], args: '{}' })).toBe('{"euros":100}');
+    expect(await read({ tools: [pay()], args: '{"euros": 60}' })).not.toHaveProperty('parsed');
+    const invoked = { args: '{"tool": "pay", "arguments": {}}', name: 'invoke_tool' };
+    expect(await parsedOf({ tools: [pay()], ...invoked, catalog: true })).toBe('{"euros":100}');
+    // A worker that has newer code executes its own.
+    const newer = pay(undefined, { input: z.object({ euros: z.number().default(7) }) });
+    expect(await parsedOf({ tools: [newer], pinned: [pay()], args: '{}' })).toBe('{"euros":7}');
   });
 
   test('evaluate large arguments in full', async () => {

@@ -8,12 +8,14 @@ import { findMcpTool } from '../../src/activities/tool/mcp-tool.js';
 import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
 import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { sha256Hex } from '../../src/core/digest.js';
+import { canonicalJson, type Json } from '../../src/core/json.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createToolRegistry } from '../../src/tools/registry.js';
 import { toToolDefinition } from '../../src/tools/tool-definition.js';
 import { config } from '../support/scripts.js';
+import type { ToolCall } from '../../src/core/transcript/messages.js';
 
 const look = (rest: Partial<Parameters<typeof defineTool>[0]> = {}) =>
   defineTool({
@@ -31,13 +33,15 @@ const { definition } = config({ tools: [pinned] });
 async function prepare(
   tool: ReturnType<typeof look> | null,
   args: unknown = { at: 'x' },
+  { attempt = 1, ...rest }: Partial<ToolCall> & { readonly attempt?: number } = {},
 ): Promise<PreparedCall> {
   const tools = createToolRegistry(tool === null ? [] : [tool]);
   const found = { definition, tools, agent: undefined, current: false };
   const deps = { definitions: { find: async () => found } } as unknown as ActivityDependencies;
-  const context = { info: { attempt: 1 } } as Context;
+  const context = { info: { attempt } } as Context;
   const json = JSON.stringify(args);
-  const call = { id: 'call_1_1_0', name: 'look', arguments: json, digest: sha256Hex(json) };
+  const written = { arguments: json, digest: sha256Hex(json) };
+  const call = { id: 'call_1_1_0', name: 'look', ...written, ...rest };
   const input: RunToolInput = {
     definition: 'h',
     turn: 1,
@@ -48,6 +52,51 @@ async function prepare(
   };
   return await prepareCall(deps, context, input);
 }
+
+describe('the arguments that were judged', () => {
+  const parsed = (value: object) => {
+    const json = canonicalJson(JSON.parse(JSON.stringify(value)) as Json);
+    return { parsed: { arguments: json, digest: sha256Hex(json) } };
+  };
+  const taking = (at: z.ZodType): ReturnType<typeof look> => look({ input: z.object({ at }) });
+
+  test('are executed as the tool parses them, with its own types', async () => {
+    const dated = taking(z.string().transform((text) => new Date(text)));
+    const at = '2026-01-01T00:00:00.000Z';
+    const prepared = await prepare(dated, { at });
+    expect(prepared).toMatchObject({ ok: true, value: { at: new Date(at) } });
+    const short = await prepare(dated, { at: '2026' }, parsed({ at }));
+    expect(short).toMatchObject({ ok: true, value: { at: new Date(at) } });
+  });
+
+  test('are executed even if the tool has another default now', async () => {
+    const prepared = await prepare(taking(z.number().default(7)), {}, parsed({ at: 5 }));
+    expect(prepared).toMatchObject({ ok: true, value: { at: 5 } });
+  });
+
+  test('are executed if the tool makes something else of them each time', async () => {
+    let count = 0;
+    const input = z.object({ at: z.string() }).transform((one) => ({ ...one, n: (count += 1) }));
+    const counting = { ...look(), input: input as unknown as z.ZodObject };
+    const prepared = await prepare(counting, { at: 'x' }, parsed({ at: 'x', n: 99 }));
+    expect(prepared).toMatchObject({ ok: true, value: { at: 'x', n: 99 } });
+  });
+
+  test.each<[string, z.ZodType, object, Partial<ToolCall>]>([
+    ['a conversion', z.coerce.number(), { at: '5' }, {}],
+    ['a default', z.number().default(77_777), {}, {}],
+    ['another unit', z.number().transform((n) => [n]), { at: 5 }, parsed({ at: 500 })],
+  ])('are not executed after %s of which nobody was asked', async (_, at, args, rest) => {
+    const current = { ...taking(at), parameters: pinned.parameters };
+    const refusal = await prepare(current, args, rest);
+    expect(refusal).toMatchObject({ ok: false, result: { ok: false } });
+    expect(JSON.stringify(refusal)).toContain('It was not executed. Make the call again');
+    // A node's call without a verdict is judged by the worker that executes it.
+    expect(await prepare(current, args, { ...rest, node: 'n' })).toMatchObject({
+      ok: rest.parsed === undefined,
+    });
+  });
+});
 
 describe('a pinned tool on a worker with newer code', () => {
   test.each([

@@ -112,6 +112,20 @@ describe('undo', () => {
     expect(undone).toHaveLength(1);
   });
 
+  test('shows what it gets, if no reply of a model has recorded that', async () => {
+    const input = z.object({ room: z.string(), nights: z.number().default(9) });
+    const tool = book({ input });
+    const node = { call: toolCall('book', { room: 'R1' }, { node: 'n' }) };
+    const asked = await undo({ tool, requests: { rules: [ask] }, input: node });
+    const json = '{"nights":9,"room":"R1"}';
+    const parsed = { arguments: json, digest: sha256Hex(json) };
+    expect(asked).toMatchObject({ happened: 'undecided', parsed });
+    const approved = { call: { ...node.call, parsed }, approved: true } as const;
+    const other = book({ input: input.extend({ nights: z.number().default(1) }) });
+    expect(await undo({ tool: other, requests: { rules: [ask] }, input: approved })).toEqual(DONE);
+    expect(undone).toMatchObject([[{ room: 'R1', nights: 9 }, {}, {}]]);
+  });
+
   test('is denied by a rule, even if a person has approved it meanwhile', async () => {
     const denied = { happened: 'undecided', verdict: { then: 'deny', why: 'rule: deny book' } };
     expect(await undo({ requests: { rules: [deny] } })).toEqual(denied);

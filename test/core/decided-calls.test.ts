@@ -36,6 +36,41 @@ function checked(state: RunState, fact: ReturnType<typeof decision>, result: Che
   return after(proposed, scheduled(task), completed(task, result, 50));
 }
 
+describe('a request', () => {
+  const asked = (rest: object) =>
+    requestOf(afterNextAction(runWithCall('put', { verdict: ASK, ...rest })));
+
+  test('shows what was written next to what the tool gets, and covers both', () => {
+    const written = { arguments: '{"cc":null,"euros":"9","note":"x"}', digest: 'w' };
+    const json = '{"euros":9,"note":"x","unit":"EUR"}';
+    const plain = asked(written);
+    expect(plain).not.toHaveProperty('parsed');
+    const request = asked({ ...written, parsed: { arguments: json, digest: 'p' } });
+    expect(request).toMatchObject({ arguments: written.arguments, parsed: json });
+    expect(request.shown.split('\n').slice(1)).toEqual([
+      'cc: null → (left out)',
+      'euros: "9" → 9',
+      'note: "x"',
+      'unit: (not given) → "EUR"',
+    ]);
+    const other = asked({ ...written, parsed: { arguments: json, digest: 'q' } });
+    expect(new Set([plain, request, other].map(({ digest }) => digest)).size).toBe(3);
+  });
+
+  test('names a value in the blob store, and one that is no object', () => {
+    const blob = { sha256: 'ab'.repeat(32), bytes: 70_000 };
+    const stored = asked({ parsed: { arguments: '{}', digest: 'p', blob } });
+    expect(stored).toMatchObject({ parsedBlob: blob });
+    expect(stored).not.toHaveProperty('parsed');
+    expect(stored.shown).toContain(
+      `the tool gets:\n[70.0 kB of arguments, stored as blob ${blob.sha256}]`,
+    );
+    expect(asked({ parsed: { arguments: '"x"', digest: 'p' } }).shown).toContain(
+      'the tool gets:\n"x"',
+    );
+  });
+});
+
 describe('an approval', () => {
   test('lets this call begin, and grants nothing for later ones', () => {
     const yes = after(approval(), decision(approval(), 'approve', { by: 'ann' }, { at: 4 }));
@@ -146,6 +181,20 @@ describe('an edit', () => {
     });
     expect(requestOf(state)).not.toHaveProperty('checking');
     expect(state.decisions).toMatchObject([{ request: 'r1', as: 'edit', by: 'ann', at: 0 }]);
+  });
+
+  test('asks again if the tool gets something else than the person wrote', () => {
+    const parsed = { arguments: '{"n":2,"unit":"EUR"}', digest: 'parsed' };
+    const state = approval();
+    const fact = decision(state, 'edit', { arguments: { n: 2 } });
+    const shown = checked(state, fact, { ok: true, call: { ...call, verdict: ASK, parsed } });
+    expect(requestOf(shown)).toMatchObject({ id: 'r2', parsed: parsed.arguments });
+    expect(requestOf(shown).shown).toContain('unit: (not given) → "EUR"');
+    const yes = after(shown, decision(shown, 'approve'));
+    expect(nextAction(yes).type).toBe('run-calls');
+    // Nobody is asked about what the rules allow.
+    const free = checked(state, fact, { ok: true, call: { ...call, parsed } });
+    expect(workOf(free, ID)).toMatchObject({ approved: true });
   });
 
   test('has no deciders and no time limit if the rules only deny', () => {

@@ -80,6 +80,42 @@ describe('a grant', () => {
     }
   });
 
+  test('holds only for what was written and for what the tool gets', () => {
+    const where = { not: { op: 'over', path: 'euros', value: 50 } };
+    const small = after(asking, decision(asking, 'approve', { grant: { scope: 'tool', where } }));
+    const paid = after(small, scheduled(task), completed(task, { ok: true, text: 'put' }));
+    const next = (args: string, parsed?: string) =>
+      nextAction(
+        runWithCall(
+          'put',
+          {
+            verdict,
+            digest: args,
+            arguments: args,
+            ...(parsed !== undefined && { parsed: { arguments: parsed, digest: parsed } }),
+          },
+          paid,
+        ),
+      ).type;
+    expect(next('{"euros":5}')).toBe('run-calls');
+    expect(next('{"euros":"5"}', '{"euros":5}')).toBe('run-calls');
+    expect(next('{"euros":"99999"}', '{"euros":99999}')).toBe('raise-requests');
+    expect(next('{}', '{"euros":77777}')).toBe('raise-requests');
+  });
+
+  test('for the same call holds only as long as the tool gets the same', () => {
+    const parsed = { arguments: '{"euros":7}', digest: 'p1' };
+    const first = afterNextAction(runWithCall('put', { verdict, parsed }));
+    const same = after(first, decision(first, 'approve', { grant: { scope: 'same_call' } }));
+    const paid = after(same, scheduled(task), completed(task, { ok: true, text: 'put' }));
+    const turn = { ...paid, turn: { ...paid.turn, succeeded: [] } };
+    expect(nextAction(runWithCall('put', { verdict, parsed }, turn)).type).toBe('run-calls');
+    const other = { arguments: '{"euros":8}', digest: 'p2' };
+    const changed = runWithCall('put', { verdict, parsed: other }, turn);
+    expect(nextAction(changed).type).toBe('raise-requests');
+    expect(nextAction(runWithCall('put', { verdict }, turn)).type).toBe('raise-requests');
+  });
+
   test('allows no further call after it is revoked', () => {
     const revoked = after(done, update('revoke', { grant: 'g1', by: 'ann' }, 'u', 5));
     expect(revoked.grants).toEqual([]);

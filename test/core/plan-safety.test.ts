@@ -3,7 +3,13 @@ import type { ExecuteNode, GraphDefinition, GraphNode } from '../../src/core/gra
 import type { JsonObject } from '../../src/core/json.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import { actionOf } from '../../src/core/plan/plan-batch.js';
-import { needsOf, planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
+import {
+  needsOf,
+  planDigest,
+  planIn,
+  planValue,
+  type PlannedAction,
+} from '../../src/core/plan/plan.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
 import { inputProblem } from '../../src/core/graph/walk.js';
 import { reduce } from '../../src/core/reduce.js';
@@ -112,6 +118,20 @@ describe('a confirmed plan', () => {
     expect(changed).toBeDefined();
     const begun = reduce(changed ?? state, { type: 'node-begun', at: 2 });
     expect(callOf(begun, 'a1')).not.toHaveProperty('confirmed');
+  });
+
+  test('covers what the tools get, and shows it', () => {
+    const parsed = { arguments: '{"euros":77777}', digest: 'p' };
+    const plan = planOf(action('a1', { asks: ASKS, parsed }));
+    const asking = at([confirm, execute()], plan);
+    expect(getOpenBatch(asking)?.calls[0]?.arguments).toContain('the tool gets');
+    const state = answered(asking, 'yes');
+    expect(callOf(state, 'a1')).toMatchObject({ confirmed: true, parsed });
+    const other = { ...parsed, digest: 'q' };
+    const digests = [plan, planOf(action('a1', { asks: ASKS, parsed: other }))].map((one) =>
+      planDigest(planIn({ plan: one }, 'plan')),
+    );
+    expect(digests[0]).not.toBe(digests[1]);
   });
 
   test('can only be answered by a message to its own question', () => {

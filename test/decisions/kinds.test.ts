@@ -39,6 +39,19 @@ const book = defineTool({
   },
 });
 
+const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds.',
+  effect: 'keyed',
+  repeat: 'allow',
+  input: z.object({ euros: z.coerce.number().default(77_777) }),
+  approval: 'always',
+  execute: ({ euros }) => {
+    desk.did(`refund ${euros}`);
+    return 'ok';
+  },
+});
+
 const locate = defineTool({
   name: 'locate',
   description: 'Asks the device where it is.',
@@ -51,7 +64,7 @@ const clerk = defineAgent({
   name: 'clerk',
   instructions: 'Help.',
   model: 'script',
-  tools: [write, book, locate, askPerson()],
+  tools: [write, book, refund, locate, askPerson()],
 });
 const hasty = defineAgent({
   name: 'hasty',
@@ -174,6 +187,34 @@ describe('a grant', () => {
     const grants = projection.messages.flatMap((one) => (one.role === 'tool' ? [one.grant] : []));
     expect(grants).toEqual([undefined, 'g1', undefined, undefined]);
   });
+});
+
+test('a grant holds only for what the tool gets, and each request shows that', async () => {
+  desk.script([
+    { refund: { euros: 5 } },
+    { refund: { euros: '6' } },
+    { refund: { euros: '99999' } },
+    { refund: {} },
+    'Done.',
+  ]);
+  const { handle, requests } = await desk.asked({ agent: 'clerk', message: 'refund' });
+  expect(requests[0]).not.toHaveProperty('parsed');
+  const where = { not: { op: 'over', path: 'euros', value: 50 } } as const;
+  await desk.decide(handle, { as: 'approve', grant: { scope: 'tool', where } });
+  const second = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+  expect(desk.done).toEqual(['refund 5', 'refund 6']);
+  expect(second.pending[0]).toMatchObject({
+    arguments: '{"euros":"99999"}',
+    parsed: '{"euros":99999}',
+    shown: expect.stringContaining('euros: "99999" → 99999'),
+  });
+  await desk.decide(handle, { as: 'deny' });
+  const third = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r3');
+  expect(third.pending[0]).toMatchObject({ arguments: '{}', parsed: '{"euros":77777}' });
+  expect(third.pending[0]?.shown).toContain('euros: (not given) → 77777');
+  await desk.decide(handle, { as: 'approve' });
+  await desk.end(handle);
+  expect(desk.done).toEqual(['refund 5', 'refund 6', 'refund 77777']);
 });
 
 test('the requester of a turn cannot approve its calls if the rules forbid it', async () => {

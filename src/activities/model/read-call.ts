@@ -7,12 +7,14 @@ import {
   TOOL_SCHEMA,
 } from '../../core/catalog/catalog.js';
 import { answerQuestion, requestedTool } from '../../core/catalog/catalog-answers.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { sha256Hex } from '../../core/digest.js';
+import { refsIn } from '../../core/plan/references.js';
 import { canonicalJson, type JsonObject } from '../../core/json.js';
 import type { RequestedCall, CallProblem } from '../../core/transcript/messages.js';
 import type { ModelReply } from '../../models/model.js';
 import { parseArguments, unknownTool } from '../../tools/arguments/arguments.js';
-import { checkArguments } from '../../tools/arguments/check-arguments.js';
+import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
 import { checkPlannedArguments } from '../../tools/arguments/planned-arguments.js';
 import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
@@ -23,7 +25,11 @@ import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
 import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
 
 /** A call with its full arguments as canonical JSON, before large ones are offloaded. */
-export type ReadCall = Omit<RequestedCall, 'arguments' | 'blob'> & { readonly canonical: string };
+export type ReadCall = Omit<RequestedCall, 'arguments' | 'blob' | 'parsed'> & {
+  readonly canonical: string;
+  /** What the tool gets as canonical JSON; absent if that is what was written. */
+  readonly parsedCanonical?: string;
+};
 
 interface ReadOptions {
   /**
@@ -98,7 +104,7 @@ export async function checkCall(
   name: string,
   value: JsonObject,
   { isGivenUp, ruleContext }: ReadOptions,
-): Promise<Pick<RequestedCall, 'problem' | 'summary' | 'verdict'>> {
+): Promise<Pick<ReadCall, 'problem' | 'summary' | 'verdict' | 'parsedCanonical'>> {
   const { pinned } = ruleContext;
   const { definition, tools } = pinned;
   if (isCatalogCall(definition, { name })) return checkQuestion(name, value, pinned);
@@ -116,12 +122,38 @@ export async function checkCall(
       ? await checkArguments(input, value)
       : await checkPlannedArguments(input, value);
   if (!checked.ok) return { problem: checked.problem };
-  const call = { tool: known, original: value, parsed: checked.value };
+  const parsed = await executedForm(known, { tools, value, checked: checked.value });
+  const call = { tool: known, original: value, parsed };
   const [summary, verdict] = await Promise.all([
     tool && describeCall(tool, 'described' in checked ? checked.described : checked.value),
     evaluateCall(call, ruleContext, isGivenUp ? { givenUp: CHECK_GIVEN_UP } : {}),
   ]);
-  return { ...(summary !== undefined && { summary }), ...(verdict && { verdict }) };
+  const parsedCanonical = parsedJson(parsed);
+  // What a tool makes of a reference is unknown until the reference is resolved.
+  const isComplete = planNode(pinned) === undefined || refsIn(value).length === 0;
+  return {
+    ...(summary !== undefined && { summary }),
+    ...(verdict && { verdict }),
+    ...(isComplete && parsedCanonical !== canonicalJson(value) && { parsedCanonical }),
+  };
+}
+
+/**
+ * Returns what this worker's tool would get. A tool that has changed since the run began gets what
+ * its current schema makes of the arguments, if they fit it.
+ */
+async function executedForm(
+  known: ToolDefinition,
+  {
+    tools,
+    value,
+    checked,
+  }: Pick<PinnedAgent, 'tools'> & { readonly value: JsonObject; readonly checked: unknown },
+): Promise<unknown> {
+  const current = known.mcp === undefined ? tools.get(known.name) : undefined;
+  if (current === undefined || ifUnchanged(known, current) !== undefined) return checked;
+  const again = await checkArguments(current, value);
+  return again.ok ? again.value : checked;
 }
 
 /**

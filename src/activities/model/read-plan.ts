@@ -6,6 +6,7 @@ import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
 import type { RuleContext } from '../requests/evaluate-call.js';
 import { checkCall } from './read-call.js';
+import { parsedForm } from './record-calls.js';
 
 interface PlanSource {
   readonly node: PlanNode;
@@ -77,11 +78,12 @@ async function checkAction(
   const { id, tool, arguments: given } = action;
   const known = options.ruleContext.pinned.definition.tools.find(({ name }) => name === tool);
   if (known?.kind === 'wait') return `action ${id}: a plan cannot wait; omit it`;
-  const { problem, summary, verdict } = await checkCall(tool, given, options);
+  const { problem, summary, verdict, parsedCanonical } = await checkCall(tool, given, options);
   if (problem !== undefined) return `action ${id}: ${problem.message}`;
   if (verdict?.then === 'deny') return `action ${id}: it is not allowed: ${verdict.why}`;
   return {
     ...action,
+    ...(parsedCanonical !== undefined && { parsed: parsedForm(parsedCanonical) }),
     ...(summary !== undefined && { shown: summary }),
     ...(verdict && { asks: verdict }),
     ...(refsIn(given).length > 0 && { late: true }),

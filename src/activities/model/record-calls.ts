@@ -1,5 +1,12 @@
-import type { RequestedCall, SafetyCheck } from '../../core/transcript/messages.js';
+import { sha256Hex } from '../../core/digest.js';
+import type {
+  BlobRef,
+  ParsedArguments,
+  RequestedCall,
+  SafetyCheck,
+} from '../../core/transcript/messages.js';
 import type { ReplyCall } from '../../models/model.js';
+import { redactJsonText } from '../../secrets/redact-json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { wellFormed } from '../../tools/utf8.js';
@@ -27,7 +34,7 @@ export async function recordCalls(
   const calls: RequestedCall[] = [];
   let argumentRoom = INLINE_MESSAGE_BYTES;
   let problemRoom = PROBLEM_CHARACTERS;
-  for (const { canonical, ...call } of read) {
+  for (const { canonical, parsedCanonical, ...call } of read) {
     const length = Math.max(problemRoom, MIN_PROBLEM_CHARACTERS);
     const problem = call.problem && {
       ...call.problem,
@@ -36,9 +43,48 @@ export async function recordCalls(
     problemRoom -= problem?.message.length ?? 0;
     const recorded = await recordArguments(canonical, { room: argumentRoom, blobs });
     argumentRoom -= Buffer.byteLength(recorded.arguments);
-    calls.push({ ...call, ...(problem && { problem }), ...recorded });
+    const parsed =
+      parsedCanonical === undefined
+        ? undefined
+        : await recordArguments(parsedCanonical, { room: argumentRoom, blobs });
+    argumentRoom -= Buffer.byteLength(parsed?.arguments ?? '');
+    calls.push({
+      ...call,
+      ...(problem && { problem }),
+      ...(parsed?.problem && { problem: parsed.problem }),
+      ...recorded,
+      ...(parsed && { parsed: parsedForm(parsedCanonical ?? '', parsed) }),
+    });
   }
   return calls;
+}
+
+/**
+ * Returns what the tool of a call gets as the history records it; undefined if that is what was
+ * written. Rejects if it is large and cannot be stored.
+ */
+export async function recordParsed(
+  { written, parsed }: { readonly written: string; readonly parsed: string },
+  blobs: BlobStore,
+): Promise<ParsedArguments | undefined> {
+  if (parsed === written) return undefined;
+  if (Buffer.byteLength(parsed) <= INLINE_ARGUMENT_BYTES) {
+    return parsedForm(parsed, { arguments: redactJsonText(parsed) });
+  }
+  const blob = await blobs.put(redactJsonText(parsed));
+  return parsedForm(parsed, { arguments: standIn(blob), blob });
+}
+
+/** Returns the record of what a tool gets. `canonical`: the whole of it. */
+export function parsedForm(
+  canonical: string,
+  { arguments: given, blob }: Pick<RequestedCall, 'arguments' | 'blob'> = { arguments: canonical },
+): ParsedArguments {
+  return { arguments: given, digest: sha256Hex(canonical), ...(blob && { blob }) };
+}
+
+function standIn(blob: BlobRef): string {
+  return JSON.stringify({ omitted: `${blob.bytes} bytes, stored as ${blob.sha256}` });
 }
 
 /**
@@ -53,12 +99,11 @@ async function recordArguments(
   if (bytes <= Math.min(INLINE_ARGUMENT_BYTES, room)) return { arguments: canonical };
   try {
     const blob = await blobs.put(canonical);
-    const standIn = JSON.stringify({ omitted: `${blob.bytes} bytes, stored as ${blob.sha256}` });
-    return { arguments: standIn, blob };
+    return { arguments: standIn(blob), blob };
   } catch (error) {
     const message = `not executed: its ${bytes} bytes of arguments could not be stored: ${normalizeError(error).message}`;
-    const standIn = JSON.stringify({ omitted: `${bytes} bytes` });
-    return { arguments: standIn, problem: { type: 'truncated', message } };
+    const short = JSON.stringify({ omitted: `${bytes} bytes` });
+    return { arguments: short, problem: { type: 'truncated', message } };
   }
 }
 

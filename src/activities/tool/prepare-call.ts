@@ -5,9 +5,10 @@ import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { definedTool, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
-import type { JsonObject } from '../../core/json.js';
+import { sha256Hex } from '../../core/digest.js';
+import { canonicalJson, isObject, parseJson, type JsonObject } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
-import { checkArguments } from '../../tools/arguments/check-arguments.js';
+import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
 import type { Tool } from '../../tools/tool.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
@@ -32,7 +33,8 @@ export type PreparedCall =
   | { readonly ok: false; readonly result: RunToolResult };
 
 /**
- * Finds the code for a call and checks the call's arguments. The worker's code may be newer than
+ * Finds the code for a call and checks the call's arguments, also against what rules and people were
+ * asked about. The worker's code may be newer than
  * the run; the arguments must then fit both the pinned and the current schema. Throws the failure
  * that blocks the run if the tool is missing or has changed.
  */
@@ -40,6 +42,7 @@ export async function prepareCall(
   deps: ActivityDependencies,
   context: Context,
   input: RunToolInput,
+  use: 'execute' | 'verify' = 'execute',
 ): Promise<PreparedCall> {
   const { call } = input;
   const agent = await deps.definitions.find(input.definition, () =>
@@ -60,7 +63,78 @@ export async function prepareCall(
     }
   }
   if (!checked.ok) return refuse(checked.problem);
-  return { ok: true, agent, tool, pinned, original: parsed.value, value: checked.value };
+  const found = { tool, pinned, original: parsed.value, value: checked.value };
+  // `verify` gets no arguments, only the key of the call that was made.
+  const judged = use === 'verify' ? found : await judgedValue(deps, input, found);
+  if (judged === null) return unlikeJudged(context, input, pinned);
+  return { ok: true, agent, tool, pinned, original: parsed.value, value: judged.value };
+}
+
+/**
+ * Returns the value to execute: what rules and people were asked about, whatever the tool's code
+ * makes of the arguments now. Null if that cannot be executed any more.
+ */
+async function judgedValue(
+  { blobs }: Pick<ActivityDependencies, 'blobs'>,
+  { call }: RunToolInput,
+  {
+    tool,
+    pinned,
+    original,
+    value,
+  }: Pick<Extract<PreparedCall, { ok: true }>, 'tool' | 'pinned' | 'original' | 'value'>,
+): Promise<{ readonly value: unknown } | null> {
+  // This worker judges the call of a graph's node itself, before it is executed.
+  const isJudgedHere = call.node !== undefined && !call.verdict && !call.parsed;
+  const current = parsedJson(value);
+  const { parsed } = call;
+  if (isJudgedHere || current === (parsed?.arguments ?? canonicalJson(original))) return { value };
+  if (parsed === undefined) return null;
+  if (sha256Hex(current) === parsed.digest) return { value };
+  const recorded =
+    parsed.blob === undefined
+      ? parsed.arguments
+      : await readFor(`the arguments of ${call.name} (${call.id})`, parsed.blob, blobs);
+  // Without its secrets, the recorded value is not what was judged.
+  if (sha256Hex(recorded) !== parsed.digest) return null;
+  const judged = parseJson(recorded);
+  const again = await checkArguments(tool, judged);
+  if (again.ok && parsedJson(again.value) === recorded) return { value: again.value };
+  // The code of transforms is not part of a schema; a value of the same shape fits the function.
+  const fits = ifUnchanged(pinned, tool) !== undefined && haveSameShape(judged, value);
+  return fits ? { value: judged } : null;
+}
+
+/** Whether two values are JSON with the same names and the same types at each place. */
+function haveSameShape(one: unknown, other: unknown): boolean {
+  if (Array.isArray(one) || Array.isArray(other)) {
+    if (!Array.isArray(one) || !Array.isArray(other)) return false;
+    return one.length === other.length && one.every((item, at) => haveSameShape(item, other[at]));
+  }
+  if (!isObject(one) || !isObject(other)) return typeof one === typeof other;
+  if (Object.getPrototypeOf(other) !== Object.prototype) return false;
+  const names = Object.keys(one).toSorted();
+  return (
+    names.join('\n') === Object.keys(other).toSorted().join('\n') &&
+    names.every((name) => haveSameShape(one[name], other[name]))
+  );
+}
+
+/** Returns the result of a call whose arguments mean something else now than when it was judged. */
+function unlikeJudged(
+  { info }: Context,
+  { call, again }: RunToolInput,
+  { effect }: ToolDefinition,
+): PreparedCall {
+  const isRepeated = info.attempt > 1 || again === true;
+  const begin = `${call.name}: its code makes something else of the arguments now than when the call was checked and approved`;
+  if (isRepeated && effect === 'once') {
+    const message = `${begin}; an earlier attempt may have taken effect`;
+    return { ok: false, result: { ok: 'unknown', message } };
+  }
+  const doubt = isRepeated && effect !== 'read' ? '; an earlier attempt may have taken effect' : '';
+  const message = `${begin}. It was not executed${doubt}. Make the call again, so that it is checked again.`;
+  return refuse({ type: 'not_executed', message });
 }
 
 /** Returns the pinned tool and the worker's code for it. Throws the failure that blocks the run. */

@@ -20,7 +20,8 @@ export async function runFunction(
 ): Promise<RunFunctionResult> {
   const context = Context.current();
   return await withHeartbeat(context, async () => {
-    const call = await withStorageMapping({}, () => prepareCall(deps, context, input));
+    const use = input.function === 'undo' ? 'execute' : 'verify';
+    const call = await withStorageMapping({}, () => prepareCall(deps, context, input, use));
     if (!call.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
     if (input.function === 'undo') return await executeUndo(deps, context, { call, input });
     const { pinned } = call;

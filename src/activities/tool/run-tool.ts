@@ -3,12 +3,15 @@ import { ApplicationFailure } from '@temporalio/common';
 import { artifactText } from '../../core/artifacts/artifact-text.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { ToolSuccess } from '../../core/calls/call-result.js';
+import { canonicalJson } from '../../core/json.js';
 import { parseProblem } from '../../core/failure.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import { parsedJson } from '../../tools/arguments/check-arguments.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { startHeartbeat } from '../heartbeat.js';
+import { recordParsed } from '../model/record-calls.js';
 import { runKey } from '../model/rebuild-prompt.js';
 import { createRuleContext, evaluateCall } from '../requests/evaluate-call.js';
 import { observeToolCall } from '../observe.js';
@@ -95,14 +98,17 @@ async function executeObserved(
  * call may be made.
  */
 async function evaluateBeforeExecution(
-  { requests }: ActivityDependencies,
+  { requests, blobs }: ActivityDependencies,
   { info }: Context,
   { agent, pinned, original, value, input, userContext }: Execution,
 ): Promise<RunToolResult | null> {
   if (input.evaluateRules !== true) return null;
   const ruleContext = createRuleContext({ requests, pinned: agent, input, info, userContext });
   const verdict = await evaluateCall({ tool: pinned, original, parsed: value }, ruleContext);
-  return verdict === null ? null : { ok: 'undecided', verdict };
+  if (verdict === null) return null;
+  const forms = { written: canonicalJson(original), parsed: parsedJson(value) };
+  const parsed = await withStorageMapping({}, () => recordParsed(forms, blobs));
+  return { ok: 'undecided', verdict, ...(parsed && { parsed }) };
 }
 
 /**

@@ -1,14 +1,16 @@
 import type { Context } from '@temporalio/activity';
 import type { RunFunctionInput, RunFunctionResult } from '../../core/contract.js';
 import { sha256Hex } from '../../core/digest.js';
-import { parseJson } from '../../core/json.js';
+import { canonicalJson, parseJson } from '../../core/json.js';
 import type { Verdict } from '../../core/requests/rules.js';
 import { readFor } from '../../storage/worker-store.js';
+import { parsedJson } from '../../tools/arguments/check-arguments.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { Tool, UndoContext } from '../../tools/tool.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
+import { recordParsed } from '../model/record-calls.js';
 import {
   createRuleContext,
   evaluateRules,
@@ -43,7 +45,15 @@ export async function executeUndo(
     call,
     isApproved: input.approved === true,
   });
-  if (verdict !== null) return { happened: 'undecided', verdict };
+  if (verdict !== null) {
+    // For most calls, the model's reply has recorded it.
+    const forms = { written: canonicalJson(call.original), parsed: parsedJson(value) };
+    const isKnown = input.call.parsed !== undefined;
+    const parsed = isKnown
+      ? undefined
+      : await withStorageMapping({}, () => recordParsed(forms, deps.blobs));
+    return { happened: 'undecided', verdict, ...(parsed && { parsed }) };
+  }
   if (tool.undo === undefined) {
     return unknown(`tool "${pinned.name}" has no \`undo\` on this worker; nothing was undone`);
   }

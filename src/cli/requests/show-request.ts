@@ -48,7 +48,7 @@ export async function readable(
   { home, env }: CliContext,
   request: Request,
 ): Promise<{ readonly request: Request; readonly unreadable: string | null }> {
-  if (request.argumentsBlob === undefined) return { request, unreadable: null };
+  if (!request.argumentsBlob && !request.parsedBlob) return { request, unreadable: null };
   const { openStores } = await import('../../storage/file-stores.js');
   try {
     const { blobs } = openStores(home, env);

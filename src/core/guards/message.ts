@@ -7,6 +7,7 @@ import type {
   Attachment,
   BlobRef,
   CallProblem,
+  ParsedArguments,
   Message,
   ProviderItems,
   SafetyCheck,
@@ -48,11 +49,18 @@ export const safetyShape = fields<SafetyCheck>({
   message: optional(text),
 });
 
+export const parsedShape = fields<ParsedArguments>({
+  arguments: text,
+  digest: text,
+  blob: optional(blobShape),
+});
+
 const requestedFields = {
   name: text,
   arguments: text,
   digest: text,
   blob: optional(blobShape),
+  parsed: optional(parsedShape),
   problem: optional(
     fields<CallProblem>({
       type: oneOf('unknown_tool', 'invalid_json', 'invalid_arguments', 'truncated'),

@@ -8,9 +8,16 @@ import {
   attachmentShape,
   blobShape,
   messageShape,
+  parsedShape,
   providerShape,
 } from './message.js';
-import type { RunArtifact, RequestedCall, BlobRef, Message } from '../transcript/messages.js';
+import type {
+  RunArtifact,
+  RequestedCall,
+  BlobRef,
+  Message,
+  ParsedArguments,
+} from '../transcript/messages.js';
 import type { Verdict } from '../requests/rules.js';
 import { verdictShape } from './requests.js';
 import type { Outcome } from '../outcome.js';
@@ -40,6 +47,12 @@ import type { PromptChunk } from '../transcript/transcript.js';
 // An operator can complete an activity with any value, so each recorded result is checked before
 // use.
 
+/** The rules' verdict on a call that no model reply has recorded, and what its tool would get. */
+interface Undecided {
+  readonly verdict: Verdict;
+  readonly parsed?: ParsedArguments;
+}
+
 /**
  * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect. For the
  * others, nothing was executed: `not_started` may be scheduled again, and `undecided` waits for a
@@ -49,7 +62,7 @@ export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess)
   | { readonly ok: false; readonly text: string; readonly reports?: readonly AttemptReport[] }
   | { readonly ok: 'unknown' | 'not_started'; readonly message: string }
-  | { readonly ok: 'undecided'; readonly verdict: Verdict };
+  | ({ readonly ok: 'undecided' } & Undecided);
 
 /**
  * The result of `checkDecision`. `call`: for `edit`, the call with the checked new arguments and
@@ -67,7 +80,7 @@ export type RunFunctionResult =
   | { readonly happened: true; readonly result: RunToolResult }
   | { readonly happened: false }
   | { readonly happened: 'unknown'; readonly message: string }
-  | { readonly happened: 'undecided'; readonly verdict: Verdict };
+  | ({ readonly happened: 'undecided' } & Undecided);
 
 /** The result of `retrieveDocuments`. */
 export interface RetrieveResult {
@@ -157,6 +170,7 @@ const toolResult = either(
   fields<Extract<RunToolResult, { ok: 'undecided' }>>({
     ok: oneOf('undecided'),
     verdict: verdictShape,
+    parsed: optional(parsedShape),
   }),
 );
 
@@ -170,6 +184,7 @@ const functionResult = either(
   fields<Extract<RunFunctionResult, { happened: 'undecided' }>>({
     happened: oneOf('undecided'),
     verdict: verdictShape,
+    parsed: optional(parsedShape),
   }),
 );
 

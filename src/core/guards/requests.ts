@@ -92,6 +92,7 @@ export const grantShape = fields<Grant>({
   tool: text,
   scope: oneOf('same_call', 'tool'),
   digest: optional(text),
+  parsed: optional(text),
   where: optional(predicateShape),
   shown: text,
   request: text,

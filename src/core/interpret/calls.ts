@@ -20,7 +20,6 @@ import { getInterruption } from '../work/interruption.js';
 import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
-import type { Verdict } from '../requests/rules.js';
 import { keptOf } from '../requests/undo.js';
 import { parseCallId, type ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
@@ -102,7 +101,7 @@ export function resultEvents(
     case 'unknown':
       return unknownOutcome(open, result.message, at);
     case 'undecided':
-      return undecided(state, open, result.verdict, at);
+      return undecided(state, open, { result, at });
     case 'not_started':
       return notStarted(open, result.message, at);
   }
@@ -115,14 +114,16 @@ export function resultEvents(
 function undecided(
   state: RunState,
   { call }: OpenCall,
-  verdict: Verdict,
-  at: number,
+  {
+    result: { verdict, parsed },
+    at,
+  }: { readonly result: Extract<RunToolResult, { ok: 'undecided' }>; readonly at: number },
 ): readonly RunEvent[] {
   const denied = denial(state, { ...call, verdict });
   if (denied !== null) return finishCall(deniedCall(call, denied), at);
   return [
     { type: 'work-ended', name: call.id },
-    { type: 'verdict-recorded', id: call.id, verdict },
+    { type: 'verdict-recorded', id: call.id, verdict, ...(parsed && { parsed }) },
   ];
 }
 

@@ -136,16 +136,18 @@ function approved(work: Work): RunEvent {
 
 /**
  * Returns the events of edited arguments. The edit also approves the call if the rules require no
- * more than before; otherwise, the run asks the deciders whom the rules now name.
+ * more than before, and the tool gets what the person wrote; otherwise, the run asks the deciders
+ * whom the rules now name.
  */
 function edited(
   work: AskingWork,
   { call, decision, at }: Pick<Made, 'decision' | 'at'> & { call: NonNullable<Checked['call']> },
 ): readonly RunEvent[] {
   const change: RunEvent = { type: 'call-edited', id: work.name, call };
-  const { verdict } = call;
-  if (verdict === undefined || asksNoMore(verdict, work.request.deciders ?? []))
-    return [change, approved(work)];
+  const { verdict, parsed } = call;
+  // The person has not seen what the tool makes of the new arguments, if that is something else.
+  const isSeen = parsed === undefined && asksNoMore(verdict ?? null, work.request.deciders ?? []);
+  if (verdict === undefined || isSeen) return [change, approved(work)];
   const { by = 'a person' } = decision;
   const { expires, deciders, why } = verdict;
   const request = {

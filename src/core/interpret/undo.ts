@@ -2,6 +2,7 @@ import type { RunEvent } from '../events.js';
 import { toWork, type FactOf } from '../facts.js';
 import { isFunctionResult } from '../guards/recorded.js';
 import type { Verdict } from '../requests/rules.js';
+import type { ParsedArguments } from '../transcript/messages.js';
 import type { RunState } from '../state.js';
 import { findWork, UNDO, type Work } from '../work/work.js';
 
@@ -14,7 +15,7 @@ export function undone(state: RunState, fact: FactOf<'completed'>): readonly Run
     case true:
       return ended(work, 'undone');
     case 'undecided':
-      return askToUndo(state, work, { verdict: result.verdict, at: fact.at });
+      return askToUndo(state, work, { ...result, at: fact.at });
     case 'unknown':
       return ended(work, 'failed', result.message);
     case false:
@@ -37,7 +38,11 @@ function undoOf(state: RunState, { task }: Pick<FactOf<'failed'>, 'task'>): Work
 function askToUndo(
   { unattended }: RunState,
   work: Work,
-  { verdict, at }: { readonly verdict: Verdict; readonly at: number },
+  {
+    verdict,
+    parsed,
+    at,
+  }: { readonly verdict: Verdict; readonly parsed?: ParsedArguments; readonly at: number },
 ): readonly RunEvent[] {
   const { then, why, deciders, expires } = verdict;
   if (then === 'deny' || unattended === 'deny') return ended(work, 'denied', why);
@@ -48,7 +53,11 @@ function askToUndo(
     ...(expires !== undefined && { expiresAt: at + expires }),
     ...(deciders && { deciders }),
   } as const;
-  return [{ type: 'request-raised', work: work.name, request }];
+  const call = work.name.slice(UNDO.length);
+  return [
+    ...(parsed ? [{ type: 'undo-parsed', call, parsed } as const] : []),
+    { type: 'request-raised', work: work.name, request },
+  ];
 }
 
 function ended(

@@ -29,7 +29,8 @@ export function noteActions(
     const known = batch.results[index] ?? null;
     if (known !== null || isRead(state, call)) return known;
     const written = argumentsOf(call);
-    if (written === null) return notExecuted(call, 'its arguments are too long for a plan');
+    if (written === null || call.parsed?.blob !== undefined)
+      return notExecuted(call, 'its arguments are too long for a plan');
     if (findTool(state, call.name)?.kind === 'wait') return notExecuted(call, 'a plan cannot wait');
     // Results of reads are filled in now, so the person who decides sees them.
     const filled = resolveReferences({ arguments: written }, valuesOf(plan));
@@ -39,6 +40,7 @@ export function noteActions(
       id: nextId(plan),
       tool: call.name,
       ...given,
+      ...(call.parsed && { parsed: call.parsed }),
       ...(call.summary !== undefined && { shown: call.summary }),
       ...(call.verdict && { asks: call.verdict }),
       ...(refsIn(written).length > 0 && { late: true }),

@@ -51,6 +51,7 @@ export function planCalls(
       {
         ...call,
         node: node.name,
+        ...(action.parsed && { parsed: action.parsed }),
         ...(action.shown !== undefined && { summary: action.shown }),
         ...(fault !== null && { problem: { type: 'invalid_arguments', message: fault } }),
         ...(after.length > 0 && { after: after.map((id) => `${place}${id}`) }),

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../digest.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js';
+import type { ParsedArguments } from '../transcript/messages.js';
 import type { Verdict } from '../requests/rules.js';
 import { openRefs, refsIn, type Reference, type Referring } from './references.js';
 
@@ -10,6 +11,11 @@ export interface PlannedAction extends Referring {
   readonly tool: string;
   /** References such as `{"$ref":"a1","path":"data.id"}` stand for results of earlier actions. */
   readonly arguments: JsonObject;
+  /**
+   * What the tool gets, if its schema changes the arguments; absent if they contain references, or
+   * if it gets what was written.
+   */
+  readonly parsed?: ParsedArguments;
   /** Actions that must finish first, in addition to those that the arguments refer to. */
   readonly after?: readonly string[];
   /** The tool's own description of the call, for people. */
@@ -154,8 +160,15 @@ export function needsOf(
 
 /** Returns the digest of a plan's actions. A confirmation is bound to it. */
 export function planDigest({ actions }: Pick<Plan, 'actions'>): string {
-  const json = actions.map(({ id, tool, arguments: given, after = [], refs }): Json => {
-    return { id, tool, arguments: given, after, ...(refs && { refs }) };
+  const json = actions.map(({ id, tool, arguments: given, after = [], refs, parsed }): Json => {
+    return {
+      id,
+      tool,
+      arguments: given,
+      after,
+      ...(refs && { refs }),
+      ...(parsed && { parsed: parsed.digest }),
+    };
   });
   return sha256Hex(canonicalJson(json));
 }

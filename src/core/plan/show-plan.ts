@@ -39,19 +39,22 @@ export function showPlan(plan: Plan): string {
 }
 
 function shownAction(action: PlannedAction): string {
-  const { id, tool, arguments: given, shown, asks } = action;
-  const json = escapeJson(canonicalJson(given));
-  const cut = json.length > MAX_ARGUMENTS;
-  const args = cut
-    ? `${json.slice(0, MAX_ARGUMENTS).replace(/[\ud800-\udbff]$/, '')}… [cut: ${json.length} characters]`
-    : json;
+  const { id, tool, arguments: given, parsed, shown, asks } = action;
   const needs = needsOf(action);
   return [
     `${asks === undefined ? ' ' : '!'} ${id}  ${printable(shown ?? tool)}`,
-    `     ${printable(tool)} ${args}`,
+    `     ${printable(tool)} ${shownJson(canonicalJson(given))}`,
+    ...(parsed === undefined ? [] : [`     the tool gets ${shownJson(parsed.arguments)}`]),
     ...(needs.length > 0 ? [`     after ${needs.join(', ')}`] : []),
     ...(asks === undefined ? [] : [`     needs ${approvalOf(asks)}: ${printable(asks.why)}`]),
   ].join('\n');
+}
+
+function shownJson(text: string): string {
+  const json = escapeJson(text);
+  if (json.length <= MAX_ARGUMENTS) return json;
+  const head = json.slice(0, MAX_ARGUMENTS).replace(/[\ud800-\udbff]$/, '');
+  return `${head}… [cut: ${json.length} characters]`;
 }
 
 function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {

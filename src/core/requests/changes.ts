@@ -1,4 +1,3 @@
-import type { Verdict } from './rules.js';
 import { withTurn } from '../change.js';
 import { callSummary } from '../text/summaries.js';
 import type { RequestedCall, ToolCall } from '../transcript/messages.js';
@@ -47,12 +46,25 @@ export function undoChanged(
 /** Stores the rules' verdict on an open call of a graph's node. */
 export function recordVerdict(
   state: RunState,
-  { id, verdict }: { id: string; verdict: Verdict },
+  { id, verdict, parsed }: Omit<EventOf<'verdict-recorded'>, 'type'>,
 ): RunState {
   const batch = getOpenBatch(state);
   if (batch === null) return state;
-  const calls = batch.calls.map((one) => (one.id === id ? { ...one, verdict } : one));
+  const calls = batch.calls.map((one) =>
+    one.id === id ? { ...one, verdict, ...(parsed && { parsed }) } : one,
+  );
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
+}
+
+/** Stores what the tool of a call that a person may undo gets. */
+export function undoParsed(
+  state: RunState,
+  { call: id, parsed }: EventOf<'undo-parsed'>,
+): RunState {
+  const kept = state.kept?.map((one) =>
+    one.call.id === id ? { ...one, call: { ...one.call, parsed } } : one,
+  );
+  return { ...state, ...(kept && { kept }) };
 }
 
 /** Replaces the arguments of an open call with those from a person. */

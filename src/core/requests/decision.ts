@@ -70,8 +70,10 @@ export interface Grant {
   readonly id: string;
   readonly tool: string;
   readonly scope: RequestedGrant['scope'];
-  /** For `same_call`: SHA-256 (hex) of the arguments. */
+  /** For `same_call`: SHA-256 (hex) of the arguments as written. */
   readonly digest?: string;
+  /** For `same_call`: SHA-256 (hex) of what the tool gets, if that differs. */
+  readonly parsed?: string;
   /** For `tool`. */
   readonly where?: Predicate;
   /** For people: a description of the grant. */

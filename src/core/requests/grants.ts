@@ -14,7 +14,7 @@ const REMEMBERED_GRANTS = 100;
 /** Returns the grant under which a call needs no further approval; undefined if there is none. */
 export function grantFor(
   { grants, turn }: Pick<RunState, 'grants' | 'turn'>,
-  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'verdict'>,
+  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'parsed' | 'verdict'>,
 ): Grant | undefined {
   const { verdict } = call;
   if (grants === undefined || verdict?.then !== 'ask') return undefined;
@@ -26,15 +26,19 @@ export function grantFor(
   });
 }
 
+/** Whether a grant holds for a call as it was written, and for what the tool gets. */
 function covers(
-  { tool, scope, digest, where }: Grant,
-  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob'>,
+  { tool, scope, digest, parsed, where }: Grant,
+  call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'parsed'>,
 ): boolean {
   if (tool !== call.name) return false;
-  if (scope === 'same_call') return digest === call.digest;
+  if (scope === 'same_call') return digest === call.digest && parsed === call.parsed?.digest;
   if (where === undefined) return true;
+  const forms = [call, ...(call.parsed ? [call.parsed] : [])];
   // Arguments in the blob store cannot be read here, so they never match.
-  return call.blob === undefined && holds(where, parseJson(call.arguments));
+  return forms.every(
+    ({ blob, arguments: json }) => blob === undefined && holds(where, parseJson(json)),
+  );
 }
 
 /** Returns the grants, with that of an approval added if it has one. */
@@ -55,7 +59,13 @@ export function toGrant(
   const { scope, where } = grant;
   const base = { tool: call.name, scope, request, at, ...(by !== undefined && { by }) };
   if (scope === 'same_call') {
-    return { ...base, digest: call.digest, shown: `${call.name} with the same arguments` };
+    const parsed = call.parsed && { parsed: call.parsed.digest };
+    return {
+      ...base,
+      digest: call.digest,
+      ...parsed,
+      shown: `${call.name} with the same arguments`,
+    };
   }
   const pattern = where === undefined ? 'any arguments' : `arguments where ${predicateText(where)}`;
   return { ...base, ...(where && { where }), shown: `${call.name} with ${pattern}` };

@@ -2,7 +2,7 @@ import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
 import { formatBytes } from '../text/summaries.js';
-import type { ToolCall } from '../transcript/messages.js';
+import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import { sha256Hex } from '../digest.js';
 import {
   OFFERED,
@@ -33,6 +33,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     kind,
     ...(call && { call: call.id, tool: call.name, ...(tool && { effect: tool.effect }) }),
     ...(call && (call.blob ? { argumentsBlob: call.blob } : { arguments: call.arguments })),
+    ...(call?.parsed && parsedOf(call.parsed)),
     digest,
     shown: shownRequest(work, call, tool),
     why,
@@ -50,6 +51,13 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...(definition !== undefined && { definition }),
     ...(work.proposal && { checking: true }),
   };
+}
+
+function parsedOf({
+  arguments: parsed,
+  blob,
+}: ParsedArguments): Pick<Request, 'parsed' | 'parsedBlob'> {
+  return blob === undefined ? { parsed } : { parsedBlob: blob };
 }
 
 function offered(kind: Request['kind'], { name }: Work): readonly DecisionKind[] {
@@ -113,8 +121,8 @@ const MAX_CHARACTERS = 8_000;
 
 /**
  * Returns a call as people see it before they decide: the tool, its effect, its target, the
- * author's description, and every argument exactly as it will be executed. It is generated from the
- * recorded call and contains no model text. Hidden characters are escaped.
+ * author's description, and every argument as it was written and, if that differs, as the tool gets
+ * it. It is generated from the recorded call and contains no model text. Hidden characters are escaped.
  */
 function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
   return [titleOf(call, tool), ...describeLine(call), ...argumentLines(call)].join('\n');
@@ -138,15 +146,52 @@ function describeLine({ summary }: ToolCall): readonly string[] {
   return summary === undefined ? [] : [printable(summary).replaceAll(/[\n\t]/g, ' ')];
 }
 
-function argumentLines({ arguments: json, blob }: ToolCall): readonly string[] {
+/**
+ * Returns a line for each argument. If the tool gets something else than was written, the line shows
+ * both: `euros: "99999" → 99999`.
+ */
+function argumentLines(call: ToolCall): readonly string[] {
+  const written = formOf(call);
+  if (call.parsed === undefined) return linesOf(written, ([, argument]) => escapeJson(argument));
+  const parsed = formOf(call.parsed);
+  if (written.entries === null || parsed.entries === null) {
+    const own = ([, argument]: Entry): string => escapeJson(argument);
+    return [...linesOf(written, own), 'the tool gets:', ...linesOf(parsed, own)];
+  }
+  const before = new Map(written.entries);
+  const after = new Map(parsed.entries);
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  const entries = names.map((name): Entry => [name, '']);
+  return linesOf({ entries }, ([name]) => {
+    const [given, got] = [before.get(name), after.get(name)];
+    if (given === got) return escapeJson(given ?? '');
+    return `${given === undefined ? '(not given)' : escapeJson(given)} → ${got === undefined ? '(left out)' : escapeJson(got)}`;
+  });
+}
+
+/** The name of an argument and its value as JSON. */
+type Entry = readonly [string, string];
+
+/** Arguments by name, or the one line that stands for them. */
+type Form =
+  | { readonly entries: readonly Entry[] }
+  | { readonly entries: null; readonly line: string };
+
+function formOf({ arguments: json, blob }: Pick<ToolCall, 'arguments' | 'blob'>): Form {
   if (blob !== undefined) {
-    return [`[${formatBytes(blob.bytes)} of arguments, stored as blob ${blob.sha256}]`];
+    const line = `[${formatBytes(blob.bytes)} of arguments, stored as blob ${blob.sha256}]`;
+    return { entries: null, line };
   }
   const value = parseJson(json);
-  if (!isObject(value)) return [escapeJson(json)];
+  if (!isObject(value)) return { entries: null, line: escapeJson(json) };
+  return { entries: Object.entries(value).map(([name, one]) => [name, JSON.stringify(one)]) };
+}
+
+function linesOf(form: Form, shownValue: (entry: Entry) => string): readonly string[] {
+  if (form.entries === null) return [form.line];
   let left = MAX_CHARACTERS;
-  const lines = Object.entries(value).map(([name, argument]) => {
-    const line = `${escapeJson(JSON.stringify(name)).slice(1, -1)}: ${escapeJson(JSON.stringify(argument))}`;
+  const lines = form.entries.map((entry) => {
+    const line = `${escapeJson(JSON.stringify(entry[0])).slice(1, -1)}: ${shownValue(entry)}`;
     const shown = line.slice(0, Math.max(0, left)).replace(/[\ud800-\udbff]$/, '');
     left -= line.length;
     return shown.length === line.length
@@ -173,8 +218,8 @@ interface Subject {
 
 /**
  * Returns the digest that a decision must specify: SHA-256 (hex) of canonical JSON. It covers the
- * run, the call, the tool's whole pinned definition, and the arguments. A decision therefore
- * applies to no other call and no other arguments.
+ * run, the call, the tool's whole pinned definition, and the arguments as written and as the tool
+ * gets them. A decision therefore applies to no other call and no other arguments.
  */
 function requestDigest(about: Subject): string {
   const { run, kind, call, tool, limit, definition, undo } = about;
@@ -182,6 +227,7 @@ function requestDigest(about: Subject): string {
     run,
     kind,
     ...(call && { call: call.id, tool: call.name, arguments: call.digest }),
+    ...(call?.parsed && { parsed: call.parsed.digest }),
     ...(tool && { definition: sha256Hex(canonicalJson(toJson(tool))) }),
     ...(limit && { limit: toJson(limit) }),
     ...(definition !== undefined && { form: definition }),

@@ -74,13 +74,20 @@ export interface Request {
   readonly call?: string;
   readonly tool?: string;
   readonly effect?: Effect;
-  /** The call's arguments as JSON, exactly as they will be executed. */
+  /** The call's arguments as JSON, as the model, the graph, or a person wrote them. */
   readonly arguments?: string;
   /** The blob with the arguments, if they are too large for the history. */
   readonly argumentsBlob?: BlobRef;
   /**
+   * What the tool gets as JSON, if its schema changes the arguments (defaults, conversions,
+   * transforms). Absent: it gets `arguments`.
+   */
+  readonly parsed?: string;
+  /** The blob with what the tool gets, if that is too large for the history. */
+  readonly parsedBlob?: BlobRef;
+  /**
    * SHA-256 (hex) that a decision must specify. It covers the run, the call, the tool, the tool's
-   * pinned definition, and the arguments.
+   * pinned definition, and the arguments as written and as the tool gets them.
    */
   readonly digest: string;
   /**

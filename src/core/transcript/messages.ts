@@ -74,6 +74,15 @@ export interface SafetyCheck {
   readonly message?: string;
 }
 
+/** What a tool's schema makes of the arguments of a call, as JSON. */
+export interface ParsedArguments {
+  /** Canonical JSON; a short placeholder if the real value is in `blob`. */
+  readonly arguments: string;
+  /** SHA-256 (hex) of the whole canonical JSON, before secrets were removed. */
+  readonly digest: string;
+  readonly blob?: BlobRef;
+}
+
 /** One tool call as the model requests it, before it has an id. */
 export interface RequestedCall {
   readonly name: string;
@@ -85,6 +94,11 @@ export interface RequestedCall {
   /** SHA-256 (hex) of the canonical form of the real arguments. */
   readonly digest: string;
   readonly blob?: BlobRef;
+  /**
+   * What the tool gets, if its schema changes the arguments (defaults, conversions, transforms);
+   * absent if the tool gets what was written.
+   */
+  readonly parsed?: ParsedArguments;
   readonly problem?: CallProblem;
   /** For people, made by the tool's `describe`; absent if the tool has none. */
   readonly summary?: string;

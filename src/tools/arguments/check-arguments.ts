@@ -1,7 +1,9 @@
 import type { z } from 'zod';
+import { canonicalJson } from '../../core/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { describeIssues } from '../../validation/describe-issues.js';
 import { guarded } from '../guard.js';
+import { toPlain } from '../result/plain.js';
 import type { Tool } from '../tool.js';
 import { headBytes } from '../utf8.js';
 
@@ -48,6 +50,14 @@ export async function checkArguments(
     },
   });
   return invalid([`The arguments of ${tool.name} are not valid:`, ...lines].join('\n'));
+}
+
+/**
+ * Returns checked arguments as canonical JSON: what rules, people, and grants are asked about, and
+ * what an execution is compared with.
+ */
+export function parsedJson(value: unknown): string {
+  return canonicalJson(toPlain(value));
 }
 
 /** Whether an issue may be due to a value that is not known yet. */
