@@ -7,7 +7,7 @@ import { readAnswer } from '../../src/models/wire/answer.js';
 import type { WireApi } from '../../src/models/wire/api.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
-import { readSseData } from '../../src/models/wire/client.js';
+import { readSse } from '../../src/models/wire/client.js';
 import { createOpenAiClient, openAiModel } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
 import { parseBounded, ReplyTooLargeError } from '../../src/models/wire/reply-limits.js';
@@ -187,7 +187,7 @@ test.each([
   }
 });
 
-test('events end at CR, LF, or both, and an incomplete last event is dropped', async () => {
+test('events end at CR, LF, or both, and an incomplete last event is marked', async () => {
   async function* body(text: string, at: number): AsyncGenerator<Uint8Array> {
     yield Buffer.from(text.slice(0, at));
     yield Buffer.from(text.slice(at));
@@ -196,8 +196,9 @@ test('events end at CR, LF, or both, and an incomplete last event is dropped', a
   for (let at = 0; at <= text.length; at += 1) {
     const data: string[] = [];
     // oxlint-disable-next-line no-await-in-loop
-    for await (const each of readSseData(body(text, at))) data.push(each);
-    expect(data).toEqual(['a\nb', 'd', '']);
+    for await (const each of readSse(body(text, at)))
+      data.push(each.isWhole ? each.data : `${each.data}?`);
+    expect(data).toEqual(['a\nb', 'd', '', 'open?']);
   }
 });
 

@@ -5,7 +5,7 @@ import { refuseNativeTools } from '../wire/native-tools.js';
 import type { SentParameter } from '../wire/refusals.js';
 import { escapePattern, SCHEMA_FAULT, settingParameter } from '../wire/refusals.js';
 import { getMaker, readStoredItems } from '../wire/replayed-items.js';
-import { parseMessage } from './reply.js';
+import { parseAnthropicUsage, parseMessage } from './reply.js';
 import { createMessagesRequest, type MessagesRequest } from './request.js';
 import { assembleMessage } from './stream.js';
 
@@ -30,9 +30,22 @@ export const anthropicApi: WireApi = {
     };
   },
   isAnswer: (value) => isObject(value) && Array.isArray(value['content']),
-  read: parseMessage,
+  isWhole: (event) => isObject(event) && Array.isArray(event['content']),
+  isEnd: (event) => isObject(event) && event['type'] === 'message_stop',
+  readUsage: (value) => (isObject(value) ? parseAnthropicUsage(value['usage']) : undefined),
+  read: (value, source) => parseMessage(toMessage(value), source),
   assemble: (emit) => assembleMessage(emit),
 };
+
+/** Returns a message in Anthropic's form: some servers wrap it, or send its content as a text. */
+function toMessage(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { content, message } = value;
+  if (content === undefined && isObject(message)) return toMessage(message);
+  return typeof content === 'string'
+    ? { ...value, content: [{ type: 'text', text: content }] }
+    : value;
+}
 
 /** The fields that every request has or that a call requires. */
 const NEEDED = new Set(['model', 'max_tokens', 'system', 'messages', 'tools', 'stream']);

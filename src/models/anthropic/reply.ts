@@ -88,7 +88,7 @@ function toFinish(reason: unknown, hasCalls: boolean): FinishReason {
  * Anthropic counts tokens read from its cache, or written to it, separately from `input_tokens`;
  * here they are part of the input. Some servers of this API use OpenAI's names.
  */
-function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
+export function parseAnthropicUsage(value: unknown): ModelUsage | undefined {
   if (!isObject(value)) return undefined;
   const fresh = toCount(value['input_tokens']);
   const outputTokens = toCount(value['output_tokens']);

@@ -1,6 +1,6 @@
 import type { ModelCapabilities } from '../capabilities.js';
 import type { EmitDelta } from '../deltas.js';
-import type { ModelReply, ModelRequest } from '../model.js';
+import type { ModelReply, ModelRequest, ModelUsage } from '../model.js';
 import type { Variable } from './native-tools.js';
 import type { SentParameter } from './refusals.js';
 
@@ -23,6 +23,12 @@ export interface WireApi {
   ): Promise<WriteRequest>;
   /** Returns true for a value that contains an answer, regardless of other content. */
   isAnswer(value: unknown): boolean;
+  /** Returns true for an event of a stream that holds the whole answer, as an unstreamed body does. */
+  isWhole(event: unknown): boolean;
+  /** Returns true for an event that only a complete answer has at its end. */
+  isEnd(event: unknown): boolean;
+  /** Returns the usage of an answer; undefined if there is none. */
+  readUsage(value: unknown): ModelUsage | undefined;
   /** Reads an answer as the reply. Throws only a `ModelError`, if it is unusable. */
   read(value: unknown, source: ReplySource): ModelReply;
   assemble(emit: EmitDelta, source: ReplySource): StreamAssembly;
@@ -58,6 +64,8 @@ export interface ReplySource {
   readonly place: ReplyPlace;
   /** The tool that executes the model's actions on a screen. */
   readonly computer?: string;
+  /** True if the reply may be empty: the model has the results of its calls and nothing to add. */
+  readonly mayBeEmpty?: boolean;
 }
 
 /** Assembles the events of a stream into the API's unstreamed answer. */

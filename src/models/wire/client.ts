@@ -1,8 +1,7 @@
 import { createParser } from 'eventsource-parser';
-import { isObject } from '../../core/json.js';
 import { isSecretName } from '../../secrets/environment.js';
 import { learnSecrets } from '../../secrets/known.js';
-import { ProviderFailure } from './read-error.js';
+import { findError, ProviderFailure } from './read-error.js';
 import { parseBounded } from './reply-limits.js';
 
 /** Sent as the key to a server that needs none. */
@@ -16,35 +15,70 @@ export interface WireClient {
    */
   post(path: string, options: { body: object; signal: AbortSignal }): Promise<Response>;
   /**
-   * Returns the JSON values of a body's server-sent events, up to `[DONE]`. Throws a `SyntaxError`
-   * for broken JSON, and a `ProviderFailure` for an error within the stream.
+   * Returns the JSON values of a body's server-sent events, and `DONE` for the mark at their end.
+   * Throws a `SyntaxError` for broken JSON, and a `ProviderFailure` for an error within the stream.
    */
   events(response: Response): AsyncIterable<unknown>;
 }
 
-/** Returns the JSON values of a body's server-sent events: the `events` of every client. */
+/** Stands for the mark at the end of a stream, `[DONE]`. */
+export const DONE = Symbol('done');
+
+/** Returns the values of a body's server-sent events: the `events` of every client. */
 export async function* events({ body, headers }: Response): AsyncGenerator {
   if (body === null) return;
   let isDone = false;
-  for await (const data of readSseData(body)) {
-    isDone ||= data.startsWith('[DONE]');
-    if (isDone) continue;
-    const event = parseBounded(data);
-    if (isObject(event) && event['error']) {
-      throw new ProviderFailure({ headers, error: event['error'] });
+  for await (const { data, name, isWhole } of readSse(body)) {
+    const text = data.trim();
+    if (isDone || text === '' || isKeepAlive(text)) continue;
+    isDone = text.startsWith('[DONE]') || text === '"[DONE]"' || text === 'DONE';
+    if (isDone) {
+      yield DONE;
+      continue;
     }
+    let event: unknown;
+    try {
+      event = parseBounded(text);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      if (!isWhole) return;
+      if (name === 'error') throw new ProviderFailure({ headers, error: text });
+      throw error;
+    }
+    const failure = name === 'error' ? event : findError(event);
+    if (failure !== undefined) throw new ProviderFailure({ headers, error: failure });
     yield event;
   }
 }
 
+/** Whether the data of an event only keeps the connection alive; none of it is JSON. */
+function isKeepAlive(text: string): boolean {
+  return text.length <= 64 && /^(?::|ping\b|keep-?alive|heartbeat|processing)/i.test(text);
+}
+
+interface SseEvent {
+  readonly data: string;
+  /** The name of the event; undefined for most. */
+  readonly name: string | undefined;
+  /** False for the last event if its final empty line is missing, so that it may be cut. */
+  readonly isWhole: boolean;
+}
+
 /**
- * Yields the data of the server-sent events in a body. An event without its final empty line is
- * dropped.
+ * Yields the server-sent events in a body. A line that is JSON counts as an event too: some servers
+ * send such lines alone, or between comments.
  */
-export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* readSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent> {
   const decoder = new TextDecoder();
-  let ready: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => void ready.push(data) });
+  let ready: SseEvent[] = [];
+  let isWhole = true;
+  const parser = createParser({
+    onEvent: ({ data, event }) => void ready.push({ data, name: event, isWhole }),
+    onError({ line }) {
+      if (line === undefined || !/^\s{0,16}[{[]/.test(line)) return;
+      ready.push({ data: line, name: undefined, isWhole });
+    },
+  });
   let endsWithReturn = false;
   for await (const chunk of body) {
     const text = decoder.decode(chunk, { stream: true });
@@ -55,6 +89,8 @@ export async function* readSseData(body: AsyncIterable<Uint8Array>): AsyncGenera
   }
   // The parser treats a final CR as the first half of CRLF and waits.
   if (endsWithReturn) parser.feed('\n');
+  isWhole = false;
+  parser.feed('\n\n');
   yield* ready;
 }
 

@@ -1,3 +1,4 @@
+import { isObject } from '../../core/json.js';
 import { MALFORMED, type ModelErrorKind } from '../model-error.js';
 import { readFacts, type ErrorFacts } from './error-facts.js';
 import { findRow, NO_IMAGES } from './error-table.js';
@@ -65,6 +66,31 @@ export function readError(failure: ProviderError, now = Date.now()): ErrorReadin
   const type = row?.name === NO_IMAGES ? NO_IMAGES : getType(kind, { ...facts, status });
   const { text, param, waitMs } = facts;
   return { kind, type, status, text, param, waitMs, isFiltered };
+}
+
+/**
+ * Returns the error in a successful body or an event of a stream; undefined if it holds none. It may
+ * stand in place of the answer, beside it, or in a choice.
+ */
+export function findError(value: unknown): unknown {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.length === 1 ? findError(value[0]) : undefined;
+  if (!isObject(value)) return undefined;
+  const { error, choices, base_resp: base, type, object } = value;
+  if (isStated(error)) return isObject(error) ? error : value;
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  if (isObject(choice) && isStated(choice['error'])) return choice['error'];
+  if (isObject(base) && Number(base['status_code'] ?? 0) !== 0) return base;
+  if (type === 'error' || object === 'error' || value['success'] === false) return value;
+  const text = value['message'] ?? value['msg'] ?? value['detail'];
+  const isAlone = choices === undefined && type === undefined && object === undefined;
+  return isAlone && typeof text === 'string' ? value : undefined;
+}
+
+/** Whether a field holds an error: servers also send null, false, '', or an object of nulls. */
+function isStated(error: unknown): boolean {
+  if (!isObject(error)) return Boolean(error);
+  return Object.values(error).some((field) => field !== null && field !== '' && field !== 0);
 }
 
 /** Returns true if the provider's text means that the prompt does not fit the model. */

@@ -106,7 +106,12 @@ async function performCall(
       const { request: adapted, renamed, restore } = adaptRequest(attempt, api);
       const { body } = write(adapted, { stream });
       const response = await client.post(api.path, { body, signal: watch.signal });
-      const source = { headers: response.headers, place, ...(computer !== null && { computer }) };
+      const source = {
+        headers: response.headers,
+        place,
+        ...(computer !== null && { computer }),
+        mayBeEmpty: mayBeEmpty(request),
+      };
       const streamed = body.stream ?? false;
       const reading = { api, client, streamed, watch, emit: hideArguments(emit, renamed) };
       const reply = restore(await readAnswer(response, source, reading));
@@ -139,6 +144,15 @@ function emitHidden({ calls }: ModelReply, renamed: ReadonlySet<string>, emit: E
   for (const [index, call] of calls.entries()) {
     if (renamed.has(call.name)) emit({ kind: 'call', index, text: call.arguments });
   }
+}
+
+/**
+ * Whether the model may end its turn in silence: it has the results of its calls, and no answer in a
+ * certain form is demanded.
+ */
+function mayBeEmpty({ messages, toolChoice, responseFormat }: ModelRequest): boolean {
+  const isAnswered = messages.at(-1)?.role === 'tool';
+  return isAnswered && toolChoice !== 'required' && responseFormat === undefined;
 }
 
 interface Exchange {

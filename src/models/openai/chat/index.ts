@@ -3,8 +3,9 @@ import type { WireApi } from '../../wire/api.js';
 import { readAttachments } from '../../wire/attachment-parts.js';
 import { refuseNativeTools } from '../../wire/native-tools.js';
 import { getMaker, readStoredItems } from '../../wire/replayed-items.js';
+import { findUsage, parseUsage } from '../../wire/usage.js';
+import { acceptOddChunks, isFinalUsage, isWholeCompletion, readCompletion } from './odd-forms.js';
 import { listChatParameters } from './refusals.js';
-import { parseCompletion } from './reply.js';
 import { createChatRequest } from './request.js';
 import { assembleCompletion } from './stream.js';
 
@@ -26,6 +27,9 @@ export const chatApi: WireApi = {
     };
   },
   isAnswer: (value) => isObject(value) && Array.isArray(value['choices']),
-  read: parseCompletion,
-  assemble: (emit) => assembleCompletion(emit),
+  isWhole: isWholeCompletion,
+  isEnd: isFinalUsage,
+  readUsage: (value) => (isObject(value) ? parseUsage(findUsage(value)) : undefined),
+  read: readCompletion,
+  assemble: (emit) => acceptOddChunks(assembleCompletion(emit)),
 };

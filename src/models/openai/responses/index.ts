@@ -4,6 +4,7 @@ import { readAttachments } from '../../wire/attachment-parts.js';
 import { createNativeTools, refuseComputer, refuseNativeTools } from '../../wire/native-tools.js';
 import { getMaker, readStoredItems } from '../../wire/replayed-items.js';
 import { listScreenshots } from './computer.js';
+import { parseUsage } from '../../wire/usage.js';
 import { listResponsesParameters } from './refusals.js';
 import { parseResponse } from './reply.js';
 import { createResponsesRequest } from './request.js';
@@ -35,6 +36,24 @@ export const responsesApi: WireApi = {
     };
   },
   isAnswer: (value) => isObject(value) && Array.isArray(value['output']),
-  read: parseResponse,
+  isWhole: (event) => isObject(event) && Array.isArray(event['output']),
+  isEnd: () => false,
+  readUsage: (value) => (isObject(value) ? parseUsage(value['usage']) : undefined),
+  read: (value, source) => parseResponse(toResponse(value), source),
   assemble: assembleResponse,
 };
+
+/** Returns a response in OpenAI's form: some servers wrap it, or send its text alone. */
+function toResponse(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { response, output, output_text: text } = value;
+  if (output === undefined && isObject(response)) return toResponse(response);
+  const items: readonly unknown[] = Array.isArray(output) ? output : [];
+  const has = (type: string): boolean =>
+    items.some((item) => isObject(item) && item['type'] === type);
+  const isMissing = !has('message') && !has('function_call');
+  const alone = typeof output === 'string' ? output : text;
+  if (!isMissing || typeof alone !== 'string' || alone === '') return value;
+  const message = { type: 'message', content: [{ type: 'output_text', text: alone }] };
+  return { ...value, output: [...items, message] };
+}

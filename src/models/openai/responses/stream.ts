@@ -9,7 +9,12 @@ import { BETWEEN_MESSAGES } from './items.js';
 
 type Event = Record<string, unknown>;
 
-const FINAL = new Set(['response.completed', 'response.incomplete', 'response.failed']);
+const FINAL = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'response.done',
+]);
 
 /**
  * Assembles the events of a streamed response into the response that its last event holds. A
@@ -23,6 +28,8 @@ export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAs
   let final: Record<string, unknown> | undefined;
   let newest = -1;
   let isThinking = true;
+  /** The items that are not complete. */
+  const open = new Set<unknown>();
 
   const addToItem = (event: Event): void => {
     const { output_index: output } = event;
@@ -34,7 +41,9 @@ export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAs
         if (!isObject(event['item'])) return;
         const item = event['item'];
         get(output).item = item;
-        isThinking = item['type'] !== 'message' && item['type'] !== 'function_call';
+        if (event['type'] === 'response.output_item.done') open.delete(output);
+        else open.add(output);
+        isThinking = !isContent(item);
         const call = readCall(event, source);
         if (call === undefined) return;
         emitter.call(output, call.name);
@@ -67,12 +76,13 @@ export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAs
         newest = number;
       }
       if (type === 'error') throw createFailure(event, source);
-      if (!FINAL.has(toText(type)) || !isObject(event['response'])) return addToItem(event);
-      final = { ...event['response'], status: event['response']['status'] ?? toStatus(type) };
+      if (!FINAL.has(toText(type))) return addToItem(event);
+      const response = isObject(event['response']) ? event['response'] : {};
+      final = { ...response, status: response['status'] ?? toStatus(type) };
     },
     isFinished: () => final !== undefined,
-    // Only the last event contains the end of the response.
-    hasContent: () => false,
+    // Without the last event, the response is complete if each of its items is.
+    hasContent: () => open.size === 0 && list().some(({ item }) => isContent(item)),
     isThinking: () => isThinking,
     answer() {
       const output = final?.['output'];
@@ -82,12 +92,17 @@ export function assembleResponse(emit: EmitDelta, source: ReplySource): StreamAs
   };
 }
 
+function isContent({ type }: Record<string, unknown>): boolean {
+  return type === 'message' || type === 'function_call';
+}
+
 function createFailure(event: Event, { headers, place }: ReplySource): Error {
   return providerError({ headers, error: event['error'] ?? event }, place);
 }
 
 function toStatus(type: unknown): string {
-  return toText(type).slice('response.'.length);
+  const status = toText(type).slice('response.'.length);
+  return status === 'done' ? 'completed' : status;
 }
 
 /**
