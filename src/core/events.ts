@@ -61,7 +61,7 @@ export type TurnEvent =
   | { readonly type: 'interruption-requested'; readonly by: TurnInterruption }
   | { readonly type: 'turn-interrupted'; readonly by: Interruption; readonly at: number }
   | { readonly type: 'closing-begun'; readonly reason: StopReason; readonly at: number }
-  | { readonly type: 'turn-ended-at-limit'; readonly reason: StopReason }
+  | { readonly type: 'turn-ended-at-limit'; readonly reason: StopReason; readonly at: number }
   /**
    * The messages before the place `cut` in the prompt were summarized. `reply` is null if that
    * failed.

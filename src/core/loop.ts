@@ -103,7 +103,7 @@ export function toEvents(action: AtOnceAction, at: number): readonly RunEvent[] 
     case 'begin-closing':
       return [{ type: 'closing-begun', reason: action.reason, at }];
     case 'end-at-limit':
-      return [{ type: 'turn-ended-at-limit', reason: action.reason }];
+      return [{ type: 'turn-ended-at-limit', reason: action.reason, at }];
     case 'interrupt':
       return [{ type: 'turn-interrupted', by: action.by, at }];
     case 'raise-requests':

@@ -32,6 +32,7 @@ import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type FinishedTurn, type RunState } from './state.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
 import type { ToolCall } from './transcript/messages.js';
+import { joinAnswer } from './graph/join-answer.js';
 import type { GraphState } from './graph/graph-state.js';
 import { failAtNode, namingNode } from './graph/finish-node.js';
 import { nodeBatch } from './graph/node-calls.js';
@@ -44,6 +45,13 @@ import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal inputs produce equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
+  const next = reduceEvent(state, event);
+  const { phase } = next.turn;
+  const isOver = phase.type === 'over' && phase !== state.turn.phase;
+  return isOver && next.graph !== undefined && 'at' in event ? joinAnswer(next, event.at) : next;
+}
+
+function reduceEvent(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'turn-begun':
       return beginTurn(state, event.at);

@@ -84,7 +84,7 @@ export function defineGraph<
         nodes: wired,
         fields: [...fields.keys()],
         initial: initialValues(name, fields),
-        perTurn: options.perTurn ?? [],
+        perTurn: perTurnOf(options),
         ...named(options),
       };
       return Object.freeze({
@@ -100,15 +100,24 @@ export function defineGraph<
   });
 }
 
+/** Returns the fields that each turn resets: those that are named, and that of a refusal. */
+function perTurnOf({
+  perTurn = [],
+  refusedFrom,
+}: Pick<GraphOptions, 'perTurn' | 'refusedFrom'>): readonly string[] {
+  return [...new Set([...perTurn, ...(refusedFrom === undefined ? [] : [refusedFrom])])];
+}
+
 /** Returns the options that name fields, omitting absent ones. */
 function named(
-  options: Pick<GraphOptions, 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo'>,
+  options: Pick<GraphOptions, 'messageTo' | 'historyTo' | 'answerFrom' | 'refusedFrom' | 'errorTo'>,
 ): Partial<GraphDefinition> {
-  const { messageTo, historyTo, answerFrom, errorTo } = options;
+  const { messageTo, historyTo, answerFrom, refusedFrom, errorTo } = options;
   return {
     ...(messageTo !== undefined && { messageTo }),
     ...(historyTo !== undefined && { historyTo: { ...historyTo } }),
-    ...(answerFrom !== undefined && { answerFrom }),
+    ...(answerFrom !== undefined && { answerFrom, answerJoins: true }),
+    ...(refusedFrom !== undefined && { refusedFrom }),
     ...(errorTo !== undefined && { errorTo }),
   };
 }
@@ -117,13 +126,14 @@ function named(
 function checkFields(
   options: Pick<
     GraphOptions,
-    'name' | 'messageTo' | 'historyTo' | 'answerFrom' | 'errorTo' | 'perTurn'
+    'name' | 'messageTo' | 'historyTo' | 'answerFrom' | 'refusedFrom' | 'errorTo' | 'perTurn'
   >,
   fields: StateFields,
 ): void {
-  const { messageTo, historyTo, answerFrom, errorTo, perTurn = [] } = options;
+  const { messageTo, historyTo, answerFrom, refusedFrom, errorTo, perTurn = [] } = options;
   const given = [
-    ...Object.entries({ messageTo, 'historyTo.field': historyTo?.field, answerFrom, errorTo }),
+    ...Object.entries({ messageTo, 'historyTo.field': historyTo?.field }),
+    ...Object.entries({ answerFrom, refusedFrom, errorTo }),
     ...perTurn.map((field) => ['perTurn', field] as const),
   ];
   for (const [option, field] of given) {

@@ -35,8 +35,17 @@ export interface GraphOptions<
    * The field that receives the last messages before the turn, as `{ role, text }`, oldest first.
    */
   readonly historyTo?: { readonly field: GraphFieldOf<Shape>; readonly last: number };
-  /** The field that is the outcome's `answer`; default: the state as JSON. */
+  /**
+   * The field that is the outcome's `answer`, and the assistant's message in the conversation.
+   * Default: the answer is the state as JSON, and joins no conversation.
+   */
   readonly answerFrom?: GraphFieldOf<Shape>;
+  /**
+   * The field that is `true` at the end of a turn whose messages the graph has refused, such as a
+   * request that a guard turned down. The transcript keeps them, with the answer; no later prompt
+   * and no `historyTo` has them. Each turn resets the field.
+   */
+  readonly refusedFrom?: GraphFieldOf<Shape>;
   /** The field that receives `{ node, type, message }` when a node leaves through `failed`. */
   readonly errorTo?: GraphFieldOf<Shape>;
   /** The fields that each turn resets; the others keep their values. */
@@ -71,6 +80,7 @@ const graphOptions = z.strictObject({
     .strictObject({ field: z.string(), last: z.int().min(1).max(MAX_HISTORY) })
     .optional(),
   answerFrom: z.string().optional(),
+  refusedFrom: z.string().optional(),
   errorTo: z.string().optional(),
   perTurn: z.array(z.string()).optional(),
   // `defineAgent` checks these.

@@ -19,6 +19,8 @@ const planState = z.object({
   results: resultsType.default({}),
   /** If a node before the plan fills it, nothing is planned. */
   answer: z.string().optional(),
+  /** A node before the plan sets it with an answer to keep the turn out of later prompts. */
+  refused: z.boolean().optional(),
   error: z.object({ node: z.string(), type: z.string(), message: z.string() }).optional(),
 });
 
@@ -58,7 +60,8 @@ export interface PlanAndExecuteOptions extends Pick<
 export interface PlanAndExecute extends GraphOf<PlanStateShape> {
   /**
    * Returns the same graph with a node before the plan. If it fills `answer`, that is the answer,
-   * and nothing is planned.
+   * and nothing is planned. With `refused: true` as well, the turn's message and the answer stay
+   * out of later prompts; the transcript keeps them.
    */
   with(change: { readonly before: { readonly plan: BeforePlan } }): PlanAndExecute;
 }
@@ -208,6 +211,7 @@ function build(options: PlanAndExecuteOptions, before: BeforePlan | null): Graph
     state: planState,
     messageTo: 'message',
     answerFrom: 'answer',
+    refusedFrom: 'refused',
     errorTo: 'error',
     perTurn: ['message', 'plan', 'results', 'answer', 'error'],
   } as const;

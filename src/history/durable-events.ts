@@ -42,8 +42,8 @@ export type DurableStep =
       readonly total: number;
     }
   /**
-   * A message of a person or of the engine, a retrieved document (see `origin`), or an assistant's
-   * earlier message supplied by the sender (see `supplied`).
+   * A message of a person or of the engine, a retrieved document or a graph's answer (see `origin`),
+   * or an assistant's earlier message supplied by the sender (see `supplied`).
    */
   | { readonly type: 'message-added'; readonly message: UserMessage | AssistantMessage }
   /** A step: the text of the model's reply, and the calls that it requests. */

@@ -54,7 +54,7 @@ function toSteps(
         ? [{ type: 'message-added', message }]
         : [{ type: 'transcript-compacted', message, ...usage }];
     case 'assistant':
-      if (message.supplied) return [{ type: 'message-added', message }];
+      if (message.supplied || message.origin) return [{ type: 'message-added', message }];
       return message.side
         ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];

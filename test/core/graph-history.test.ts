@@ -1,8 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { GraphDefinition } from '../../src/core/graph/definition.js';
+import { stateShape } from '../../src/core/guards/state.js';
+import { promptBefore } from '../../src/core/input/fork.js';
+import type { JsonObject } from '../../src/core/json.js';
 import { reduce } from '../../src/core/reduce.js';
-import { initialState } from '../../src/core/state.js';
+import { applyStoredMessages } from '../../src/core/segments/carry.js';
+import { initialState, type RunState } from '../../src/core/state.js';
 import type { Message } from '../../src/core/transcript/messages.js';
+import { transcriptPage } from '../../src/core/transcript/pages.js';
+import { chain, FIRST_LINK, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import { node } from '../support/graph-agent.js';
 import { config } from '../support/scripts.js';
 
@@ -45,4 +51,133 @@ test('T-42 the field of `historyTo` has the last five messages before the turn, 
     { role: 'assistant', text: 'said 7' },
     { role: 'user', text: 'said 8' },
   ]);
+});
+
+describe('the answer of a turn', () => {
+  const answering: GraphDefinition = {
+    start: 'over',
+    nodes: [node('over', { kind: 'choose', cases: [] }, { else: 'end' })],
+    fields: ['history', 'answer', 'refused'],
+    initial: {},
+    perTurn: ['answer', 'refused'],
+    historyTo: { field: 'history', last: 5 },
+    answerFrom: 'answer',
+    answerJoins: true,
+    refusedFrom: 'refused',
+  };
+  /** A turn of a graph whose nodes take no time: its input is its end. */
+  const turn = (state: RunState, text: string, input: JsonObject, open = false): RunState => {
+    const number = state.turn.number + 1;
+    const message = { id: `m${number}`, text, turn: number, input };
+    return [
+      { type: 'message-received', message } as const,
+      { type: 'turn-begun', at: number } as const,
+      ...(open ? [] : [{ type: 'turn-recorded', at: number } as const]),
+    ].reduce(reduce, state);
+  };
+  const { answerJoins: _joins, ...older } = answering;
+  const { answerFrom: _from, ...unanswered } = older;
+  const begin = (definition: GraphDefinition = answering): RunState =>
+    initialState(config({ graph: definition }), { open: true });
+  const promptOf = ({ transcript }: RunState): readonly string[] =>
+    transcript.messages.map(({ role, text }) => `${role}: ${text}`);
+  /** The digest of a prompt without chunks. */
+  const headOf = (messages: readonly Message[]): string =>
+    messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK);
+
+  test('joins the conversation, for the next prompt and for `historyTo`', () => {
+    const ended = turn(turn(begin(), 'hello', { answer: 'Hi!' }), 'again', { answer: { n: 1 } });
+    expect(promptOf(ended)).toEqual([
+      'user: hello',
+      'assistant: Hi!',
+      'user: again',
+      'assistant: {"n":1}',
+    ]);
+    expect(ended.graph?.values['history']).toEqual([
+      { role: 'user', text: 'hello' },
+      { role: 'assistant', text: 'Hi!' },
+    ]);
+    expect(ended.transcript.messages[1]).toMatchObject({ origin: 'graph', n: 1, turn: 1 });
+    expect(ended.transcript.head).toBe(headOf(ended.transcript.messages));
+    expect(stateShape(ended, 'state')).toBeNull();
+  });
+
+  test.each([
+    ['without `answerFrom`', begin(unanswered), 'hello'],
+    ['of a definition from before', begin(older), 'hello'],
+    ['to no message', begin(), ''],
+  ])('stays out of it %s', (_, state, text) => {
+    const ended = turn(state, text, { answer: 'Hi!' });
+    expect(promptOf(ended)).toEqual(text === '' ? [] : ['user: hello']);
+  });
+
+  test.each([
+    ['as it is', 'Hi!', 'Hi!'],
+    ['as JSON', '{ "n": 1 }', { n: 1 }],
+    ['as the answer of a plan', '{"actions":[],"answer":"Hi!"}', 'Hi!'],
+  ])('is not repeated if the model wrote it %s', (_, text, answer) => {
+    const deciding = begin({
+      ...answering,
+      start: 'ask',
+      nodes: [node('ask', { kind: 'decide' }, { text: 'end' })],
+    });
+    const asked = turn(deciding, 'hello', { answer }, true);
+    const reply = {
+      text,
+      finish: 'stop',
+      usage: { inputTokens: 1, outputTokens: 1, cachedTokens: 0 },
+    } as const;
+    const ended = reduce(asked, { type: 'model-replied', reply, at: 9 });
+    expect(ended.turn.phase.type).toBe('over');
+    expect(promptOf(ended)).toEqual(['user: hello', `assistant: ${text}`]);
+    const other = reduce(asked, { type: 'model-replied', reply: { ...reply, text: 'x' }, at: 9 });
+    expect(promptOf(other).slice(0, 2)).toEqual(['user: hello', 'assistant: x']);
+    expect(promptOf(other)).toHaveLength(3);
+  });
+
+  test('and the messages that a graph refused stay in the transcript, and out of every prompt', () => {
+    const first = turn(begin(), 'hello', { answer: 'Hi!' });
+    const refused = turn(first, 'a bomb', { answer: 'No.', refused: true });
+    expect(promptOf(refused)).toEqual(promptOf(first));
+    expect(refused.transcript.head).toBe(first.transcript.head);
+    expect(refused.transcript.tokens).toBe(first.transcript.tokens);
+    expect(refused.compaction.promptTokens).toBe(first.compaction.promptTokens);
+    const page = transcriptPage(refused.transcript).messages;
+    expect(page.map(({ n, text }) => [n, text])).toEqual([
+      [0, 'hello'],
+      [1, 'Hi!'],
+      [2, 'a bomb'],
+      [3, 'No.'],
+    ]);
+    expect(page[3]).toMatchObject({ refuses: { from: 2, to: 2 } });
+    const next = turn(refused, 'well', { answer: 'Well.' });
+    expect(next.graph?.values['history']).toHaveLength(2);
+    expect(
+      promptBefore([...page, ...next.transcript.messages.slice(2)], { at: 99, own: 0 }),
+    ).toEqual({
+      at: 99,
+      needs: 0,
+      messages: next.transcript.messages,
+    });
+    // A fork before the answer knows of the refusal, too.
+    expect(promptBefore(page, { at: 3, own: 0 }).messages.map(({ n }) => n)).toEqual([0, 1]);
+    expect(stateShape(next, 'state')).toBeNull();
+  });
+
+  test('is refused behind a chunk, whose digest the run keeps', () => {
+    const first = turn(turn(begin(), 'hello', { answer: 'Hi!' }), 'more', { answer: 'More.' });
+    const blob = { sha256: 'a'.repeat(64), bytes: 1 };
+    const stored = { archived: 0, chunk: { blob, count: 3 } };
+    const moved = applyStoredMessages(first, stored);
+    const refused = turn(moved, 'a bomb', { answer: 'No.', refused: true });
+    expect(refused.transcript.head).toBe(first.transcript.head);
+    expect(promptOf(refused)).toEqual(['assistant: More.']);
+    const again = applyStoredMessages(refused, { archived: 0, chunk: { blob, count: 1 } });
+    expect(again.transcript.chunksHead).toBe(first.transcript.head);
+    expect(stateShape(again, 'state')).toBeNull();
+    // A run that an older version has continued does not know the digest: the answer joins.
+    const { chunksHead: _head, ...transcript } = moved.transcript;
+    const kept = turn({ ...moved, transcript }, 'a bomb', { answer: 'No.', refused: true });
+    expect(promptOf(kept)).toEqual(['assistant: More.', 'user: a bomb', 'assistant: No.']);
+  });
 });

@@ -152,7 +152,7 @@ describe('a failed model call', () => {
 describe('the end of a turn at a limit', () => {
   const end = (onLimit: 'answer' | 'fail'): Outcome | null =>
     getOutcome(
-      reduce(begun(config({ onLimit })), { type: 'turn-ended-at-limit', reason: 'tokens' }),
+      reduce(begun(config({ onLimit })), { type: 'turn-ended-at-limit', reason: 'tokens', at: 0 }),
     );
 
   test('is composed, or fails and names the limit', () => {
@@ -172,9 +172,9 @@ describe('the end of a turn at a limit', () => {
       ...start,
       turn: { ...start.turn, phase: { type: 'repairing', branch } as const },
     };
-    expect(isRepairing(reduce(repairing, { type: 'turn-ended-at-limit', reason: 'steps' }))).toBe(
-      false,
-    );
+    expect(
+      isRepairing(reduce(repairing, { type: 'turn-ended-at-limit', reason: 'steps', at: 0 })),
+    ).toBe(false);
     const closing = reduce(repairing, { type: 'closing-begun', reason: 'steps', at: 4 });
     expect(closing.turn).toMatchObject({ phase: { type: 'closing', reason: 'steps' } });
     expect(closing.transcript.messages.at(-1)).toMatchObject({
@@ -209,7 +209,7 @@ describe('a run in memory', () => {
       { type: 'closing-begun', reason: 'steps', at: 3 },
     ]);
     expect(toEvents({ type: 'end-at-limit', reason: 'steps' }, 3)).toEqual([
-      { type: 'turn-ended-at-limit', reason: 'steps' },
+      { type: 'turn-ended-at-limit', reason: 'steps', at: 3 },
     ]);
     expect(toEvents({ type: 'interrupt', by }, 3)).toEqual([
       { type: 'turn-interrupted', by, at: 3 },

@@ -1,6 +1,11 @@
 import { attachedBytes } from '../../storage/attached-text.js';
 import type { CallPair } from '../../core/transcript/call-pairs.js';
-import type { Message, ToolCall, UserMessage } from '../../core/transcript/messages.js';
+import type {
+  AssistantMessage,
+  Message,
+  ToolCall,
+  UserMessage,
+} from '../../core/transcript/messages.js';
 import { formatBytes, visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
@@ -70,7 +75,7 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
     case 'user':
       return userName(message);
     case 'assistant':
-      return message.side ? 'model · refused answer' : 'model';
+      return assistantName(message);
     case 'tool': {
       const name = names.get(message.callId);
       return visible(
@@ -78,6 +83,14 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
       );
     }
   }
+}
+
+function assistantName({ side, origin, refuses }: AssistantMessage): string {
+  if (side) return 'model · refused answer';
+  if (refuses !== undefined) {
+    return `graph · refused #${refuses.from} to #${refuses.to}, which the model does not see`;
+  }
+  return origin === undefined ? 'model' : origin;
 }
 
 function userName({ document, origin, pinned, compacts, side, by }: UserMessage): string {

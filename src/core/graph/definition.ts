@@ -23,8 +23,23 @@ export interface GraphDefinition {
   readonly historyTo?: { readonly field: string; readonly last: number };
   /** The field that holds the outcome's `answer`; absent: the outcome has the state as JSON. */
   readonly answerFrom?: string;
+  /**
+   * The answer of a turn becomes a message of the conversation. Absent without `answerFrom`, and in
+   * graphs of versions that did not do that.
+   */
+  readonly answerJoins?: true;
+  /**
+   * The field that is true if the graph has refused the turn's messages: they and the answer then
+   * stay out of later prompts.
+   */
+  readonly refusedFrom?: string;
   /** The field that receives `{ node, type, message }` when a node leaves by `failed`. */
   readonly errorTo?: string;
+}
+
+/** Whether a run of this agent may take messages of an ended turn out of the prompt. */
+export function mayRefuse({ graph }: { readonly graph?: GraphDefinition | undefined }): boolean {
+  return graph?.refusedFrom !== undefined;
 }
 
 /** The target of an exit that ends the turn. No node can have this name. */

@@ -1,5 +1,13 @@
 import { isObject, type Json, type JsonObject } from '../json.js';
 
+/** Maximum characters of an answer. The outcome's output is the whole state. */
+const MAX_ANSWER = 64 * 1024;
+
+/** Returns a text as an outcome's answer, cut if it is too long. */
+export function answerText(text: string): string {
+  return text.length > MAX_ANSWER ? `${text.slice(0, MAX_ANSWER)}…` : text;
+}
+
 /** The data to which a computed value may refer. `item` is undefined outside of `each`. */
 export interface Scope {
   readonly state: JsonObject;

@@ -10,10 +10,7 @@ import type { GraphState, NodeVisits } from './graph-state.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/report.js';
 import { findNode, graphOf } from './node-tool.js';
-import { valueAt } from './values.js';
-
-/** Maximum characters of an answer. The outcome's output is the whole state. */
-const MAX_ANSWER = 64 * 1024;
+import { answerText, valueAt } from './values.js';
 
 /** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
 const MAX_PASSED = 1_000;
@@ -221,6 +218,6 @@ function endPass(state: RunState): RunState {
       ? values
       : (Object.entries(values).find(([name]) => name === field)?.[1] ?? '');
   const text = typeof found === 'string' ? found : JSON.stringify(found);
-  const answer = text.length > MAX_ANSWER ? `${text.slice(0, MAX_ANSWER)}…` : text;
+  const answer = answerText(text);
   return endTurn(state, completed(state, { reason: 'answer', answer, output: values }));
 }

@@ -151,6 +151,8 @@ export const graphShape = fields<GraphDefinition>({
     fields<NonNullable<GraphDefinition['historyTo']>>({ field: text, last: count }),
   ),
   answerFrom: optional(text),
+  answerJoins: optional(yes),
+  refusedFrom: optional(text),
   errorTo: optional(text),
 });
 

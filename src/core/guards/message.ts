@@ -119,6 +119,8 @@ export const messageShape = tagged<Message, 'role'>('role', {
     text,
     side: optional(yes),
     supplied: optional(yes),
+    origin: optional(oneOf('graph')),
+    refuses: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
     blob: optional(blobShape),
     calls: optional(list(callShape)),
     provider: optional(providerShape),

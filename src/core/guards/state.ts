@@ -140,6 +140,7 @@ const transcript = fields<Transcript>({
   messages: list(messageShape),
   keptAside: list(messageShape),
   pruned: optional(list(messageShape)),
+  chunksHead: optional(hex(32)),
   head: hex(32),
   tokens: amount,
 });

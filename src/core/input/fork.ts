@@ -1,4 +1,5 @@
-import { isSide, type RunArtifact, type Message } from '../transcript/messages.js';
+import { mayRefuse } from '../graph/definition.js';
+import { isSide, withoutRefused, type RunArtifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
@@ -44,6 +45,7 @@ export function beginWithFork(state: RunState, forked: Forked): RunState {
       ...transcript,
       next: from.at,
       chunks: [chunk],
+      ...(mayRefuse(state.config.definition) && { chunksHead: head }),
       keptAside: pinned,
       head,
       tokens: all,
@@ -77,7 +79,7 @@ export function promptBefore(
   all: readonly Message[],
   { at, own }: { readonly at: number; readonly own: number },
 ): PromptPart {
-  const canonical = all.filter((message) => message.n < at && !isSide(message));
+  const canonical = withoutRefused(all).filter((message) => message.n < at && !isSide(message));
   const open = openStep(canonical);
   if (open !== null) return promptBefore(all, { at: open, own });
   const summary = canonical.findLast((message) => summarizedRange(message) !== null);

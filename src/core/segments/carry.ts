@@ -4,11 +4,13 @@ import type { BlobRef } from '../transcript/messages.js';
 import { withTurn } from '../change.js';
 import { isKeptVerbatim } from '../compaction.js';
 import { offloadedPlaces } from '../documents.js';
+import { mayRefuse } from '../graph/definition.js';
 import { visitsOf } from '../graph/node-tool.js';
 import { requestMemo } from '../requests/memo.js';
 import { openRequests } from '../requests/open-requests.js';
 import { SEGMENT, type RunState } from '../state.js';
-import { getOpenBatch, type Batch } from '../turn.js';
+import { chain, FIRST_LINK, toPromptMessage } from '../transcript/transcript.js';
+import { getOpenBatch, inTurn, type Batch } from '../turn.js';
 
 /**
  * Bytes of JSON of the newest messages, which are passed by value. Older ones are offloaded to the
@@ -68,8 +70,16 @@ export function countOverflow(state: RunState, inlineBytes: number = INLINE_BYTE
   let count =
     1 + messages.findLastIndex((message) => (bytes += messageBytes(message)) > inlineBytes);
   while (count > 0 && messages[count]?.role === 'tool') count -= 1;
+  count = Math.min(count, firstToRefuse(state, messages));
   const inline = messages.slice(count).reduce((sum, message) => sum + messageBytes(message), 0);
   return inline > MAX_INLINE_BYTES ? messages.length : count;
+}
+
+/** Returns the place of the first message that a graph may still refuse, so it stays in memory. */
+function firstToRefuse(state: RunState, messages: readonly Message[]): number {
+  if (!mayRefuse(state.config.definition) || !inTurn(state)) return messages.length;
+  const place = messages.findIndex(({ turn }) => turn === state.turn.number);
+  return place === -1 ? messages.length : place;
 }
 
 /**
@@ -85,13 +95,19 @@ export function applyStoredMessages(
   const { pruned: _, ...transcript } = state.transcript;
   if (stored.chunk === null) return { ...state, archived, transcript };
   const gone = transcript.messages.slice(0, stored.chunk.count);
+  const { chunks, chunksHead = chunks.length === 0 ? FIRST_LINK : undefined } = transcript;
+  const link =
+    mayRefuse(state.config.definition) && chunksHead !== undefined
+      ? gone.reduce((head, message) => chain(head, toPromptMessage(message)), chunksHead)
+      : undefined;
   const offloaded = offloadedPlaces(state, gone);
   return {
     ...(offloaded.length > 0 ? withTurn(state, { offloaded }) : state),
     archived,
     transcript: {
       ...transcript,
-      chunks: [...transcript.chunks, stored.chunk],
+      chunks: [...chunks, stored.chunk],
+      ...(link !== undefined && { chunksHead: link }),
       keptAside: verbatimMessages(state, gone),
       messages: transcript.messages.slice(stored.chunk.count),
     },

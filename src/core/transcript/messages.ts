@@ -194,6 +194,13 @@ export interface AssistantMessage extends MessagePosition {
    * The sender supplied this message as part of the conversation; no model wrote it in this run.
    */
   readonly supplied?: true;
+  /** `graph`: the answer of a graph's turn, which no model wrote as a message of this run. */
+  readonly origin?: 'graph';
+  /**
+   * The graph refused the messages of its turn: by `n`, inclusive. They and this message are in no
+   * later prompt; summaries among them are.
+   */
+  readonly refuses?: { readonly from: number; readonly to: number };
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];
@@ -220,6 +227,21 @@ export type Message = UserMessage | AssistantMessage | ToolMessage;
 /** Whether a message is part of a side branch: a refused answer, or the request to repair it. */
 export function isSide(message: Message): boolean {
   return message.role !== 'tool' && message.side === true;
+}
+
+/** Returns the messages without those that a graph refused, and without its answers to them. */
+export function withoutRefused(messages: readonly Message[]): readonly Message[] {
+  const ranges = messages.flatMap((message) =>
+    message.role === 'assistant' && message.refuses
+      ? [{ from: message.refuses.from, to: message.n }]
+      : [],
+  );
+  if (ranges.length === 0) return messages;
+  return messages.filter(
+    (message) =>
+      (message.role === 'user' && message.compacts !== undefined) ||
+      !ranges.some(({ from, to }) => message.n >= from && message.n <= to),
+  );
 }
 
 type Unplaced<M> = M extends Message ? Omit<M, keyof MessagePosition> : never;

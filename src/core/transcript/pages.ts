@@ -21,7 +21,7 @@ export function transcriptPage(
   const from = Math.max(0, Math.floor(range.from ?? 0));
   const to = range.to ?? transcript.next;
   const { messages, pruned = [] } = transcript;
-  const inRange = (range.side ? [...messages, ...pruned] : messages)
+  const inRange = [...messages, ...pruned]
     .filter((message) => message.n >= from && message.n < to && (range.side || !isSide(message)))
     .toSorted((one, other) => one.n - other.n);
   return { messages: limitedPage(inRange), total: transcript.next };

@@ -30,8 +30,16 @@ export interface Transcript {
   readonly messages: readonly Message[];
   /** The messages in `chunks` that a compaction keeps verbatim. */
   readonly keptAside: readonly Message[];
-  /** Messages of dropped side branches, until they are archived; never in the prompt. */
+  /**
+   * Messages of dropped side branches, and those that a graph refused, until they are archived;
+   * never in the prompt.
+   */
   readonly pruned?: readonly Message[];
+  /**
+   * Digest of the messages in `chunks`; only in a run whose graph may refuse messages, and not in
+   * one that an older version has continued.
+   */
+  readonly chunksHead?: string;
   /**
    * Digest of all messages of the prompt. It does not cover the definition, which has its own hash.
    */

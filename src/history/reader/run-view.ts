@@ -116,7 +116,10 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   }
   const { next } = before.transcript;
   if (state.transcript.next === next) return;
-  const fresh = state.transcript.messages.filter(({ n }) => n >= next);
+  const { messages, pruned = [] } = state.transcript;
+  const fresh = [...messages, ...pruned]
+    .filter(({ n }) => n >= next)
+    .toSorted((one, other) => one.n - other.n);
   run.messages.push(...fresh);
   if (event.type !== 'model-replied' && event.type !== 'transcript-compacted') return;
   const made = fresh.find(isFromModel);
@@ -125,7 +128,8 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
 }
 
 function isFromModel(message: Message): boolean {
-  return message.role === 'assistant' || (message.role === 'user' && !!message.compacts);
+  if (message.role === 'assistant') return message.origin === undefined;
+  return message.role === 'user' && !!message.compacts;
 }
 
 /** Records the event since which each piece of work is blocked. */
