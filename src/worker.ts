@@ -45,7 +45,8 @@ export interface RunningWorker {
 /**
  * Starts a worker. Resolves when it polls or, with a deployment, when its build is the current one.
  * Rejects with an `InputError` or a `LiveOptionsError` if an option is invalid, and with a
- * `NoServerError` if the server does not answer.
+ * `NoServerError` if the server does not answer: the program decides whether to try again. The
+ * command `perdure worker` waits for the server.
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
   assertWorkerOptions(options);

@@ -83,7 +83,12 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
     isTty: isTerminal(),
     color,
     config: () => (config ??= loadConfigOf(options, env)),
-    server: (request = {}) => (server ??= openServer(context, request)),
+    server: (request = {}) =>
+      (server ??= openServer(context, request).catch((error: unknown) => {
+        // A worker asks again until the server answers.
+        server = undefined;
+        throw error;
+      })),
     client: (request = {}) => (client ??= connect(request)),
     async taskQueue() {
       if (options.taskQueue !== undefined) return options.taskQueue;

@@ -25,12 +25,16 @@ export async function findServer(options: ServerOptions): Promise<ServerHandle |
   return answer.alive ? ownHandle(options, own, { version: answer.version, how: 'adopted' }) : null;
 }
 
+/** Nothing answers at a named address. It may only be a matter of time. */
+export class SilentServerError extends NoServerError {}
+
 /** Returns the server at a named address. Its keys and TLS settings come from the environment. */
 export async function namedServer(options: ServerOptions, address: string): Promise<ServerHandle> {
   const env = options.env ?? process.env;
   const answer = await probeAddress(address, { env, timeoutMs: 5000 });
   if (!answer.alive) {
-    throw new NoServerError(
+    const Failure = answer.isSilent ? SilentServerError : NoServerError;
+    throw new Failure(
       `No Temporal server answers at ${address} (${answer.reason}). Start it, or correct ` +
         'TEMPORAL_ADDRESS or --address; without either, perdure starts the embedded server.',
     );

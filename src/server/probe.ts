@@ -2,13 +2,15 @@ import { isLoopback } from '../core/text/loopback.js';
 import { connect } from 'node:net';
 import { Connection } from '@temporalio/client';
 import { connectionTarget } from '../temporal/connection.js';
+import { isUnanswered } from '../temporal/grpc.js';
 import { messageOf } from './server-error.js';
 import { LOOPBACK } from './server-settings.js';
 
 /** The result of a probe: the version of a Temporal server, or why none answers. */
 export type Probe =
   | { readonly alive: true; readonly version: string | null }
-  | { readonly alive: false; readonly reason: string };
+  /** `isSilent`: nothing answers there; absent if something else is wrong. */
+  | { readonly alive: false; readonly reason: string; readonly isSilent?: boolean };
 
 export interface ProbeOptions {
   readonly timeoutMs?: number;
@@ -27,7 +29,7 @@ const PROBE_TIMEOUT_MS = 3000;
 export async function probeAddress(address: string, options: ProbeOptions = {}): Promise<Probe> {
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   if (isLoopbackAddress(address) && !(await isListening(address, timeoutMs))) {
-    return { alive: false, reason: 'nothing listens there' };
+    return { alive: false, reason: 'nothing listens there', isSilent: true };
   }
   try {
     return await withConnection(address, { ...options, timeoutMs }, async (connection) => {
@@ -35,7 +37,7 @@ export async function probeAddress(address: string, options: ProbeOptions = {}):
       return { alive: true, version: info.serverVersion || null };
     });
   } catch (error) {
-    return { alive: false, reason: errorText(error) };
+    return { alive: false, reason: errorText(error), isSilent: isSilence(error) };
   }
 }
 
@@ -78,6 +80,11 @@ export function isListening(address: string, timeoutMs = PROBE_TIMEOUT_MS): Prom
     socket.once('connect', () => finish(true));
     socket.once('error', () => finish(false));
   });
+}
+
+/** Whether nothing has answered, as opposed to a server that refuses the connection. */
+function isSilence(error: unknown): boolean {
+  return isUnanswered(error) || messageOf(error).includes('Failed to connect before the deadline');
 }
 
 function errorText(error: unknown): string {

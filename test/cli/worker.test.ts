@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { reply } from '../../src/testing/steps.js';
+import { startProxy } from '../support/proxy.js';
 import { commandLine } from '../support/command.js';
 
 const address = inject('temporalAddress');
@@ -68,6 +69,29 @@ describe('worker', () => {
     await mute.prints('"live":null');
     mute.interrupt();
     expect((await mute.ended).stderr).not.toContain('Live stream');
+  });
+
+  test('waits for a server that does not answer yet, but not for one that refuses it', async () => {
+    const free = await startProxy(address);
+    const late = free.address;
+    await free.close();
+    const here = (...args: readonly string[]) =>
+      command.here(['worker', '--no-live', '--task-queue', `worker-${randomUUID()}`, ...args]);
+    const worker = here('--json', '--address', late);
+    await worker.prints(`No Temporal server answers at ${late}`);
+    expect(worker.stderr()).toContain('The worker waits for it');
+    const proxy = await startProxy(address, Number(late.split(':')[1]));
+    await worker.prints(`"address":"${late}"`);
+    worker.interrupt();
+    expect((await worker.ended).code).toBe(0);
+    await proxy.close();
+    // An interrupt also ends the wait.
+    const other = here('--address', late);
+    await other.prints('The worker waits for it');
+    other.interrupt();
+    expect((await other.ended).code).toBe(0);
+    const wrong = await here('--address', address, '--namespace', 'none').ended;
+    expect([wrong.code, wrong.stderr]).toEqual([5, expect.stringContaining('none')]);
   });
 
   test('is stopped at once by a second signal', async () => {

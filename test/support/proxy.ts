@@ -9,8 +9,8 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy to `host:port` on a port of 127.0.0.1. */
-export async function startProxy(target: string): Promise<Proxy> {
+/** Starts a proxy to `host:port` on a port of 127.0.0.1, by default a free one. */
+export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const [host, port] = target.split(':');
   const sockets = new Set<Socket>();
   let isCut = false;
@@ -33,7 +33,7 @@ export async function startProxy(target: string): Promise<Proxy> {
       socket.pipe(other);
     }
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(at, '127.0.0.1');
   await once(server, 'listening');
   const cut = (): void => {
     isCut = true;

@@ -15,6 +15,7 @@ import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 import { hostWorker } from '../hosting/hosting.js';
 import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchEventLoop } from '../hosting/event-loop.js';
+import { awaitServer } from '../hosting/open-server.js';
 import { noteServer } from '../hosting/note-server.js';
 import { formatCount } from '../format/format.js';
 
@@ -56,7 +57,8 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
     throw new UsageError(`--max-cached: expected a whole number from 0, got ${maxCached}`);
   }
   const signal = catchInterrupt();
-  const server = await context.server();
+  const server = await awaitServer(context, signal);
+  if (server === null) return EXIT.completed;
   noteServer(context, server);
   const running = await hostWorker(context, {
     taskQueue: await context.taskQueue(),

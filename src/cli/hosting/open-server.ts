@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { ServerHandle, ServerOptions } from '../../server/server-handle.js';
 import type { CliContext, ServerRequest } from '../context.js';
@@ -48,6 +49,33 @@ async function serverOptions(context: CliContext): Promise<ServerOptions> {
   }
   const namespace = options.namespace ?? config.namespace ?? fromEnvironment;
   return { home, env, note, ...(address && { address }), ...(namespace && { namespace }) };
+}
+
+/** The time between two attempts to reach a server that does not answer. */
+const [FIRST_WAIT_MS, MAX_WAIT_MS] = [500, 10_000];
+
+/**
+ * Returns the server of the context, for a worker: while nothing answers at the named address, notes
+ * that once and tries again, as a running worker does when its server goes away. Returns null if the
+ * signal aborts first.
+ */
+export async function awaitServer(
+  context: CliContext,
+  signal: AbortSignal,
+): Promise<ServerHandle | null> {
+  const { SilentServerError } = await import('../../server/locate-server.js');
+  let waitMs = FIRST_WAIT_MS;
+  while (!signal.aborted) {
+    try {
+      return await context.server();
+    } catch (error) {
+      if (!(error instanceof SilentServerError)) throw error;
+      if (waitMs === FIRST_WAIT_MS) context.note(`${error.message} The worker waits for it …`);
+    }
+    await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    waitMs = Math.min(2 * waitMs, MAX_WAIT_MS);
+  }
+  return null;
 }
 
 /** Connects to the server of the context. */
