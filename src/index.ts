@@ -142,6 +142,7 @@ export type { LiveLimits } from './live/live-limits.js';
 export { s3Stores, type S3Options } from './storage/s3-stores.js';
 export type { Stores } from './storage/stores.js';
 export type { BlobStore } from './storage/blob-store.js';
+export type { LockedTool, ToolForm, ToolLock } from './storage/tool-lock.js';
 export type { Archive, ArchivedHistory, ArchivedRun } from './storage/archive.js';
 
 // Clients

@@ -3,6 +3,7 @@ import type { MayDecide, NotifyFunction } from '../agents/requests.js';
 import type { Rule } from '../core/requests/rules.js';
 import type { Archive } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
+import type { ToolLock } from '../storage/tool-lock.js';
 import type { SegmentSize } from '../core/state.js';
 import type { LiveHub } from '../live/hub.js';
 import type { McpSessions } from '../mcp/sessions.js';
@@ -31,6 +32,7 @@ export interface ActivityDependencies {
   readonly models: ModelCatalog;
   readonly blobs: BlobStore;
   readonly archive: Archive;
+  readonly toolLock: ToolLock;
   readonly transcripts: TranscriptCache;
   readonly definitions: DefinitionCache;
   readonly mcp: McpSessions;

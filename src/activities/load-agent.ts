@@ -32,10 +32,10 @@ export async function loadAgent(
   deps: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
-  const { agents, definitions, models, blobs, mcp, searchAttributes, segment, heartbeatMs } = deps;
+  const { agents, definitions, models, blobs, searchAttributes, segment, heartbeatMs } = deps;
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input, agents.names);
-  const definition = await createDefinition({ mcp }, loaded, input);
+  const definition = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
   const misfit = input.prompt && promptProblem(definition, input.prompt);
   if (typeof misfit === 'string') throw refused(misfit);
   if (definition.hash !== loaded.definition.hash) definitions.add(definition);
@@ -84,7 +84,7 @@ function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decis
  * `withMcp`.
  */
 async function createDefinition(
-  deps: Pick<ActivityDependencies, 'mcp'>,
+  deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   loaded: LoadedAgent,
   input: LoadAgentInput,
 ): Promise<AgentDefinition> {

@@ -6,19 +6,22 @@ import type { AgentDefinition, McpOmission } from '../core/definition/definition
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { WorkerFaultError } from '../mcp/server-environment.js';
+import { lockedTools } from '../mcp/lock-tools.js';
 import { describeOdd, serverTools } from '../mcp/server-tools.js';
 import { redactMessage } from '../secrets/redact.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { withHeartbeat } from './heartbeat.js';
+import { findStorageFault } from './storage-faults.js';
 
 /**
  * Returns the definition of a run with the tools that the agent's MCP servers list now. Throws
  * `McpUnreachable`, which Temporal retries, if a server that the agent needs cannot be reached, and
- * the failure from `refuse` for a problem that no retry can fix.
+ * the failure from `refuse` for a problem that no retry can fix, and the fault of a lock that cannot be
+ * read or written.
  */
 export async function listMcpTools(
-  deps: Pick<ActivityDependencies, 'mcp'>,
+  deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   { agent, definition: own }: LoadedAgent,
   run: { definition: AgentDefinition; refuse: (message: string) => ApplicationFailure },
 ): Promise<AgentDefinition> {
@@ -38,6 +41,7 @@ export async function listMcpTools(
     if (error instanceof UnreachableError) {
       throw ApplicationFailure.create({ type: 'McpUnreachable', message: error.message });
     }
+    if (findStorageFault(error) !== null) throw error;
     throw refuse(normalizeError(error).message);
   }
 }
@@ -56,13 +60,15 @@ interface ServerTools {
 
 /** Returns the tools of a server. A server with startup `best_effort` is left out if it fails. */
 async function listOrLeave(
-  { mcp }: Pick<ActivityDependencies, 'mcp'>,
+  deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   server: McpServer,
 ): Promise<ServerTools> {
   const { name, startup } = server;
   try {
-    return await listTools(mcp, server);
+    return await listTools(deps, server);
   } catch (error) {
+    // Without the lock, no tool can be trusted.
+    if (findStorageFault(error) !== null) throw error;
     const { message } = normalizeError(error);
     if (startup === 'best_effort') return { tools: [], left: [{ server: name, message }] };
     if (error instanceof UnusableError || error instanceof WorkerFaultError) throw error;
@@ -71,17 +77,19 @@ async function listOrLeave(
 }
 
 async function listTools(
-  mcp: ActivityDependencies['mcp'],
+  { mcp, toolLock }: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   server: McpServer,
 ): Promise<ServerTools> {
   const listing = await mcp.of(server).listing({ maxAgeMs: 0 });
-  const { tools, odd, problems } = serverTools(server, listing);
-  if (odd.length > 0) {
-    const message = redactMessage(`MCP server "${server.name}": ${describeOdd(odd)}`);
-    Context.current().log.warn(message);
-  }
-  if (problems.length === 0) return { tools, left: [] };
+  const { used, odd, problems } = serverTools(server, listing);
+  warnOf(server, odd.length === 0 ? '' : describeOdd(odd));
   const message = `MCP server "${server.name}": ${problems.slice(0, 5).join('; ')}`;
-  if (server.startup === 'strict') throw new UnusableError(message);
-  return { tools, left: [{ server: server.name, message }] };
+  if (problems.length > 0 && server.startup === 'strict') throw new UnusableError(message);
+  const { tools, notes } = await lockedTools(toolLock, server, used);
+  warnOf(server, notes.length === 0 ? '' : describeOdd(notes, 'not accepted'));
+  return { tools, left: problems.length === 0 ? [] : [{ server: server.name, message }] };
+}
+
+function warnOf({ name }: McpServer, text: string): void {
+  if (text !== '') Context.current().log.warn(redactMessage(`MCP server "${name}": ${text}`));
 }

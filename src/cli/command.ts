@@ -17,6 +17,8 @@ export interface Command<Options> {
 export interface Listed {
   readonly summary: string;
   readonly load: () => Promise<Command<never>>;
+  /** Commands below it, such as `mcp accept`. */
+  readonly commands?: Readonly<Record<string, Listed>>;
 }
 
 /** A group of commands below a name, such as `schedule create`. */

@@ -167,6 +167,12 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     mcp: {
       summary: 'serve agents to MCP clients over stdin and stdout',
       load: async () => (await import('./commands/mcp.js')).mcp,
+      commands: {
+        accept: {
+          summary: 'show how tools of MCP servers have changed, and accept the changes',
+          load: async () => (await import('./commands/mcp-accept.js')).mcpAccept,
+        },
+      },
     },
     doctor: {
       summary: 'check server, workers, models, and versions',
@@ -220,8 +226,8 @@ function addCommands(
 ): void {
   for (const [name, listed] of Object.entries(commands)) {
     const entry = parent.command(name).description(listed.summary);
-    if ('commands' in listed) addCommands(entry.helpCommand(false), listed.commands, runner);
-    else
+    if (listed.commands) addCommands(entry.helpCommand(false), listed.commands, runner);
+    if ('load' in listed)
       parent.hook('preSubcommand', async (_, used) => {
         if (used === entry) registerCommand(entry, await listed.load(), runner);
       });

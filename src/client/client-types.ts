@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Archive } from '../storage/archive.js';
+import type { ToolLock } from '../storage/tool-lock.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { TurnOf } from '../core/definition/output-type.js';
@@ -43,6 +44,8 @@ export interface ClientOptions extends ConnectionSettings {
   readonly archive?: Archive;
   /** The store for attachments, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;
+  /** Only workers use it; it is part of the stores that `s3Stores` makes. */
+  readonly toolLock?: ToolLock;
   /**
    * The user of this client, in 1 to 200 characters, such as `web session: ann`. It is recorded
    * with each message and decision but not verified.

@@ -56,6 +56,7 @@ const clientOptions = z.strictObject({
   client: checkedLater,
   archive: checkedLater,
   blobs: checkedLater,
+  toolLock: checkedLater,
   by: checkedLater,
 } satisfies OptionSchemas<ClientOptions>);
 

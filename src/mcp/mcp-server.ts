@@ -14,6 +14,7 @@ type Filled =
   | 'timeout'
   | 'connectTimeout'
   | 'startup'
+  | 'trust'
   | 'name';
 
 interface Policy {
@@ -25,6 +26,7 @@ interface Policy {
   readonly timeoutMs: number;
   readonly connectMs: number;
   readonly startup: 'strict' | 'best_effort';
+  readonly trust: 'first_use' | 'accepted';
 }
 
 /**
@@ -58,7 +60,8 @@ const CONNECT_MS = 30_000;
  */
 export function mcpServer(options: McpServerOptions): McpServer {
   assertServerOptions(options);
-  const { allowTools, denyTools, effects, timeout, connectTimeout, startup, ...place } = options;
+  const { allowTools, denyTools, effects, timeout, connectTimeout, startup, trust, ...place } =
+    options;
   return Object.freeze({
     ...place,
     allowTools: allowTools ?? null,
@@ -67,5 +70,6 @@ export function mcpServer(options: McpServerOptions): McpServer {
     timeoutMs: toMs(timeout ?? TIMEOUT_MS),
     connectMs: toMs(connectTimeout ?? CONNECT_MS),
     startup: startup ?? 'strict',
+    trust: trust ?? 'first_use',
   });
 }

@@ -25,6 +25,12 @@ export interface McpCommonOptions {
   readonly connectTimeout?: Duration;
   /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
   readonly startup?: 'strict' | 'best_effort';
+  /**
+   * Which tools may be used that nobody has accepted: those that were never seen before
+   * (`first_use`, default), whose form is then recorded, or none (`accepted`). In either case, a
+   * tool that has changed is not called until a person accepts the change.
+   */
+  readonly trust?: 'first_use' | 'accepted';
 }
 
 /** A server that the worker starts and uses over its standard streams. */
@@ -73,6 +79,7 @@ const common = {
   timeout: timerDuration.optional(),
   connectTimeout: timerDuration.optional(),
   startup: z.enum(['strict', 'best_effort']).optional(),
+  trust: z.enum(['first_use', 'accepted']).optional(),
 };
 
 const stdioOptions = z.strictObject({

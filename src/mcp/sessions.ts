@@ -35,6 +35,7 @@ function keyOf(server: McpServer): string {
     effects: ___,
     timeoutMs: ____,
     startup: _____,
+    trust: ______,
     ...place
   } = server;
   const json: Json = JSON.parse(JSON.stringify(place));

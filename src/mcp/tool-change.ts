@@ -5,9 +5,13 @@ const MAX_LINES = 400;
 
 /**
  * Describes for people how a tool differs from its pinned version: `-` marks removed lines, `+`
- * added ones.
+ * added ones. A text beyond `maxCharacters` is cut, with a note.
  */
-export function describeToolChange(pinned: ToolDefinition, now: ToolDefinition): string {
+export function describeToolChange(
+  pinned: ToolDefinition,
+  now: ToolDefinition,
+  maxCharacters = MAX_CHARACTERS,
+): string {
   const parts = [
     part('description', pinned.description, now.description),
     part('arguments', pretty(pinned.parameters), pretty(now.parameters)),
@@ -17,8 +21,8 @@ export function describeToolChange(pinned: ToolDefinition, now: ToolDefinition):
     parts.length === 0
       ? 'only in parts that models do not see (hints, the schema of its results, hidden characters)'
       : parts.join('\n');
-  if (text.length <= MAX_CHARACTERS) return text;
-  return `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} more characters`;
+  if (text.length <= maxCharacters) return text;
+  return `${text.slice(0, maxCharacters)}\n… ${text.length - maxCharacters} more characters`;
 }
 
 function pretty(value: unknown): string {

@@ -7,7 +7,8 @@ import { archiveIn, type ObjectStore } from './object-stores.js';
 import { storesAt } from './s3-stores.js';
 import type { Stores } from './stores.js';
 import { syncFolder } from './sync-folder.js';
-import { writeWhole } from './write-file.js';
+import { toolLockIn, type ToolLock } from './tool-lock.js';
+import { writeNew, writeWhole } from './write-file.js';
 
 /**
  * Returns the stores that workers, clients, and the command share: those that PERDURE_STORE names,
@@ -22,6 +23,7 @@ export function openStores(
   return {
     blobs: fileBlobStore(path.join(home, 'blobs')),
     archive: fileArchive(path.join(home, 'archive')),
+    toolLock: fileToolLock(home),
   };
 }
 
@@ -33,6 +35,11 @@ export function fileArchive(directory: string): Archive {
   return archiveIn(fileObjects(path.resolve(directory)));
 }
 
+/** Creates a `ToolLock` in the folder `mcp-lock` of a home. */
+export function fileToolLock(home: string): ToolLock {
+  return toolLockIn(fileObjects(path.resolve(home, 'mcp-lock')));
+}
+
 function fileObjects(root: string): ObjectStore {
   return {
     place: root,
@@ -40,6 +47,12 @@ function fileObjects(root: string): ObjectStore {
       const file = path.join(root, name);
       await writeWhole(file, bytes).catch(rethrowWithFix);
       await syncFolders(root, path.dirname(file));
+    },
+    async create(name, bytes) {
+      const file = path.join(root, name);
+      const isNew = await writeNew(file, bytes).catch(rethrowWithFix);
+      await syncFolders(root, path.dirname(file));
+      return isNew;
     },
     async get(name) {
       return await readFile(path.join(root, name)).catch(orAbsent(null));

@@ -18,6 +18,11 @@ export interface ObjectStore {
   readonly place: string;
   /** Resolves when the whole object is stored. Rejects with an error that names the fix. */
   put(name: string, bytes: Buffer): Promise<void>;
+  /**
+   * Stores an object whose name is free, and returns true; false if the name is taken. Rejects like
+   * `put`.
+   */
+  create(name: string, bytes: Buffer): Promise<boolean>;
   /** Returns null if the object does not exist. Rejects if the store cannot be read. */
   get(name: string): Promise<Buffer | null>;
   /** Returns the last parts of the names that begin with `folder/`. */

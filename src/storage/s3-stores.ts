@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
 import type { Stores } from './stores.js';
+import { toolLockIn } from './tool-lock.js';
 import { TimeoutError, within } from './within.js';
 
 /** The location of texts and archive in S3-compatible storage. */
@@ -60,8 +61,9 @@ interface Limit {
 }
 
 /**
- * Makes the stores of workers and clients in S3-compatible storage: blobs below `blobs/`, and each
- * history of the archive as one object below `archive/`. The keys come from the process, as AWS's
+ * Makes the stores of workers and clients in S3-compatible storage: blobs below `blobs/`, each
+ * history of the archive as one object below `archive/`, and the accepted forms of MCP tools below
+ * `mcp-lock/`. The keys come from the process, as AWS's
  * SDK finds them. The SDK is loaded with the first request and must be installed
  * (`@aws-sdk/client-s3`). Throws an `InputError` for an invalid option.
  *
@@ -106,8 +108,15 @@ function storesOf(options: S3Options, env: Environment, { requestMs }: Limit): S
     const place = { bucket, folder: prefix === '' ? folder : `${prefix}/${folder}`, requestMs };
     return objectsIn(place, client);
   };
-  return { blobs: blobsIn(below('blobs')), archive: archiveIn(below('archive')) };
+  return {
+    blobs: blobsIn(below('blobs')),
+    archive: archiveIn(below('archive')),
+    toolLock: toolLockIn(below('mcp-lock')),
+  };
 }
+
+/** How services answer that an object exists, or that another request writes it. */
+const TAKEN = ['PreconditionFailed', 'ConditionalRequestConflict'];
 
 interface Place extends Limit {
   readonly bucket: string;
@@ -120,16 +129,30 @@ function objectsIn(
 ): ObjectStore {
   const Bucket = bucket;
   const keyOf = (name: string): string => `${folder}/${name}`;
+  const send = async (name: string, bytes: Buffer, isNew: boolean): Promise<void> => {
+    const { PutObjectCommand } = await loadSdk();
+    const s3 = await client();
+    const condition = isNew ? { IfNoneMatch: '*' } : {};
+    const command = new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes, ...condition });
+    const limitMs = requestMs + bodyMs(bytes.length);
+    await within(limitMs, (abortSignal) => s3.send(command, { abortSignal }));
+  };
   return {
     place: `s3://${bucket}/${folder}`,
-    async put(name, bytes) {
-      const { PutObjectCommand } = await loadSdk();
-      const s3 = await client();
-      const command = new PutObjectCommand({ Bucket, Key: keyOf(name), Body: bytes });
-      const limitMs = requestMs + bodyMs(bytes.length);
-      await within(limitMs, (abortSignal) => s3.send(command, { abortSignal })).catch(
-        rethrowWithFix,
-      );
+    put: (name, bytes) => send(name, bytes, false).catch(rethrowWithFix),
+    async create(name, bytes) {
+      // Some services ignore the condition.
+      if ((await this.get(name)) !== null) return false;
+      try {
+        await send(name, bytes, true);
+        return true;
+      } catch (error) {
+        const code = error instanceof Error ? error.name : '';
+        if (TAKEN.includes(code)) return false;
+        if (code !== 'NotImplemented') return rethrowWithFix(error);
+      }
+      await this.put(name, bytes);
+      return true;
     },
     async get(name) {
       const { GetObjectCommand } = await loadSdk();

@@ -1,8 +1,12 @@
 import type { Archive } from './archive.js';
 import type { BlobStore } from './blob-store.js';
+import type { ToolLock } from './tool-lock.js';
 
-/** Where large texts and the histories of deleted runs are stored. */
+/**
+ * Where large texts, the histories of deleted runs, and the accepted forms of MCP tools are stored.
+ */
 export interface Stores {
   readonly blobs: BlobStore;
   readonly archive: Archive;
+  readonly toolLock: ToolLock;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { link, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolder } from './make-folder.js';
 import { PRIVATE } from './private-files.js';
@@ -11,6 +11,29 @@ import { syncFolder } from './sync-folder.js';
  * the file system.
  */
 export async function writeWhole(file: string, bytes: Buffer): Promise<void> {
+  await writeBy(file, bytes, rename);
+}
+
+/** Writes a file like `writeWhole` unless one of this name exists. Returns whether it did. */
+export async function writeNew(file: string, bytes: Buffer): Promise<boolean> {
+  try {
+    await writeBy(file, bytes, async (temporary) => {
+      await link(temporary, file);
+      await rm(temporary, { force: true });
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** `place` moves the temporary file to its name. */
+async function writeBy(
+  file: string,
+  bytes: Buffer,
+  place: (temporary: string, file: string) => Promise<void>,
+): Promise<void> {
   await makeFolder(path.dirname(file));
   const temporary = `${file}.${randomUUID()}.tmp`;
   try {
@@ -21,7 +44,7 @@ export async function writeWhole(file: string, bytes: Buffer): Promise<void> {
     } finally {
       await handle.close();
     }
-    await rename(temporary, file);
+    await place(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

@@ -10,6 +10,7 @@ import type { Duration } from '../core/text/duration.js';
 import type { LiveOptions } from '../live/live-options.js';
 import { secretNamesProblem } from '../secrets/names.js';
 import type { Archive } from '../storage/archive.js';
+import type { ToolLock } from '../storage/tool-lock.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import {
@@ -33,6 +34,11 @@ export interface SharedWorkerOptions extends RequestOptions {
    * PERDURE_HOME/archive.
    */
   readonly archive?: Archive;
+  /**
+   * The record of accepted forms of MCP tools, shared like `blobs`; default: files in
+   * PERDURE_HOME/mcp-lock.
+   */
+  readonly toolLock?: ToolLock;
   /** The environment for keys, models, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
@@ -131,6 +137,7 @@ const sharedOptions = {
     'list',
     'read',
   ).optional(),
+  toolLock: having('a lock with `read`, `write`, and `form`', 'read', 'write', 'form').optional(),
   env: anyObject.optional(),
   segment: z
     .strictObject({

@@ -70,6 +70,7 @@ export function createWorkerParts(
     agents,
     blobs,
     archive: options.archive ?? stores.archive,
+    toolLock: options.toolLock ?? stores.toolLock,
     models: modelCatalog,
     transcripts: createTranscriptCache({
       maxBytes: options.transcriptCacheBytes ?? DEFAULT_CACHE_BYTES,

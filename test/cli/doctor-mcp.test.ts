@@ -3,6 +3,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { resolve } from '../../src/cli/commands/resolve.js';
 import { mcpFindings } from '../../src/cli/doctor/mcp.js';
 import { defineConfig } from '../../src/config.js';
+import { fileToolLock } from '../../src/storage/file-stores.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { fixtureFiles, listed } from '../support/mcp-agent.js';
@@ -21,7 +22,11 @@ test('doctor lists the tools of the MCP servers of each agent, and reports those
     mcpServer({ ...gone, name: 'keyed', authEnv: 'NO_SUCH_VARIABLE' }),
   ];
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
-  const findings = await mcpFindings(defineConfig({ agents: [agent] }), {});
+  const findings = await mcpFindings(
+    defineConfig({ agents: [agent] }),
+    {},
+    fileToolLock('/nonexistent'),
+  );
   expect(findings.map(({ name, level }) => `${name} ${level}`)).toEqual([
     'mcp far ok',
     'mcp gone problem',
@@ -43,7 +48,11 @@ test('doctor names the tools that are left out', async () => {
   onTestFinished(() => server.stop());
   const mcp = [mcpServer({ name: 'far', transport: 'http', url: server.url })];
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
-  const [finding] = await mcpFindings(defineConfig({ agents: [agent] }), {});
+  const [finding] = await mcpFindings(
+    defineConfig({ agents: [agent] }),
+    {},
+    fileToolLock('/nonexistent'),
+  );
   expect(finding).toMatchObject({
     level: 'note',
     text: 'answers; agent a uses 1 of its 2 tools; left out: tool "odd", because its schema refers to "http://x/y", which is not in it',

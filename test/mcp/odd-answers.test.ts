@@ -276,7 +276,7 @@ async function listed(
 ): Promise<{ names: readonly string[]; odd: string }> {
   const session = await overHttp({ 'tools/list': resultOf(tools) });
   const found = serverTools(server(options), await session.listing({ maxAgeMs: 0 }));
-  const names = found.tools.map(({ name }) => name);
+  const names = found.used.map(({ definition }) => definition.name);
   return { names, odd: found.odd.length === 0 ? '' : describeOdd(found.odd) };
 }
 
@@ -343,12 +343,12 @@ describe('a list of tools', () => {
       },
     };
     const session = await overHttp({ 'tools/list': resultOf({ tools: [tool], nextCursor: null }) });
-    const { tools } = serverTools(
+    const { used } = serverTools(
       server({ effects: { lookup: 'read' } }),
       await session.listing({ maxAgeMs: 0 }),
     );
-    expect(tools).toMatchObject([{ name: 'far__lookup', effect: 'read' }]);
-    expect(tools[0]?.parameters).toEqual({
+    expect(used).toMatchObject([{ definition: { name: 'far__lookup', effect: 'read' } }]);
+    expect(used[0]?.definition.parameters).toEqual({
       type: 'object',
       properties: { key: { type: 'string', default: null } },
     });

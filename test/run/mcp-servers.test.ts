@@ -233,8 +233,9 @@ test('a message that refreshes the agent loads the current tools of the servers'
   const handle = await rig.start({ agent: 'a', message, open: true });
   const id = handle.workflowId;
   await waitForResult(rig.client, id, { turn: 1 });
-  await offer(files, [listed('note', { description: 'new' })]);
-  scripts.set(message, [replyText('one'), replyCall('far__note', { n: 2 })]);
+  const old = listed('note', { description: 'old' });
+  await offer(files, [old, listed('extra', { description: 'new' })]);
+  scripts.set(message, [replyText('one'), replyCall('far__extra', { n: 2 })]);
   await askRun(rig.client, id, { message: 'again', refresh: true });
   await waitForResult(rig.client, id, { turn: 2 });
   const status = await handle.query<AgentDefinition>('definition');

@@ -48,6 +48,7 @@ const files = await fixtureFiles([
 const dyingRead = await fixtureFiles([listed('dies_once')]);
 const dyingOnce = await fixtureFiles([listed('dies_once')]);
 const changing = await fixtureFiles([listed('send', { description: 'sends a note' })]);
+const relocking = await fixtureFiles([]);
 const shrinking = await fixtureFiles([listed('send')]);
 const hardening = await fixtureFiles([listed('look')]);
 
@@ -61,6 +62,7 @@ const agents = [
   agent('dying-read', [stdioFixture(dyingRead, { effects: { dies_once: 'read' } })]),
   agent('dying-once', [stdioFixture(dyingOnce)]),
   agent('changing', [stdioFixture(changing)]),
+  agent('relocking', [stdioFixture(relocking)]),
   agent('shrinking', [stdioFixture(shrinking)]),
   agent('hardening', [stdioFixture(hardening, { effects: { look: 'read' } })]),
 ];
@@ -272,6 +274,28 @@ describe('an MCP server that changes a tool', () => {
     });
     const shown = requests.get(message)?.map(({ tools }) => tools[0]?.description);
     expect(new Set(shown)).toEqual(new Set(['[MCP desk] sends a note']));
+  });
+
+  test('is asked about in the next run too, until a person accepts the change', async () => {
+    const old = listed('send', { description: 'sends' });
+    const changed = listed('send', { description: 'sends, and copies' });
+    await offer(relocking, [old]);
+    expect(results(await run('relocking', replyCall('desk__send', { n: 1 })))).toEqual(['{"n":1}']);
+    await offer(relocking, [changed]);
+    const { handle, message } = await start('relocking', [replyCall('desk__send', { n: 2 })]);
+    expect(await asking(handle)).toMatchObject({
+      reason: 'tool_changed',
+      message: expect.stringContaining('- [MCP desk] sends\n+ [MCP desk] sends, and copies'),
+    });
+    expect(seen(relocking.ledger)).toHaveLength(1);
+    expect(requests.get(message)?.[0]?.tools[0]?.description).toBe('[MCP desk] sends');
+    await decide(handle, { as: 'accept' });
+    expect(results(await rig.end(handle))).toEqual(['{"n":2}']);
+    const last = await run('relocking', replyCall('desk__send', { n: 3 }));
+    expect(results(last)).toEqual(['{"n":3}']);
+    expect(requests.get(last.message)?.[0]?.tools[0]?.description).toBe(
+      '[MCP desk] sends, and copies',
+    );
   });
 
   test('blocks a call of a tool that it no longer has, until the tool is back', async () => {

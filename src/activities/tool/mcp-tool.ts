@@ -1,6 +1,7 @@
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { callTool } from '../../mcp/call-tool.js';
 import { effectOf, usableTool } from '../../mcp/listed-tool.js';
+import { acceptCommand, acceptTools } from '../../mcp/lock-tools.js';
 import { WorkerFaultError } from '../../mcp/server-environment.js';
 import { isAllowedTool } from '../../mcp/server-tools.js';
 import { describeToolChange } from '../../mcp/tool-change.js';
@@ -42,7 +43,7 @@ interface McpCall {
  * then.
  */
 export async function findMcpTool(
-  { mcp, blobs }: Pick<ActivityDependencies, 'mcp' | 'blobs'>,
+  { mcp, blobs, toolLock }: Pick<ActivityDependencies, 'mcp' | 'blobs' | 'toolLock'>,
   agent: PinnedAgent,
   { pinned, accepted, resolve }: McpCall,
 ): Promise<FoundTool> {
@@ -76,12 +77,15 @@ export async function findMcpTool(
     if (effect !== pinned.effect && (isPinned || pinned.effect !== 'once')) {
       return changed({ message: effectChangedMessage(pinned, effect) });
     }
+    // Later runs need no further acceptance of what a person has accepted in this one.
+    if (!isPinned) await acceptTools(toolLock, server, [current]);
     return { ok: true, tool: callTool(pinned, session, blobs) };
   }
   const usable = usableTool(server, current);
-  const begin = `MCP server "${server.name}" has changed tool "${origin.tool}" since the run began`;
+  const begin = `MCP server "${server.name}" has changed tool "${origin.tool}" since it was accepted`;
   if (!usable.ok) return changed({ message: `${begin}, and now ${usable.problem}` });
-  return changed(describeChange(pinned, usable.definition, { begin, definition, resolve }));
+  const accept = acceptCommand(server, origin.tool);
+  return changed(describeChange(pinned, usable.definition, { begin, definition, resolve, accept }));
 }
 
 /**
@@ -104,11 +108,16 @@ function toBlock(error: unknown): FoundTool & { readonly ok: false } {
 function describeChange(
   pinned: ToolDefinition,
   current: ToolDefinition,
-  { begin, definition, resolve }: { begin: string; definition: string; resolve: string },
+  {
+    begin,
+    definition,
+    resolve,
+    accept,
+  }: Record<'begin' | 'definition' | 'resolve' | 'accept', string>,
 ): Pick<ToolBlocked, 'message' | 'definition'> {
   const change = `${begin}:\n${describeToolChange(pinned, current)}\n`;
   if (pinned.effect !== 'once' && current.effect !== pinned.effect) {
-    const message = `${change}Its effect has changed, so this run cannot use it; start a new run, or cancel this one`;
+    const message = `${change}Its effect has changed, so this run cannot use it; cancel this run, accept the change with "${accept}", and start a new run`;
     return { message };
   }
   const message = `${change}If this change is intended, let the call continue with: ${resolve} --as accept --definition ${definition}`;

@@ -14,6 +14,7 @@ import { serverFindings } from '../doctor/namespace.js';
 import { findServerInUse } from '../doctor/server.js';
 import { storeFindings } from '../doctor/store.js';
 import { cliFinding } from '../doctor/temporal-cli.js';
+import { openStores } from '../../storage/file-stores.js';
 import { versionsFinding } from '../doctor/versions.js';
 import { EXIT } from '../exit-codes.js';
 import { formatCount } from '../format/format.js';
@@ -98,7 +99,7 @@ async function examine(
     ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),
     ...models,
     ...(await callModels(config, env, { call: callsModels })),
-    ...(await mcpFindings(config, env)),
+    ...(await mcpFindings(config, env, openStores(home, env).toolLock)),
   ];
 }
 

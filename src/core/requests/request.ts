@@ -15,7 +15,7 @@ import type { Deciders } from './deciders.js';
  * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
  * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
  * | `safety_check`    | the model's provider requires a person's review               | `approve`, `deny`                  |
- * | `tool_changed`    | an MCP server has changed the tool since the run began        | `accept`, `deny`                   |
+ * | `tool_changed`    | an MCP server has changed the tool since it was accepted      | `accept`, `deny`                   |
  */
 export type RequestKind =
   | 'approval'
