@@ -17,7 +17,7 @@ import { writeNew, writeWhole } from './write-file.js';
 export function openStores(
   home: string,
   env: Readonly<Record<string, string | undefined>> = {},
-): Stores {
+): Required<Stores> {
   const address = env['PERDURE_STORE']?.trim() ?? '';
   if (address !== '') return storesAt(address, env);
   return {

@@ -76,7 +76,7 @@ interface Limit {
  * await using client = await createClient(stores);
  * ```
  */
-export function s3Stores(options: S3Options): Stores {
+export function s3Stores(options: S3Options): Required<Stores> {
   checkOptions('s3Stores', { schema: s3Options, options });
   return storesOf(options, process.env, { requestMs: REQUEST_MS });
 }
@@ -89,7 +89,7 @@ export function storesAt(
   address: string,
   env: Environment,
   limit: Limit = { requestMs: REQUEST_MS },
-): Stores {
+): Required<Stores> {
   const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(address) ?? [];
   if (bucket === undefined) {
     throw new InputError(
@@ -101,7 +101,7 @@ export function storesAt(
   return storesOf(options, env, limit);
 }
 
-function storesOf(options: S3Options, env: Environment, { requestMs }: Limit): Stores {
+function storesOf(options: S3Options, env: Environment, { requestMs }: Limit): Required<Stores> {
   const { bucket, prefix = '' } = options;
   const client = once(async () => await openClient(options, env));
   const below = (folder: string): ObjectStore => {

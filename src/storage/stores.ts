@@ -8,5 +8,6 @@ import type { ToolLock } from './tool-lock.js';
 export interface Stores {
   readonly blobs: BlobStore;
   readonly archive: Archive;
-  readonly toolLock: ToolLock;
+  /** Absent: files in PERDURE_HOME. */
+  readonly toolLock?: ToolLock;
 }
