@@ -1,3 +1,4 @@
+import { wellFormed } from '../core/text/whole-text.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import {
   documentKey,
@@ -8,7 +9,7 @@ import {
 import { isObject } from '../core/json.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import { redact } from '../secrets/redact.js';
-import { headBytes, wellFormed } from '../tools/utf8.js';
+import { headBytes } from '../tools/utf8.js';
 import { offloadText } from './offload-text.js';
 
 /** Maximum documents in one turn. */

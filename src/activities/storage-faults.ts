@@ -1,4 +1,5 @@
 import type { Context } from '@temporalio/activity';
+import { wellFormed } from '../core/text/whole-text.js';
 import type { ApplicationFailure } from '@temporalio/common';
 import { ArchiveError } from '../storage/archive.js';
 import type { BlobStore } from '../storage/blob-store.js';
@@ -9,7 +10,6 @@ import type { Json } from '../core/json.js';
 import type { ReplyUsage } from '../core/reply.js';
 import { STORAGE_LOST, type AttemptReport } from '../core/report.js';
 import { redactMessage } from '../secrets/redact.js';
-import { wellFormed } from '../tools/utf8.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { blockedFailure } from './failures.js';
 

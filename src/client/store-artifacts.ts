@@ -1,3 +1,4 @@
+import { wellFormed } from '../core/text/whole-text.js';
 import { InputError } from '../core/errors.js';
 import { ARTIFACT_NAME, type AttachedArtifact } from '../core/input/attached-artifacts.js';
 import { describeValue } from '../core/artifacts/describe-value.js';
@@ -84,9 +85,4 @@ function isJson(value: unknown): boolean {
   return (
     (prototype === null || prototype === Object.prototype) && Object.values(value).every(isJson)
   );
-}
-
-/** Replaces lone surrogates, which no store and no server accepts. */
-function wellFormed(text: string): string {
-  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }

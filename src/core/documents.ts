@@ -110,7 +110,7 @@ export function documentText(
     ...(id === undefined ? [] : [` id=${quoted(id)}`]),
     ...(source === undefined ? [] : [` source=${quoted(source)}`]),
   ].join('');
-  const text = shown.replaceAll(/<(?=\s*\/?\s*document)/gi, '&lt;');
+  const text = shown.replaceAll(/<(?=\s*(?:\/\s*)?document)/gi, '&lt;');
   return `${HEADING}\n<document key="${key}"${named}>\n${text}\n</document>`;
 }
 

@@ -68,7 +68,10 @@ export function guardConnections(server: Server, limits: LimitsInForce): Connect
  * address.
  */
 function clientOf({ remoteAddress = '' }: Socket): string {
-  const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
+  const address = remoteAddress
+    .replace(/^::ffff:(?=\d+\.)/, '')
+    .split('%', 1)
+    .join('');
   if (!isIPv6(address)) return address;
   const [head = '', tail] = address.split('::');
   const groups = head === '' ? [] : head.split(':');

@@ -1,5 +1,5 @@
+import { wellFormed } from '../core/text/whole-text.js';
 import { countHidden, withoutHidden } from '../core/text/hidden.js';
-import { wellFormed } from '../tools/utf8.js';
 
 /** Returns whether a text has hidden characters. */
 export function hasHidden(text: string): boolean {

@@ -20,7 +20,7 @@ interface Mark {
 }
 
 const MAX_INDENT = 100;
-const MARK = /^([ \t]*)(`{3,}|~{3,})(.*)$/s;
+const MARK = /^([ \t]*)(`{3,}|~{3,})/;
 
 /**
  * Finds the outermost fenced blocks of a text, in order.
@@ -66,7 +66,9 @@ function* lines(text: string): Generator<{ from: number; to: number; next: numbe
 }
 
 function readMark(line: string): Mark | undefined {
-  const [, indent = '', marks = '', rest = ''] = MARK.exec(line.trimEnd()) ?? [];
+  const shown = line.trimEnd();
+  const [begin = '', indent = '', marks = ''] = MARK.exec(shown) ?? [];
+  const rest = shown.slice(begin.length);
   const kind = marks[0];
   if (kind === undefined || (kind === '`' && rest.includes('`'))) return undefined;
   return {

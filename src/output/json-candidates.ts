@@ -112,7 +112,10 @@ function createQuoteSkipper(text: string): (at: number) => number {
     }
     if (isUnpaired) return at + 1;
     let close = text.indexOf('"', at + 1);
-    while (close >= 0 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
+    // Only to the end of the line: else each line would search the whole rest of the text.
+    while (close >= 0 && close <= lineEnd && isEscaped(text, close)) {
+      close = text.indexOf('"', close + 1);
+    }
     isUnpaired = close < 0 || close > lineEnd;
     return isUnpaired ? at + 1 : close + 1;
   };

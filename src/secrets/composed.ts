@@ -1,6 +1,6 @@
 /** Matches at least two pairs: `host=db port=5432 password=…` or `AccountName=…;AccountKey=…`. */
 const PAIRS = /^[a-z]\w*=[^;\s]*[;\s]+[a-z]\w*=/i;
-const PAIR = /([a-z]\w*)=([^;\s]+)/gi;
+const PAIR = /(?<!\w)([a-z]\w*)=([^;\s]+)/gi;
 
 /**
  * Returns the fields of a composed value (a JSON object or list, or pairs), or null for any other

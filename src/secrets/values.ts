@@ -11,7 +11,7 @@ export interface Secret {
 
 /** Shorter lines of a multi-line secret appear in other texts as well. */
 const MIN_LINE_CHARACTERS = 16;
-const USER_INFO = /[a-z][a-z\d+.-]*:\/\/([^\s/?#"'<>]*)@/gi;
+const USER_INFO = /:\/\/([^\s/?#"'<>]*)@/g;
 
 /**
  * Returns all secret texts of a variable's value: the value itself if `isSecret`, each line of a

@@ -173,7 +173,7 @@ async function versionsOf(path: string, environment: NodeJS.ProcessEnv) {
     },
   );
   const [, version, serverVersion] =
-    /^temporal version (\d+\.\d+\.\d+\S*) \(Server (\d+\.\d+\.\d+[^\s,)]*)/.exec(stdout) ?? [];
+    /^temporal version (\d+\.\d+\.\d\S*) \(Server (\d+\.\d+\.\d[^\s,)]*)/.exec(stdout) ?? [];
   if (!version || !serverVersion)
     throw new Error(`${path} is not the Temporal CLI: it does not report its version`);
   return { version, serverVersion };

@@ -1,3 +1,4 @@
+import { withoutTail } from '../core/text/whole-text.js';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InputError } from '../core/errors.js';
@@ -96,7 +97,7 @@ export function storesAt(
       'PERDURE_STORE: expected s3://BUCKET or s3://BUCKET/PREFIX; omit it for files in PERDURE_HOME',
     );
   }
-  const options = { bucket, prefix: prefix.replace(/\/+$/, '') };
+  const options = { bucket, prefix: withoutTail(prefix, /\//) };
   checkOptions('PERDURE_STORE', { schema: s3Options, options });
   return storesOf(options, env, limit);
 }

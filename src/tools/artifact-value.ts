@@ -1,10 +1,11 @@
+import { wellFormed } from '../core/text/whole-text.js';
 import type { Json } from '../core/json.js';
 import { describeValue } from '../core/artifacts/describe-value.js';
 import { collect, isAsyncIterable } from './result/collect.js';
 import { toWholePlain } from './result/plain.js';
 import { redact } from '../secrets/redact.js';
 import { redactJsonText } from '../secrets/redact-json.js';
-import { headBytes, wellFormed } from './utf8.js';
+import { headBytes } from './utf8.js';
 
 const HEAD_BYTES = 500;
 const KIND_CHARACTERS = 200;

@@ -21,10 +21,3 @@ export function tailBytes(text: string, maxBytes: number): string {
 export function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
-
-/**
- * Replaces lone surrogates, which have no UTF-8 form, so that files and providers keep the text.
- */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
-}

@@ -1,3 +1,4 @@
+import { wellFormed } from '../../src/core/text/whole-text.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
@@ -6,7 +7,6 @@ import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
 import { parseDocumentKey } from '../../src/core/documents.js';
 import { sha256Hex } from '../../src/core/digest.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { wellFormed } from '../../src/tools/utf8.js';
 import { anyString } from '../support/any-string.js';
 
 const blobs: BlobStore = {

@@ -1,3 +1,4 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ModelBlock } from '../../core/blocked.js';
 import type { Json } from '../../core/json.js';
@@ -9,7 +10,6 @@ import { isModelError, ModelError } from '../../models/model-error.js';
 import { MAX_WAIT_MS } from '../../models/wire/errors.js';
 import { sample } from '../../models/sample.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
-import { wellFormed } from '../../tools/utf8.js';
 import { problemFailure } from '../failures.js';
 
 const FIRST_DELAY_MS = 500;

@@ -1,3 +1,4 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import {
   isCatalogCall,
   CATALOG_NAMES,
@@ -18,7 +19,6 @@ import { checkArguments, parsedJson } from '../../tools/arguments/check-argument
 import { checkPlannedArguments } from '../../tools/arguments/planned-arguments.js';
 import { describeCall } from '../../tools/describe-call.js';
 import { readInvokedCall } from '../../tools/arguments/invoked-call.js';
-import { wellFormed } from '../../tools/utf8.js';
 import { planNode, type PinnedAgent } from '../definitions.js';
 import { evaluateCall, type RuleContext } from '../requests/evaluate-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';

@@ -5,11 +5,11 @@ import type {
   RequestedCall,
   SafetyCheck,
 } from '../../core/transcript/messages.js';
+import { wellFormed } from '../../core/text/whole-text.js';
 import type { ReplyCall } from '../../models/model.js';
 import { redactJsonText } from '../../secrets/redact-json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
-import { wellFormed } from '../../tools/utf8.js';
 import type { ReadCall } from './read-call.js';
 
 /**

@@ -1,3 +1,4 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Notice } from '../../agents/requests.js';
@@ -5,7 +6,6 @@ import type { NotifyRequestInput } from '../../core/contract.js';
 import { sha256Hex } from '../../core/digest.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { normalizeError } from '../../tools/result/normalize-error.js';
-import { wellFormed } from '../../tools/utf8.js';
 import type { ActivityDependencies, Webhook } from '../dependencies.js';
 import { runBoundedOrThrow } from '../run-bounded.js';
 import { createHmac } from 'node:crypto';

@@ -1,3 +1,4 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import type { z } from 'zod';
 import type { BlobStore } from '../../storage/blob-store.js';
 import type { ToolSuccess } from '../../core/calls/call-result.js';
@@ -16,7 +17,6 @@ import { toPlain } from '../../tools/result/plain.js';
 import { isScreenshot, type Screenshot } from '../../tools/built-in/screenshot.js';
 import { ToolError } from '../../tools/tool-error.js';
 import type { Tool } from '../../tools/tool.js';
-import { wellFormed } from '../../tools/utf8.js';
 import { offloadText, retryStore } from '../offload-text.js';
 
 /** Maximum bytes of an inline output; a larger result is untyped text, stored by reference. */

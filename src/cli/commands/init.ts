@@ -57,7 +57,7 @@ async function createTaskQueue(folder: string): Promise<string> {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .slice(0, MAX_NAME_CHARACTERS)
-    .replaceAll(/^-+|-+$/g, '');
+    .replaceAll(/^-|-$/g, '');
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }
 

@@ -17,7 +17,9 @@ export async function storeFindings(home: string, env: Environment): Promise<rea
   const address = env['PERDURE_STORE']?.trim() ?? '';
   if (address === '') return [];
   // Keys are often written before the bucket, where they do not belong.
-  const shown = address.replace(/\/\/.*@/s, '//…@');
+  const [begin, end] = [address.indexOf('//') + 2, address.lastIndexOf('@')];
+  const shown =
+    begin > 1 && end >= begin ? `${address.slice(0, begin)}…${address.slice(end)}` : address;
   const finding = { name: 'store', data: { address: shown } };
   try {
     const { blobs, archive } = openStores(home, env);

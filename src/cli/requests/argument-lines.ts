@@ -1,3 +1,4 @@
+import { headOf, tailOf } from '../../core/text/whole-text.js';
 import { isObject, parseJson } from '../../core/json.js';
 import { escapeJson, printable } from '../../core/text/hidden.js';
 import { formatBytes } from '../../core/text/summaries.js';
@@ -64,8 +65,8 @@ function oneArgument(name: string, value: unknown, full: boolean): Shortened {
 /** Keeps the head and the tail, and states the size of the omitted part. */
 function shorten(json: string, full: boolean): Shortened {
   if (full || json.length <= HEAD + TAIL) return { text: escapeJson(json), cut: false };
-  const head = json.slice(0, HEAD).replace(/[\ud800-\udbff]$/, '');
-  const tail = json.slice(-TAIL).replace(/^[\udc00-\udfff]/, '');
+  const head = headOf(json, HEAD);
+  const tail = tailOf(json, TAIL);
   const left = json.length - head.length - tail.length;
   const size = `${formatBytes(Buffer.byteLength(json))} in all`;
   const note = `[… ${formatCount(left, 'character')} not shown, ${size} …]`;

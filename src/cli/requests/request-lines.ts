@@ -1,3 +1,4 @@
+import { headOf } from '../../core/text/whole-text.js';
 import { decidersText } from '../../core/requests/deciders.js';
 import type { Request } from '../../core/requests/request.js';
 import { printable } from '../../core/text/hidden.js';
@@ -94,7 +95,7 @@ function headline({ shown, kind }: Request): string {
   if (kind === 'question') return 'the model asks a person';
   const [line = ''] = shown.split('\n');
   if (line.length <= MAX_HEADLINE) return line;
-  return `${line.slice(0, MAX_HEADLINE).replace(/[\ud800-\udbff]$/, '')}… (truncated; see the arguments)`;
+  return `${headOf(line, MAX_HEADLINE)}… (truncated; see the arguments)`;
 }
 
 /** Returns the lines of a plan, which code writes line by line. */

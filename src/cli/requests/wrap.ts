@@ -3,6 +3,8 @@ import { printable } from '../../core/text/hidden.js';
 
 const PLAIN = /^[\u0020-\u007e]*$/;
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** The UTF-16 units that are split at once. */
+const WINDOW = 512;
 const INDENT = '  ';
 /** The minimum width of a line in columns, however deeply it is indented. */
 const MIN_COLUMNS = 8;
@@ -45,13 +47,15 @@ export function wrapped(line: string, columns: number): readonly string[] {
 export function wrappedCommand(command: string, columns: number): readonly string[] {
   const words = command.match(/(?:[^\s'\\]|\\.|'[^']*')+/gs) ?? [];
   const lines: string[] = [];
+  let used = 0;
   for (const word of words) {
     const last = lines.at(-1);
-    const longer = `${last ?? ''} ${word}`;
-    // Room for the backslash.
-    if (last === undefined) lines.push(word);
-    else if (stringWidth(longer) + 2 > columns) lines.push(`${INDENT}${word}`);
-    else lines[lines.length - 1] = longer;
+    const width = cellsOf(word).reduce((sum, cell) => sum + cell.width, 0);
+    // Room for the blank and the backslash.
+    const fits = used + 1 + width + 2 <= columns;
+    if (last !== undefined && fits) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(last === undefined ? word : `${INDENT}${word}`);
+    used = last !== undefined && fits ? used + 1 + width : width + (last === undefined ? 0 : 2);
   }
   return lines.map((line, at) => (at === lines.length - 1 ? line : `${line} \\`));
 }
@@ -62,10 +66,29 @@ interface Cell {
 }
 
 function cellsOf(line: string): readonly Cell[] {
-  return Array.from(GRAPHEMES.segment(line), ({ segment: text }) => ({
-    text,
-    width: PLAIN.test(text) ? text.length : stringWidth(text),
-  }));
+  // Measuring takes microseconds, and a long text repeats few characters.
+  const widths = new Map<string, number>();
+  return graphemes(line).map((text) => {
+    const width = PLAIN.test(text) ? text.length : (widths.get(text) ?? stringWidth(text));
+    widths.set(text, width);
+    return { text, width };
+  });
+}
+
+/** Splits a text by window, because a segmenter takes quadratic time for a long text. */
+function graphemes(text: string): readonly string[] {
+  const found: string[] = [];
+  for (let from = 0; from < text.length;) {
+    const to = from + WINDOW;
+    const parts = Array.from(GRAPHEMES.segment(text.slice(from, to)), ({ segment }) => segment);
+    // The last one may go on after the window.
+    const whole = to < text.length && parts.length > 1 ? parts.slice(0, -1) : parts;
+    for (const part of whole) {
+      found.push(part);
+      from += part.length;
+    }
+  }
+  return found;
 }
 
 /** Returns the index after the last cell that fits into a line, which has at least one cell. */

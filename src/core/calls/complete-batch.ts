@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import { nameArtifacts } from '../artifacts/artifacts.js';
 import { guardsRepeats, notExecuted, openCalls, findTool } from './batch.js';
 import { isCatalogCall } from '../catalog/catalog.js';
@@ -101,7 +102,7 @@ const NOTE_CHARACTERS = 4_000;
 
 function cutText(text: string): string {
   if (text.length <= NOTE_CHARACTERS) return text;
-  return `${text.slice(0, NOTE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}… (${text.length} characters)`;
+  return `${headOf(text, NOTE_CHARACTERS)}… (${text.length} characters)`;
 }
 
 /**

@@ -16,6 +16,10 @@ const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve
 const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
 const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
 
+// Any length of text reaches these expressions inside a workflow, so none of them may backtrack.
+const EDIT = /^(?:edit|change)\b/i;
+const SELECTION = /^(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)?)/i;
+
 /** The answers that `readPlanAnswer` understands, for error messages. */
 export const PLAN_WORDS =
   'expected "yes", "no", "some a1 a3" with all dependencies, "nothing", or "edit …" with the change';
@@ -43,21 +47,34 @@ export function readPlanAnswer(
   const yesOrNo = readYesOrNo(text);
   if (yesOrNo !== null) return { as: yesOrNo };
   if (NOTHING.includes(wordOf(text))) return { as: 'nothing' };
-  const change = /^\s*(?:edit|change)\b\s*:?\s*(\S[\s\S]*)$/i.exec(text)?.[1];
-  if (change !== undefined) return { as: 'edit', change: change.trim() };
-  const [, allBut, list = ''] =
-    /^\s*(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)?)?\s*:?\s*(.+?)\s*\.?\s*$/is.exec(
-      text,
-    ) ?? [];
-  const named = list.split(/(?:\s*,\s*|\s+)(?:and\s+)?/i).filter((id) => id !== '');
-  if (named.length === 0 || !named.every((id) => ids.includes(id))) return null;
-  const chosen = ids.filter((id) => named.includes(id) !== (allBut !== undefined));
+  const given = text.trim();
+  const [edit] = EDIT.exec(given) ?? [];
+  const change = edit === undefined ? '' : afterColon(given.slice(edit.length));
+  if (change !== '') return { as: 'edit', change };
+  const [selection = '', allBut] = SELECTION.exec(given) ?? [];
+  const list = afterColon(given.slice(selection.length)).replace(/\.$/, '');
+  const named = wordsIn(list);
+  if (named.size === 0 || ![...named].every((id) => ids.includes(id))) return null;
+  const chosen = ids.filter((id) => named.has(id) !== (allBut !== undefined));
   const lacks = actions.some(
     (action) =>
       chosen.includes(action.id) &&
       needsOf(action).some((id) => ids.includes(id) && !chosen.includes(id)),
   );
   return lacks && allBut === undefined ? null : { as: 'some', ids: chosen };
+}
+
+/** Returns what follows a word and its colon, if it has one. */
+function afterColon(text: string): string {
+  return text.trimStart().replace(/^:/, '').trim();
+}
+
+/** Returns the words of a list; an `and` between two of them is not one. */
+function wordsIn(list: string): ReadonlySet<string> {
+  const words = list.split(/[\s,]+/).filter((word) => word !== '');
+  const isJoint = (word: string, at: number): boolean =>
+    at > 0 && at < words.length - 1 && word.toLowerCase() === 'and';
+  return new Set(words.filter((word, at) => !isJoint(word, at)));
 }
 
 function wordOf(text: string): string {

@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import type { Json } from '../json.js';
 
 /** Number of characters kept of an oversized value. */
@@ -9,6 +10,6 @@ const HEAD = 2_000;
 export function cutValue(value: Json, characters: number): Json {
   const json = typeof value === 'string' ? value : JSON.stringify(value);
   if (json.length <= characters) return value;
-  const head = json.slice(0, Math.min(HEAD, characters)).replace(/[\ud800-\udbff]$/, '');
+  const head = headOf(json, Math.min(HEAD, characters));
   return `${head}… [cut: ${json.length} characters]`;
 }

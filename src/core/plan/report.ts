@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { planIn, type Plan } from './plan.js';
 
@@ -61,7 +62,7 @@ function resultLines(plan: Plan | null, results: Json | undefined): readonly str
     const room = Math.max(80, Math.min(MAX_RESULT, left));
     left -= Math.min(text.length, room);
     if (text.length <= room) return text;
-    return `${text.slice(0, room).replace(/[\ud800-\udbff]$/, '')}… [cut: ${text.length} characters]`;
+    return `${headOf(text, room)}… [cut: ${text.length} characters]`;
   });
 }
 

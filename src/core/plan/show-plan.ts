@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import { canonicalJson } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
 import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
@@ -53,7 +54,7 @@ function shownAction(action: PlannedAction): string {
 function shownJson(text: string): string {
   const json = escapeJson(text);
   if (json.length <= MAX_ARGUMENTS) return json;
-  const head = json.slice(0, MAX_ARGUMENTS).replace(/[\ud800-\udbff]$/, '');
+  const head = headOf(json, MAX_ARGUMENTS);
   return `${head}… [cut: ${json.length} characters]`;
 }
 

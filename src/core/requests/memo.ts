@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import type { Request } from './request.js';
 
 /** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
@@ -49,5 +50,5 @@ function requestNote(request: Request): RequestNote {
 
 function cut(text: string): string {
   if (text.length <= MAX_SHOWN_CHARACTERS) return text;
-  return `${text.slice(0, MAX_SHOWN_CHARACTERS - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+  return `${headOf(text, MAX_SHOWN_CHARACTERS - 1)}…`;
 }

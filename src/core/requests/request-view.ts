@@ -1,3 +1,4 @@
+import { headOf } from '../text/whole-text.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
@@ -192,7 +193,7 @@ function linesOf(form: Form, shownValue: (entry: Entry) => string): readonly str
   let left = MAX_CHARACTERS;
   const lines = form.entries.map((entry) => {
     const line = `${escapeJson(JSON.stringify(entry[0])).slice(1, -1)}: ${shownValue(entry)}`;
-    const shown = line.slice(0, Math.max(0, left)).replace(/[\ud800-\udbff]$/, '');
+    const shown = headOf(line, Math.max(0, left));
     left -= line.length;
     return shown.length === line.length
       ? line

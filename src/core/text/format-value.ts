@@ -1,3 +1,4 @@
+import { headOf, wellFormed } from './whole-text.js';
 import { escapeJson } from './hidden.js';
 
 const SHOWN_CHARACTERS = 60;
@@ -27,6 +28,5 @@ export function problemText(problem: string): string {
 }
 
 function cut(text: string, characters: number): string {
-  const short = text.length <= characters ? text : `${text.slice(0, characters)}…`;
-  return short.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+  return wellFormed(text.length <= characters ? text : `${headOf(text, characters)}…`);
 }

@@ -1,3 +1,5 @@
+import { withoutTail } from './whole-text.js';
+
 /** Maximum bytes of a summary as JSON. Temporal accepts 400. */
 const SUMMARY_BYTES = 380;
 
@@ -22,7 +24,7 @@ export function inertMarkdown(line: string): string {
     line
       .trimStart()
       // A backslash before an escaped character would be its escape, so it is escaped as well.
-      .replaceAll(/(\\*)(`|<(?=\S)|~(?=~)|\](?=[([:])|&(?=#?\w+;))/g, '$1$1\\$2')
+      .replaceAll(/(?<!\\)(\\*)(`|<(?=\S)|~(?=~)|\](?=[([:])|&(?=#?\w+;))/g, '$1$1\\$2')
       .replace(/^(\d*)(?=[-+.)](?:\s|$))|^(?=[#>=*_-]+(?:\s|$)|>)/, '$1\\')
   );
 }
@@ -50,7 +52,7 @@ function cutSummary(text: string): string {
   for (const character of text) {
     bytes += bytesIn(character);
     // A trailing backslash would escape what follows.
-    if (bytes > SUMMARY_BYTES) return `${short.replace(/\\+$/, '')}…`;
+    if (bytes > SUMMARY_BYTES) return `${withoutTail(short, /\\/)}…`;
     short += character;
   }
   return text;

@@ -1,3 +1,4 @@
+import { headOf } from './whole-text.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import { byteLength } from '../inbox.js';
 import { beginOf, fillText } from './author-texts.js';
@@ -33,10 +34,9 @@ export function repairBegin({ texts }: Pick<AgentDefinition, 'texts'>): string {
 
 /** Returns the beginning of a text in whole characters, with room for the note after it. */
 function head(text: string): string {
-  let shown = text.slice(0, PROBLEM_BYTES - 64);
+  let shown = headOf(text, PROBLEM_BYTES - 64);
   while (byteLength(shown) > PROBLEM_BYTES - 64) {
-    shown = shown.slice(0, Math.floor(shown.length * 0.9));
+    shown = headOf(shown, Math.floor(shown.length * 0.9));
   }
-  const end = shown.charCodeAt(shown.length - 1);
-  return end >= 0xd8_00 && end <= 0xdb_ff ? shown.slice(0, -1) : shown;
+  return shown;
 }

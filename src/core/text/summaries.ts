@@ -1,3 +1,4 @@
+import { headOf } from './whole-text.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import { isObject, parseJson } from '../json.js';
 import type { AgentDefinition } from '../definition/definition.js';
@@ -74,5 +75,5 @@ export function visible(text: string): string {
 /** Cuts a text, never inside a surrogate pair. */
 function cut(text: string, characters: number): string {
   if (text.length <= characters) return text;
-  return `${text.slice(0, characters - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+  return `${headOf(text, characters - 1)}…`;
 }

@@ -1,3 +1,4 @@
+import { withoutTail } from '../../core/text/whole-text.js';
 import { isObject, parseJson, type Json, type JsonObject } from '../../core/json.js';
 import type { ModelTool } from '../model.js';
 import type { DemoConversation, FinishedCall } from './conversation.js';
@@ -101,7 +102,7 @@ function quotedTexts(question: string): string[] {
 function namedFile(question: string, names: readonly string[]): string | undefined {
   return question
     .split(/[\s"'`,;()<>]+/)
-    .map((word) => word.replace(/[.:!?]+$/, ''))
+    .map((word) => withoutTail(word, /[.:!?]/))
     .find((word) => names.includes(word) || /^[\w@./-]*(\w\.[A-Za-z]\w*|\/[\w@.-]+)$/.test(word));
 }
 

@@ -1,3 +1,5 @@
+import { withoutTail } from '../../core/text/whole-text.js';
+
 /** The maximum number of classes: providers return at most 20 alternatives of a token. */
 export const MAX_CLASSES = 20;
 const MAX_CLASS_CHARACTERS = 100;
@@ -10,12 +12,11 @@ export const BINARY_CLASSES = ['true', 'false'] as const;
  * Normalizes labels and keys for comparison: without case, outer spaces, quotes, and punctuation.
  */
 export function normalizeLabel(text: string): string {
-  return text
+  const begun = text
     .normalize('NFC')
     .replaceAll(/[▁ĠĊ]/gu, ' ')
-    .replace(/^[\s"'`*([{]+/u, '')
-    .replace(/[\s"'`*)\]}.,:;!]+$/u, '')
-    .toLowerCase();
+    .replace(/^[\s"'`*([{]+/u, '');
+  return withoutTail(begun, /[\s"'`*)\]}.,:;!]/u).toLowerCase();
 }
 
 /** Describes what is wrong with a list of classes, and the fix; null if it is valid. */

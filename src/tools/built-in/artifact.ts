@@ -1,7 +1,7 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import { types } from 'node:util';
 import { redact } from '../../secrets/redact.js';
 import { ToolError } from '../tool-error.js';
-import { wellFormed } from '../utf8.js';
 
 /** The same in every copy of the package that a worker may have loaded. */
 const ARTIFACT: unique symbol = Symbol.for('perdure.artifact');

@@ -1,4 +1,5 @@
 const MAX_BRACE_ALTERNATIVES = 64;
+const MAX_PATTERN_CHARACTERS = 1_024;
 
 /**
  * Makes a predicate for paths from the root, separated by `/`. `*` matches any characters but `/`,
@@ -7,7 +8,8 @@ const MAX_BRACE_ALTERNATIVES = 64;
  *
  * Models write the patterns, so every test takes time proportional to pattern × path: picomatch,
  * which compiles patterns to backtracking expressions, needs 40 s for `*a*a*a*a*a*a*a*ab`. Throws
- * an `Error` if braces multiply to more than 64 alternatives.
+ * an `Error` for a pattern of more than 1,024 characters, or whose braces multiply to more than 64
+ * alternatives.
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
   const alternatives = expandBraces(pattern).map((text) => ({
@@ -23,6 +25,11 @@ export function globMatcher(pattern: string): (path: string) => boolean {
 }
 
 function expandBraces(pattern: string): string[] {
+  if (pattern.length > MAX_PATTERN_CHARACTERS) {
+    throw new Error(
+      `expected a pattern of at most ${MAX_PATTERN_CHARACTERS} characters, got ${pattern.length}`,
+    );
+  }
   let expanded = [pattern];
   for (;;) {
     const next = expanded.flatMap((text) => {

@@ -1,3 +1,4 @@
+import { withoutTail } from '../../core/text/whole-text.js';
 import { ToolError } from '../tool-error.js';
 import type { ConfinedPath } from './confine.js';
 
@@ -35,7 +36,7 @@ export interface NameGuard {
 export function nameGuard({ allowRead, allowWrite, deny, skip }: NameRules): NameGuard {
   const readable = allowRead.map(allowance);
   const writable = allowWrite.map(allowance);
-  const isDenied = deny.map((pattern) => globMatcher(folded(pattern).replace(/\/+$/, '')));
+  const isDenied = deny.map((pattern) => globMatcher(withoutTail(folded(pattern), /\//)));
   const skipped = new Set(skip.map((name) => plainName(name)));
 
   const denied = (relative: string): boolean =>
@@ -117,7 +118,7 @@ function prefixes(relative: string): string[] {
 /** Invisible characters: a name with them looks like the name without. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Control}\p{Format}]/gu;
 /** Windows file systems cut these off the end of a name. */
-const TRAILING = /[.\p{White_Space}]+$/u;
+const TRAILING = /[.\p{White_Space}]/u;
 
 /** Removes the differences between letters that a file system may ignore. */
 function folded(text: string): string {
@@ -134,13 +135,13 @@ export function plainName(name: string): string {
   const whole = wholeName(name);
   // A colon begins the name of a stream within the file on NTFS; on a drive it follows the letter.
   const [file = ''] = whole.split(':');
-  return whole.startsWith(':') ? whole : file.trim().replace(TRAILING, '');
+  return whole.startsWith(':') ? whole : withoutTail(file.trim(), TRAILING);
 }
 
 /** Returns a plain name with everything that follows a colon in it. */
 function wholeName(name: string): string {
   const composed = name.normalize('NFKC').replace(INVISIBLE, '');
-  return folded(composed).trim().replace(TRAILING, '');
+  return withoutTail(folded(composed).trim(), TRAILING);
 }
 
 /** Folders that are never read, wherever they are: keys, tokens, and perdure's own state. */

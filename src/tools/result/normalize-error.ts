@@ -1,7 +1,8 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import { types } from 'node:util';
 import { toPlain } from './plain.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
-import { headBytes, wellFormed } from '../utf8.js';
+import { headBytes } from '../utf8.js';
 
 const MAX_MESSAGE_BYTES = 4 * 1024;
 const MAX_TYPE_LENGTH = 100;

@@ -1,8 +1,8 @@
+import { wellFormed } from '../../core/text/whole-text.js';
 import { collect, isAsyncIterable } from './collect.js';
 import { toPlain } from './plain.js';
 import { redact } from '../../secrets/redact.js';
 import { redactJsonText } from '../../secrets/redact-json.js';
-import { wellFormed } from '../utf8.js';
 
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 

@@ -1,0 +1,277 @@
+import { createContext, Script } from 'node:vm';
+import { expect, test } from 'vitest';
+import { palette } from '../../src/cli/format/output.js';
+import { argumentLines } from '../../src/cli/requests/argument-lines.js';
+import { collectArguments, parseJsonOption } from '../../src/cli/input/option-parsers.js';
+import { followUp } from '../../src/cli/requests/read-decision.js';
+import { oneLine, pieces, wrapped } from '../../src/cli/requests/wrap.js';
+import { createLiveText } from '../../src/cli/run-view/live-text.js';
+import { errorIn } from '../../src/core/graph/error-in.js';
+import { documentText, parseDocumentKey } from '../../src/core/documents.js';
+import { readPlanAnswer, readYesOrNo } from '../../src/core/plan/confirm-plan.js';
+import { cutValue } from '../../src/core/plan/cut-value.js';
+import { matchesGlob } from '../../src/core/requests/predicate.js';
+import { beginOf, fillText } from '../../src/core/text/author-texts.js';
+import { parseDuration } from '../../src/core/text/duration.js';
+import { problemText } from '../../src/core/text/format-value.js';
+import { countHidden, escapeJson, printable, withoutHidden } from '../../src/core/text/hidden.js';
+import { escapeMarkdown, eventSummary, inertMarkdown } from '../../src/core/text/markdown.js';
+import { parsePlaceholders } from '../../src/core/text/placeholders.js';
+import { repairText } from '../../src/core/text/repair-text.js';
+import { callSummary, visible } from '../../src/core/text/summaries.js';
+import { withoutTail } from '../../src/core/text/whole-text.js';
+import { hasHidden, stripHidden } from '../../src/mcp/hidden-text.js';
+import { parseCallsInContent } from '../../src/models/calls-in-content.js';
+import { nextMove } from '../../src/models/demo/script.js';
+import { readError, saysContextTooLong } from '../../src/models/wire/read-error.js';
+import { sample } from '../../src/models/sample.js';
+import { findClass, normalizeLabel } from '../../src/output/classes/classes.js';
+import { parseClass } from '../../src/output/classes/vote.js';
+import { extractJson } from '../../src/output/extract-json.js';
+import { findFences } from '../../src/output/fences.js';
+import { parseTags } from '../../src/output/parse-tags.js';
+import { tags } from '../../src/output/tags.js';
+import { renderTemplate } from '../../src/prompts/render-template.js';
+import { template } from '../../src/prompts/template.js';
+import { fieldsOf } from '../../src/secrets/composed.js';
+import { learnSecrets } from '../../src/secrets/known.js';
+import { redactJson, redactJsonText } from '../../src/secrets/redact-json.js';
+import { redact, redactMessage } from '../../src/secrets/redact.js';
+import { createStreamRedactor } from '../../src/secrets/redact-stream.js';
+import { parseArguments } from '../../src/tools/arguments/arguments.js';
+import { globMatcher } from '../../src/tools/files/glob.js';
+import { plainName } from '../../src/tools/files/name-guard.js';
+import { cutText } from '../../src/tools/result/cut.js';
+import { normalizeError } from '../../src/tools/result/normalize-error.js';
+import { headBytes, tailBytes } from '../../src/tools/utf8.js';
+
+const LENGTH = 256 * 1024;
+/** What has stopped parsers: blanks, brackets, quotes, escapes, marks, and mixtures of them. */
+const UNITS = [
+  ' ',
+  '\t',
+  '\n',
+  '\r\n',
+  '\u00a0',
+  '(',
+  '[',
+  '{',
+  '<',
+  '>',
+  '}',
+  ']',
+  '[{',
+  '{"a":',
+  '{}',
+  '[]',
+  '"',
+  "'",
+  '`',
+  '```\n',
+  '~',
+  '\\',
+  '\\"',
+  '"\\"',
+  '\\"\n',
+  '"\n',
+  '{"',
+  '{{',
+  '{{a',
+  '{{a}}',
+  '\\\\"',
+  '.',
+  ',',
+  ' ,',
+  ', ',
+  '-',
+  '_',
+  '*',
+  '#',
+  '|',
+  '/',
+  '//',
+  '://',
+  '://a',
+  'a@',
+  ':',
+  ';',
+  '=',
+  'a=',
+  '%',
+  '0',
+  '9e',
+  '-1',
+  'a',
+  'a ',
+  'and ',
+  'yes ',
+  'a1 ',
+  'edit',
+  '< ',
+  '</',
+  '<a ',
+  '<a b=',
+  '<a b="',
+  '</a>',
+  '< /',
+  '<document',
+  'Bearer ',
+  'Basic a',
+  'sk-',
+  'ghp_aa',
+  'eyJ',
+  '\u200d',
+  '\u{1f600}',
+  '\u{1f600}\u200d',
+  '\ud83d',
+  '\ude00',
+  'A\u0301',
+  '\u001b[',
+  '\u001b[1m',
+  '&#1',
+  '&',
+  '\\u',
+  '\\u00',
+  'data: ',
+  'model ',
+  'context length ',
+  'schema ',
+  'bcZ9-long-key',
+  'MIIE',
+  'c2stbGl2',
+  '73 6b ',
+  '115,107,',
+  '&#115;',
+];
+const TEXTS = UNITS.map((unit) => unit.repeat(Math.ceil(LENGTH / unit.length)));
+/** Foreign text is often short of one thing: these begin or end with something else. */
+const FRAMED = [' ', '\\', '"', '[', '{', '<', '```'].flatMap((unit) => {
+  const text = unit.repeat(Math.ceil(LENGTH / unit.length));
+  return [`x${text}x`, `"${text}`, `edit ${text}x`, `some${text}a1`, `{"a":"${text}`, `<a ${text}`];
+});
+
+const declared = tags({ xml: ['a'], fences: ['a'], signals: ['DONE'] });
+const filled = template('x {{a}}', { args: ['a'] });
+const tools = [{ name: 'a', description: '', parameters: { type: 'object' } }];
+const plan = [{ id: 'a1', arguments: {} }];
+const classes = ['a refund', 'a return'];
+const demoTools = [
+  { ...tools[0]!, name: 'list_files' },
+  { ...tools[0]!, name: 'read_file' },
+];
+
+const FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
+  readPlanAnswer: (text) => readPlanAnswer(text, plan),
+  readYesOrNo,
+  documentText: (text) => documentText('0'.repeat(32), { shown: text, id: text, source: text }),
+  parseDocumentKey,
+  normalizeLabel,
+  findClass: (text) => findClass(text, classes),
+  parseClass: (text) => parseClass(classes, text),
+  extractJson,
+  findFences,
+  parseTags: (text) => parseTags(declared, text),
+  parseCallsInContent: (text) => parseCallsInContent(text, tools),
+  parseArguments,
+  redact,
+  redactMessage,
+  redactJson,
+  redactJsonText,
+  fieldsOf,
+  redactStream: (text) => {
+    const redactor = createStreamRedactor();
+    for (let at = 0; at < text.length; at += 64) redactor.push(text.slice(at, at + 64));
+    return redactor.end();
+  },
+  printable,
+  withoutHidden,
+  countHidden,
+  escapeJson,
+  hasHidden,
+  stripHidden,
+  escapeMarkdown,
+  inertMarkdown,
+  eventSummary,
+  visible,
+  callSummary: (text) => callSummary({ id: 'c', name: text, arguments: text } as never),
+  problemText,
+  repairText: (problem) => repairText(problem, { attempt: 1, attempts: 2 }),
+  cutValue: (text) => cutValue(text, 100),
+  cutText: (text) => cutText(text, {}),
+  headBytes: (text) => headBytes(text, 1_000),
+  tailBytes: (text) => tailBytes(text, 1_000),
+  withoutTail: (text) => withoutTail(text, /[\s"[{(\\]/u),
+  errorIn,
+  parsePlaceholders: quietly(parsePlaceholders),
+  fillText: quietly((text) => fillText(text, { a: text })),
+  beginOf: quietly(beginOf),
+  template: quietly((text) => template(text)),
+  renderTemplate: (text) => renderTemplate(filled, { a: text }),
+  parseDuration,
+  matchesGlob: (text) => matchesGlob(text, '*a*a*b'),
+  globMatcher: quietly((text) => globMatcher(text)('a/b')),
+  globMatcherOfPath: (text) => globMatcher('**/*a*b')(text.slice(0, 4_096)),
+  plainName,
+  normalizeError: (text) => normalizeError(new Error(text)),
+  sample,
+  readError: (text) => readError({ status: 400, headers: new Headers(), error: text }),
+  saysContextTooLong,
+  nextMove: (question) => nextMove({ question, calls: [] }, { tools: demoTools, mayCall: true }),
+  listing: (text) =>
+    nextMove(
+      { question: 'x', calls: [{ tool: 'list_files', ok: true, text: `${text}\n${text}` }] },
+      { tools: demoTools, mayCall: true },
+    ),
+  oneLine,
+  pieces: (text) => pieces(text, 80),
+  wrapped: (text) => wrapped(text, 80),
+  argumentLines: (text) => argumentLines(text, { full: true, width: 80 }),
+  argumentLinesOfValue: (text) =>
+    argumentLines(JSON.stringify({ a: text }), { full: false, width: 80 }),
+  liveText: (text) => {
+    const live = createLiveText(palette(false));
+    live.add({ type: 'delta', kind: 'text', text } as never);
+    live.add({ type: 'delta', kind: 'call', index: 0, name: text, text } as never);
+    return live.lines(80);
+  },
+  collectArguments: quietly((text) => collectArguments(text)),
+  parseJsonOption: quietly(parseJsonOption),
+  editLine: (text) => followUp('edit', { kind: 'approval' } as never)?.read(text),
+};
+
+const TERMINAL = ['pieces', 'wrapped', 'argumentLines', 'argumentLinesOfValue'];
+
+/** Refusing a text is an answer, too. */
+function quietly(read: (text: string) => unknown): (text: string) => unknown {
+  return (text) => {
+    try {
+      return read(text);
+    } catch (error) {
+      // V8 ends a script that is out of time with an error that is not one of this realm.
+      if (!(error instanceof Error)) throw error;
+      return error.message;
+    }
+  };
+}
+
+/** Runs a function on a text. V8 ends it after a time that only a loop in a loop needs. */
+function ends(read: (text: string) => unknown, text: string): boolean {
+  const script = new Script('read(text)');
+  try {
+    script.runInContext(createContext({ read, text }), { timeout: 5_000 });
+    return true;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
+    throw error;
+  }
+}
+
+test.each(Object.entries(FUNCTIONS))('%s passes over 256 KiB of anything', (name, read) => {
+  learnSecrets({ values: ['sk-live-bcZ9-long-key-0123456789abcdef', 'MIIEowIBAAKCAQEA7'] });
+  // The first is enough: each costs the whole time.
+  // Measuring graphemes is linear, but slow; a part of the texts suffices.
+  const texts = [...TEXTS, ...FRAMED].filter((_, at) => !TERMINAL.includes(name) || at % 8 === 1);
+  const slow = texts.find((text) => !ends(read, text));
+  expect(slow?.slice(0, 20)).toBeUndefined();
+});
