@@ -19,9 +19,16 @@ export interface PinnedAgent {
   readonly node?: string;
 }
 
-/** Returns the agent with the output contract of a graph's node or of a message's prompt. */
-export function pinnedAt(pinned: PinnedAgent, { node, prompt }: DefinitionVariant): PinnedAgent {
-  if (node === undefined && prompt === undefined) return pinned;
+/**
+ * Returns the agent with the output contract of a graph's node or of a message's prompt, and with
+ * the settings of the message.
+ */
+export function pinnedAt(pinned: PinnedAgent, variant: DefinitionVariant): PinnedAgent {
+  const { node, prompt, settings } = variant;
+  if (node === undefined && prompt === undefined) {
+    if (settings === undefined) return pinned;
+    return { ...pinned, definition: definitionFor(pinned.definition, { settings }) };
+  }
   const { agent } = pinned;
   const answer = node === undefined ? promptAnswer(agent, prompt) : agent?.graph?.outputs.get(node);
   return {
@@ -29,6 +36,7 @@ export function pinnedAt(pinned: PinnedAgent, { node, prompt }: DefinitionVarian
     definition: definitionFor(pinned.definition, {
       ...(node !== undefined && { node }),
       ...(prompt !== undefined && { prompt }),
+      ...(settings !== undefined && { settings }),
     }),
     agent: agent && { ...agent, answer: answer ?? null },
     ...(node !== undefined && { node }),

@@ -32,6 +32,7 @@ export function toAgentDefinition(
     onLimit: agent.onLimit,
     limits: agent.limits,
     settings: agent.settings,
+    ...(agent.callSettings && { callSettings: agent.callSettings }),
     ...(agent.compaction !== undefined && { compaction: agent.compaction }),
     // Omits defaults, so an agent without these options keeps its hash.
     ...(agent.answer && { output: agent.answer.definition }),

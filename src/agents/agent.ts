@@ -41,6 +41,13 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
   /**
+   * The names of the settings that a message may give for its turn (`ask({ settings })`); an empty
+   * list: none. Default: those that change how the model writes, such as `temperature`,
+   * `reasoning_effort`, `seed`, and `maxOutputTokens` up to the agent's own, and those by which the
+   * provider files a request, such as `metadata` and `user`.
+   */
+  readonly callSettings?: readonly string[];
+  /**
    * How the next step is decided: by native tool calls (default), by JSON under a schema (for
    * models and servers without tool calls), or by your function in place of a model.
    */
@@ -171,6 +178,8 @@ export interface Agent<Output = unknown, Prompts = unknown>
   readonly limits: Limits;
   readonly onLimit: OnLimit;
   readonly settings: ModelSettings;
+  /** Absent: the default ones. */
+  readonly callSettings?: readonly string[];
   /** Null disables compaction; if absent, the default shares apply. */
   readonly compaction?: Compaction | null;
   readonly description: string;

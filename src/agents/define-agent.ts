@@ -67,6 +67,7 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     limits: options.limits ?? {},
     onLimit: options.onLimit ?? 'answer',
     settings: checkedSettings(options),
+    ...(options.callSettings && { callSettings: [...new Set(options.callSettings)].toSorted() }),
     forkFrom: [...new Set(options.forkFrom)].toSorted(),
     ...(options.compaction !== undefined && { compaction: withDefaults(options.compaction) }),
     description: options.description ?? '',

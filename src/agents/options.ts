@@ -1,3 +1,4 @@
+import { credentialProblem } from '../core/input/turn-settings.js';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { checkLimits } from '../core/input/check-limits.js';
@@ -93,6 +94,14 @@ function refuseFilledSettings(settings: object, context: z.RefinementCtx): void 
   }
 }
 
+/** The name of a setting that a message may give. */
+const callSetting = z.string().superRefine((name, context) => {
+  const instead = name === 'nativeTools' ? 'give them to the agent' : FILLED[name];
+  const filled = instead && `expected no setting that perdure sets; ${instead}`;
+  const message = filled ?? credentialProblem(name);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+
 const promptOptions = z.strictObject({
   text: expected(
     'a text or a template',
@@ -132,6 +141,7 @@ const agentOptions = z.strictObject({
   limits: z.unknown().optional(),
   onLimit: z.enum(['answer', 'compose', 'fail', 'ask']).optional(),
   settings: z.looseObject({}).superRefine(refuseFilledSettings).optional(),
+  callSettings: z.array(callSetting).optional(),
   output: z.unknown().optional(),
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
   onInvalid: z.enum(['fail', 'best_effort']).optional(),

@@ -19,6 +19,7 @@ import {
   messageContextProblem,
   turnContextOf,
 } from './input/turn-context.js';
+import { turnSettingsProblem } from './input/turn-settings.js';
 import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
@@ -43,6 +44,7 @@ const FIELDS = [
   'artifacts',
   'context',
   'contextMode',
+  'settings',
 ];
 const MAX_ID_CHARACTERS = 200;
 /** The maximum size of a message, because the history records it. */
@@ -66,6 +68,7 @@ export function askProblem(value: unknown): string | null {
     checkAttachments(value['attachments']) ??
     checkArtifacts(value['artifacts']) ??
     messageContextProblem(value) ??
+    turnSettingsProblem(value['settings']) ??
     checkSize(value)
   );
 }
@@ -148,6 +151,7 @@ export function acceptMessage(
     ...(ask.args && { args: ask.args }),
     ...(ask.artifacts && { artifacts: ask.artifacts }),
     ...turnContextOf(ask),
+    ...(ask.settings && { settings: ask.settings }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
     ...(ask.by !== undefined && { by: ask.by }),

@@ -77,6 +77,8 @@ export interface CallModelInput extends ContextFields, SpanPlace {
   readonly node?: string;
   /** The prompt of the agent that the turn's message names; absent if it names none. */
   readonly prompt?: string;
+  /** Settings of the model that the turn's messages add; absent if they add none. */
+  readonly settings?: JsonObject;
   /** Place in the prompt: the messages before it are summarized. The call is then not a step. */
   readonly compact?: number;
   /** For a summary: the model's context window in tokens; absent if unknown. */

@@ -31,6 +31,8 @@ export interface Incoming {
   readonly artifacts?: readonly AttachedArtifact[];
   /** Context for the turn's functions, in addition to the run's context or instead of it. */
   readonly context?: TurnContext;
+  /** Settings of the model for the turn, in addition to those of the agent. */
+  readonly settings?: JsonObject;
 }
 
 /**
@@ -104,6 +106,11 @@ export interface Ask {
   readonly context?: Json;
   /** `replace`: the turn does not use the run's context. Default: `extend`. */
   readonly contextMode?: 'extend' | 'replace';
+  /**
+   * Settings of the model for this turn, such as `temperature` or `metadata`, in addition to those of
+   * the agent, which has to allow them (`callSettings`).
+   */
+  readonly settings?: JsonObject;
 }
 
 /** The answer of the update `ask`. */

@@ -1,7 +1,7 @@
 import type { CallResult } from './calls/call-result.js';
 import type { ModelPrice } from './definition/definition.js';
 import type { TurnContext } from './input/turn-context.js';
-import type { Json } from './json.js';
+import type { Json, JsonObject } from './json.js';
 import type { Outcome, StopReason, Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { ToolCall } from './transcript/messages.js';
@@ -102,6 +102,8 @@ export interface Turn {
   readonly prompt?: string;
   /** The joined context of the turn's messages; absent if none has one. */
   readonly context?: TurnContext;
+  /** The joined settings of the turn's messages; absent if none has any. */
+  readonly settings?: JsonObject;
   /** The documents for this turn have been retrieved. */
   readonly retrieved?: true;
   /** The agent's `remember` stored this turn or failed to do so. */

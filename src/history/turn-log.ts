@@ -61,12 +61,12 @@ export async function readTurns(
     read(segment);
     runId = segment.previousRunId;
   }
-  const turns = [...found.values()].map(({ turn, outcome, definition, at }) => ({
+  const turns = [...found.values()].map(({ turn, outcome, definition, settings, at }) => ({
     turn,
     agent: definition.name,
     definition: definition.hash,
     model: definition.model,
-    settings: definition.settings,
+    settings,
     outcome,
     reports: (reports.get(turn) ?? []).toSorted((one, other) => one.at - other.at),
     at,

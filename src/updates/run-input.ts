@@ -25,6 +25,11 @@ export interface RunSettings {
    * declares.
    */
   readonly args?: JsonObject;
+  /**
+   * Settings of the model for the first turn, such as `temperature` or `metadata`, in addition to
+   * those of the agent, which has to allow them (`callSettings`).
+   */
+  readonly settings?: JsonObject;
   /** Labels for people and filters. */
   readonly tags?: readonly string[];
   /** Whether to keep every message in the archive; default: only for open runs. */

@@ -83,6 +83,7 @@ const TAKEN: ReadonlySet<string> = new Set([
   'messages',
   'prompt',
   'promptArgs',
+  'settings',
   'turnContext',
 ] satisfies (keyof RunInput)[]);
 

@@ -40,7 +40,7 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
 function modelInput(run: RunContext, action: ModelAction): CallModelInput {
   const { state, input } = run;
   const { window } = state.config;
-  const { node, prompt } = currentVariant(state);
+  const { node, prompt, settings } = currentVariant(state);
   const definition = definitionFor(state.config.definition, {
     ...(prompt !== undefined && { prompt }),
   });
@@ -64,6 +64,7 @@ function modelInput(run: RunContext, action: ModelAction): CallModelInput {
     ...(action.type === 'call-model' && action.closing && { closing: true as const }),
     ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
     ...(action.type === 'call-model' && prompt !== undefined && { prompt }),
+    ...(action.type === 'call-model' && settings !== undefined && { settings }),
     ...(action.type === 'compact' && { compact: action.cut, ...size }),
     ...(state.forkedFrom && { fork: state.forkedFrom.at }),
     ...(state.dropped && { without: state.dropped }),

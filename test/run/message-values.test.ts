@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import type { ModelSettings } from '../../src/core/definition/definition.js';
 import { InputError } from '../../src/core/errors.js';
 import type { Json } from '../../src/core/json.js';
 import type { Model } from '../../src/models/model.js';
@@ -30,8 +31,12 @@ const read = defineTool({
 });
 
 /** Calls `read` with the last word of each question, or `ask` for the agent below. */
+/** The settings of each request. */
+const requested: ModelSettings[] = [];
+
 const model: Model = {
-  call: ({ messages }) => {
+  call: ({ messages, settings }) => {
+    requested.push(settings);
     const last = messages.at(-1);
     const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
     const [verb = '', name = ''] = last?.role === 'user' ? last.text.split(' ') : [];
@@ -52,7 +57,10 @@ beforeAll(async () => {
   const base = { instructions: 'Read.', model: 'm', tools: [read] };
   const below = defineAgent({ ...base, name: 'below', description: 'reads' });
   const desk = defineAgent({ ...base, name: 'desk', agents: [{ agent: below, as: 'ask' }] });
-  await rig.worker([desk, below], { models: { m: model } });
+  const settings = { temperature: 0.5, seed: 1, maxOutputTokens: 500 };
+  const tuned = defineAgent({ ...base, name: 'tuned', settings });
+  const strict = defineAgent({ ...base, name: 'strict', callSettings: ['temperature'] });
+  await rig.worker([desk, below, tuned, strict], { models: { m: model } });
 });
 afterAll(async () => {
   await client.disconnect();
@@ -220,5 +228,50 @@ describe('values that are sent with a message', () => {
     await expect(client.start('desk', given)).rejects.toThrow(words);
     await expect(client.ask('desk-x', given)).rejects.toThrow(words);
     await expect(client.ask('desk-x', given)).rejects.toThrow(InputError);
+  });
+});
+
+describe('the settings of a message', () => {
+  const metadata = { team: 'blue' };
+
+  test('add to those of the agent for each model call of its turn alone, and are recorded', async () => {
+    requested.length = 0;
+    const first = { seed: 2, metadata };
+    const run = await client.start('tuned', { message: 'read none', open: true, settings: first });
+    await client.result(run, { turn: 1 });
+    const second = await client.ask(run, { message: 'read none', settings: { temperature: 0.1 } });
+    await client.result(run, { turn: second.delivered ? second.turn : 0 });
+    const third = await client.ask(run, 'read none');
+    await client.result(run, { turn: third.delivered ? third.turn : 0 });
+    await client.close(run);
+    const own = { temperature: 0.5, seed: 1, maxOutputTokens: 500 };
+    const expected = [{ ...own, ...first }, { ...own, temperature: 0.1 }, own];
+    expect(requested).toEqual([0, 0, 1, 1, 2, 2].map((index) => expected[index]));
+    const { turns } = await client.turns(run);
+    expect(turns.map(({ settings }) => settings)).toEqual(expected);
+  });
+
+  test('are refused if the agent does not allow them, before anything is recorded', async () => {
+    const run = await client.start('strict', { open: true });
+    await client.ask(run, { message: 'hello', settings: { temperature: 0.1 } });
+    await expect(client.ask(run, { message: 'x', settings: { seed: 1 } })).rejects.toThrow(
+      'settings.seed: agent "strict" allows temperature; remove it, or add it to `callSettings` of the agent',
+    );
+    await expect(client.ask(run, { message: 'x', settings: { api_key: 'k' } })).rejects.toThrow(
+      /^settings\.api_key: expected no credential or address/,
+    );
+    await client.close(run);
+    const started = await client.start('tuned', {
+      message: 'x',
+      settings: { maxOutputTokens: 501 },
+    });
+    await expect(client.result(started)).resolves.toMatchObject({
+      status: 'failed',
+      reason: 'input',
+      error:
+        "settings.maxOutputTokens: expected a whole number from 1 to 500, the agent's own, got 501",
+    });
+    const key = { message: 'x', settings: { 'Extra-Headers': {} } };
+    await expect(client.start('tuned', key)).rejects.toThrow(InputError);
   });
 });

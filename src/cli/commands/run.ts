@@ -15,10 +15,16 @@ import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
-import { parseJsonOption, parseNumber, collectArguments } from '../input/option-parsers.js';
+import {
+  parseJsonOption,
+  parseNumber,
+  collectArguments,
+  collectSettings,
+} from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
 import {
   ARG,
+  SETTING,
   ARTIFACT,
   ATTACH,
   ID,
@@ -50,6 +56,8 @@ export interface RunOptions extends FollowOptions {
   readonly arg?: JsonObject;
   /** Fields of the state of a graph. */
   readonly input?: unknown;
+  /** Settings of the model for the turn. */
+  readonly setting?: JsonObject;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
   /** `NAME=FILE`. */
@@ -72,6 +80,7 @@ export const run: Command<RunOptions> = {
       .option('--context <json>', 'JSON for your tools; the model never sees it', parseJsonOption)
       .option(...PROMPT)
       .option(...ARG, collectArguments)
+      .option(...SETTING, collectSettings)
       .option('--input <json>', 'for a graph: fields of its state, as JSON', parseJsonOption)
       .option(...ATTACH)
       .option(...ARTIFACT)
@@ -173,6 +182,7 @@ async function inputOf(
     arg,
     prompt,
     input: fields,
+    setting,
   }: RunOptions,
   attachments: readonly Attachment[],
 ): Promise<RunInput> {
@@ -185,6 +195,7 @@ async function inputOf(
     ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
     ...(modelAttempts !== undefined && { modelAttempts }),
     ...(context !== undefined && { context }),
+    ...(setting !== undefined && { settings: setting }),
     ...(prompt !== undefined && { prompt }),
     ...(await argumentsOf(cli, { agent, prompt, arg })),
     ...(fields !== undefined && { input: fields }),
@@ -229,6 +240,7 @@ function inFlags(problem: string): string {
   return problem
     .replace('limits.steps', '--max-steps')
     .replace(/^modelAttempts/, '--model-attempts')
+    .replace(/^settings/, '--setting')
     .replace(/^attachments/, '--attach')
     .replace(/^input/, '--input')
     .replace(/^prompt: /, '--prompt: ')

@@ -16,8 +16,8 @@ import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { collectArguments, parseJsonOption } from '../input/option-parsers.js';
-import { ARG, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
+import { collectArguments, collectSettings, parseJsonOption } from '../input/option-parsers.js';
+import { ARG, SETTING, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
 import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
@@ -34,6 +34,8 @@ export interface SendOptions {
   readonly prompt?: string;
   /** Arguments of the prompt. */
   readonly arg?: JsonObject;
+  /** Settings of the model for the turn. */
+  readonly setting?: JsonObject;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
   /** `NAME=FILE`. */
@@ -59,6 +61,7 @@ export const send: Command<SendOptions> = {
       .option('--refresh', "switch to the workers' current definition of the agent before the turn")
       .option(...PROMPT)
       .option(...ARG, collectArguments)
+      .option(...SETTING, collectSettings)
       .option(
         '--context <json>',
         'JSON for your tools in this turn; extends the context of the run',
@@ -149,7 +152,7 @@ async function messageOf(
  * Returns the message. Throws a `UsageError` before anything is opened if the run would refuse it.
  */
 function askOf(
-  { message, messageId, steer, pin, refresh, prompt, arg, context }: SendOptions,
+  { message, messageId, steer, pin, refresh, prompt, arg, context, setting }: SendOptions,
   attachments: readonly Attachment[],
 ): Ask {
   const ask: Ask = {
@@ -158,6 +161,7 @@ function askOf(
     ...(arg !== undefined && { args: arg }),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
     ...(context !== undefined && { context: context as Json }),
+    ...(setting !== undefined && { settings: setting }),
     ...(messageId !== undefined && { id: messageId }),
     ...(steer && { mode: 'steer' }),
     ...(pin && { pin }),
@@ -176,6 +180,7 @@ function inFlags(text: string): string {
     .replace(/^prompt: /, '--prompt: ')
     .replace(/^args/, '--arg')
     .replace(/^context: /, '--context: ')
+    .replace(/^settings/, '--setting')
     .replace(/^attachments/, '--attach')
     .replaceAll('mode "steer"', '--steer')
     .replace('sent again with id', 'sent again with --message-id');

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../core/text/duration.js';
-import type { Json, JsonObject } from '../../core/json.js';
+import { parseJson, type Json, type JsonObject } from '../../core/json.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
 export function parseNumber(text: string): number {
@@ -47,10 +47,26 @@ export function collectValues(value: string, before: readonly string[] = []): re
  * Parses `NAME=TEXT`, or `NAME:=JSON` for a value that is not a string. Each name may occur once.
  */
 export function collectArguments(text: string, before: JsonObject = {}): JsonObject {
+  const { name, isJson, value } = parsePair(text, before);
+  return { ...before, [name]: isJson ? parseJsonOption(value) : value };
+}
+
+/**
+ * Parses `NAME=VALUE`, whose value is JSON such as a number, or else a text; `NAME:=JSON` requires
+ * JSON. Each name may occur once.
+ */
+export function collectSettings(text: string, before: JsonObject = {}): JsonObject {
+  const { name, isJson, value } = parsePair(text, before);
+  const read = isJson ? parseJsonOption(value) : parseJson(value);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+  return { ...before, [name]: (read === undefined ? value : read) as Json };
+}
+
+function parsePair(text: string, before: JsonObject) {
   const [, name = '', sign, value = ''] = /^([^=:\s]+)(:?=)(.*)$/s.exec(text) ?? [];
   if (sign === undefined) throw new InvalidArgumentError('Expected NAME=TEXT or NAME:=JSON.');
   if (Object.hasOwn(before, name)) {
     throw new InvalidArgumentError(`The argument ${name} is given twice.`);
   }
-  return { ...before, [name]: sign === ':=' ? parseJsonOption(value) : value };
+  return { name, isJson: sign === ':=', value };
 }

@@ -12,6 +12,11 @@ export const ARG = [
   "an argument of the agent's template or of --prompt, or name:=json; may be repeated",
 ] as const;
 
+export const SETTING = [
+  '--setting <name=value>',
+  'a setting of the model for this turn, such as temperature=0.2; may be repeated',
+] as const;
+
 export const ID = [
   '--id <id>',
   'workflow id of the new run; default: the agent, the date, and a random suffix',

@@ -73,6 +73,7 @@ export const runSettings = {
   rules: checkedLater,
   unattended: checkedLater,
   modelAttempts: checkedLater,
+  settings: checkedLater,
 } satisfies OptionSchemas<RunSettings>;
 
 const everyOption = duration({

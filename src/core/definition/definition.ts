@@ -149,6 +149,8 @@ export interface AgentDefinition {
   readonly onLimit: OnLimit;
   readonly limits: Limits;
   readonly settings: ModelSettings;
+  /** The names of the settings that a message may give; absent: the default ones. */
+  readonly callSettings?: readonly string[];
   /** Absent: the defaults; null: never. */
   readonly compaction?: Compaction | null;
   /** The contract for an answer; absent: any text. */

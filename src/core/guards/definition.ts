@@ -146,6 +146,7 @@ export const definitionShape = fields<AgentDefinition>({
   onLimit: oneOf('answer', 'compose', 'fail', 'ask'),
   limits: limitsShape,
   settings: settingsShape,
+  callSettings: optional(list(text)),
   compaction: optional(nullable(fields<Compaction>({ at: amount, keep: amount }))),
   output: optional(outputShape),
   attempts: optional(count),

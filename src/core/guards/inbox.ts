@@ -52,6 +52,7 @@ export const inboxShape = fields<Inbox>({
       args: optional(jsonObject),
       artifacts: optional(list(attachedArtifact)),
       context: optional(turnContextShape),
+      settings: optional(jsonObject),
     }),
   ),
   seen: list(seen),

@@ -13,6 +13,7 @@ import { turnContextProblem, type TurnContext } from './turn-context.js';
 import { checkArtifacts, type AttachedArtifact } from './attached-artifacts.js';
 import { checkFork, type ForkInput } from './check-fork.js';
 import { checkTags } from './check-tags.js';
+import { turnSettingsProblem } from './turn-settings.js';
 import { startPromptProblem } from '../named-prompts/named-prompt.js';
 import { show } from '../text/format-value.js';
 
@@ -55,6 +56,8 @@ export interface RunInput {
   readonly prompt?: string;
   /** Arguments of the prompt. */
   readonly promptArgs?: JsonObject;
+  /** Settings of the model for the first turn, in addition to those of the agent. */
+  readonly settings?: JsonObject;
   /**
    * The calling agent's remaining budget. Each value lowers the agent's limit if that is higher.
    */
@@ -113,6 +116,7 @@ const FIELDS = [
   'messages',
   'prompt',
   'promptArgs',
+  'settings',
   'input',
   'fork',
   'called',
@@ -162,6 +166,7 @@ export function parseRunInput(
     checkArgs(value['args']) ??
     checkInput(value['input']) ??
     startPromptProblem(value) ??
+    turnSettingsProblem(value['settings']) ??
     suppliedProblem(value) ??
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??

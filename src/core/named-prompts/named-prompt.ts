@@ -1,5 +1,6 @@
 import type { AgentDefinition, PromptDefinition } from '../definition/definition.js';
 import { byteLength, type Ask } from '../inbox.js';
+import { settingsMisfit } from '../input/turn-settings.js';
 import { checkArgs } from '../input/check-object.js';
 import { canonicalJson, isObject, type Json, type JsonObject } from '../json.js';
 import { fillText } from '../text/author-texts.js';
@@ -54,15 +55,16 @@ export function startPromptProblem(value: Record<string, unknown>): string | nul
   return promptArgs === undefined ? null : 'promptArgs: expected a prompt; give "prompt" too';
 }
 
-/** Returns why this agent cannot accept a message's prompt or conversation, or null. */
+/** Returns why this agent cannot accept a message's prompt, settings, or conversation, or null. */
 export function misfitProblem(
-  definition: Prompts & Pick<AgentDefinition, 'graph'>,
-  { prompt, args, messages }: Pick<Ask, 'prompt' | 'args' | 'messages'>,
+  definition: AgentDefinition,
+  { prompt, args, messages, settings }: Pick<Ask, 'prompt' | 'args' | 'messages' | 'settings'>,
 ): string | null {
   if (messages !== undefined && definition.graph !== undefined) {
     return `messages: "${definition.name}" is a graph, which takes one message; send "message" or "input"`;
   }
-  if (prompt === undefined) return null;
+  const refused = settingsMisfit(definition, settings);
+  if (refused !== null || prompt === undefined) return refused;
   return promptProblem(definition, { prompt, ...(args && { args }) });
 }
 

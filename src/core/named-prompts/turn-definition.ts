@@ -1,6 +1,7 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import { variantNode, definitionAt } from '../graph/node-definition.js';
 import type { RunState } from '../state.js';
+import type { JsonObject } from '../json.js';
 import { findPrompt } from './named-prompt.js';
 
 /** What makes the definition for a model call differ from the agent's own. */
@@ -9,6 +10,8 @@ export interface DefinitionVariant {
   readonly node?: string;
   /** The prompt of the agent that the turn's message names. */
   readonly prompt?: string;
+  /** Settings that the turn's messages add to those of the agent and the prompt. */
+  readonly settings?: JsonObject;
 }
 
 /**
@@ -17,7 +20,15 @@ export interface DefinitionVariant {
  */
 export function definitionFor(
   definition: AgentDefinition,
-  { node, prompt }: DefinitionVariant,
+  { node, prompt, settings: added }: DefinitionVariant,
+): AgentDefinition {
+  const own = withPrompt(definition, { node, prompt });
+  return added === undefined ? own : { ...own, settings: { ...own.settings, ...added } };
+}
+
+function withPrompt(
+  definition: AgentDefinition,
+  { node, prompt }: { readonly node: string | undefined; readonly prompt: string | undefined },
 ): AgentDefinition {
   const at = definitionAt(definition, node);
   const found = findPrompt(definition, prompt);
@@ -40,8 +51,12 @@ export function definitionFor(
 /** Returns the variant for the run's next model call; empty for the agent's own definition. */
 export function currentVariant(state: RunState): DefinitionVariant {
   const node = variantNode(state);
-  const { prompt } = state.turn;
-  return { ...(node !== undefined && { node }), ...(prompt !== undefined && { prompt }) };
+  const { prompt, settings } = state.turn;
+  return {
+    ...(node !== undefined && { node }),
+    ...(prompt !== undefined && { prompt }),
+    ...(settings !== undefined && { settings }),
+  };
 }
 
 /** Returns the definition for the run's next model call. */

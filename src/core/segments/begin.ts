@@ -46,6 +46,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(input.messages && { messages: input.messages }),
     ...(input.prompt !== undefined && { prompt: input.prompt }),
     ...(input.promptArgs && { args: input.promptArgs }),
+    ...(input.settings && { settings: input.settings }),
   };
   return reduce(state, { type: 'message-received', message });
 }

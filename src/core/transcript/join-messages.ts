@@ -4,6 +4,7 @@ import { beginPass } from '../graph/walk.js';
 import { takeMessages, type Incoming } from '../inbox.js';
 import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
+import { joinSettings } from '../input/turn-settings.js';
 import { failed } from '../make-outcome.js';
 import { promptText, misfitProblem } from '../named-prompts/named-prompt.js';
 import type { RunState } from '../state.js';
@@ -83,13 +84,15 @@ function textOf({ config }: RunState, { text, prompt, args }: Incoming): string 
   return promptText(config.definition, call);
 }
 
-/** Sets the turn's prompt to the newest one, and joins the contexts of all its messages. */
+/** Sets the turn's prompt to the newest one, and joins contexts and settings of all messages. */
 function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
   const prompt = taken.findLast((message) => message.prompt !== undefined)?.prompt;
   const context = joinContexts([state.turn.context, ...taken.map((message) => message.context)]);
+  const settings = joinSettings([state.turn.settings, ...taken.map((one) => one.settings)]);
   return withTurn(state, {
     ...(prompt !== undefined && { prompt }),
     ...(context !== undefined && { context }),
+    ...(settings !== undefined && { settings }),
   });
 }
 

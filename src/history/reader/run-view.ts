@@ -1,4 +1,5 @@
-import type { AgentDefinition } from '../../core/definition/definition.js';
+import { currentDefinition } from '../../core/named-prompts/turn-definition.js';
+import type { AgentDefinition, ModelSettings } from '../../core/definition/definition.js';
 import type { RunEvent } from '../../core/events.js';
 import { type Run } from '../../core/loop.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -36,6 +37,8 @@ export type EndedEvent = EventOf<'ended'>;
  */
 export interface EndedTurnOf extends FinishedTurn {
   readonly definition: AgentDefinition;
+  /** Those of the agent, with those of the turn's prompt and messages. */
+  readonly settings: ModelSettings;
   readonly at: number;
 }
 
@@ -112,7 +115,8 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   if (event.type === 'turn-recorded' && before.turn.phase.type === 'over') {
     const { definition } = before.config;
     const { outcome } = before.turn.phase;
-    run.turns.push({ turn: before.turn.number, outcome, definition, at: event.at });
+    const { settings } = currentDefinition(before);
+    run.turns.push({ turn: before.turn.number, outcome, definition, settings, at: event.at });
   }
   const { next } = before.transcript;
   if (state.transcript.next === next) return;
