@@ -1,8 +1,8 @@
-import type { Message, PromptMessage } from './transcript/messages.js';
+import type { Message, PromptMessage, RefusedPart } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState } from './state.js';
 import type { Turn } from './turn.js';
-import { append } from './transcript/transcript.js';
+import { append, markRefused } from './transcript/transcript.js';
 
 /** Returns the state with a changed turn. */
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
@@ -32,6 +32,49 @@ export function dropRepairBranch(state: RunState): RunState {
     compaction: { ...compaction, promptTokens },
     turn: { ...turn, phase: { type: 'deciding' } },
   };
+}
+
+/**
+ * Removes from the prompt what the provider has refused, so that the next turn does not fail with
+ * it too. The newest messages are at fault: those that no reply of the model has followed. If only
+ * attachments are and these messages have none, all attachments leave.
+ */
+export function leaveOut(state: RunState, part: RefusedPart): RunState {
+  const { transcript, compaction } = state;
+  const { messages } = transcript;
+  const from = messages.findLastIndex(isAccepted) + 1;
+  const newest = messages.slice(from);
+  const isAttached = newest.some(hasAttachments);
+  const areOthersAttached = !isAttached && messages.some(hasAttachments);
+  const next =
+    part === 'attachments' && (isAttached || areOthersAttached)
+      ? markRefused(transcript, (message, index) =>
+          hasAttachments(message) && (areOthersAttached || index >= from) ? part : undefined,
+        )
+      : markRefused(transcript, (message, index) =>
+          index >= from && isFromOutside(message) ? 'message' : undefined,
+        );
+  const promptTokens = compaction.promptTokens + next.tokens - transcript.tokens;
+  return { ...state, transcript: next, compaction: { ...compaction, promptTokens } };
+}
+
+/** Whether the provider has accepted the prompt before this message: its model has answered it. */
+function isAccepted(message: Message): boolean {
+  return (
+    message.role === 'assistant' &&
+    message.supplied === undefined &&
+    message.refused === undefined &&
+    message.origin === undefined
+  );
+}
+
+function hasAttachments(message: Message): boolean {
+  if (message.role === 'assistant' || message.refused !== undefined) return false;
+  return (message.attachments ?? []).length > 0;
+}
+
+function isFromOutside(message: Message): boolean {
+  return message.role !== 'user' || message.origin !== 'perdure';
 }
 
 /** Appends a message to the transcript, numbered by the current turn and step. */

@@ -4,7 +4,12 @@ import type { Grant } from './requests/decision.js';
 import type { NewRequest } from './requests/request.js';
 import type { Verdict } from './requests/rules.js';
 import type { KeptCall, UndoState } from './requests/undo.js';
-import type { BlobRef, ParsedArguments, RequestedCall } from './transcript/messages.js';
+import type {
+  BlobRef,
+  ParsedArguments,
+  RefusedPart,
+  RequestedCall,
+} from './transcript/messages.js';
 import type { CallResult } from './calls/call-result.js';
 import type { RecordedDecision } from './decisions.js';
 import type { BudgetName, Limits } from './definition/definition.js';
@@ -47,8 +52,12 @@ export type TurnEvent =
       readonly type: 'model-failed';
       readonly reason: FailReason;
       readonly message: string;
+      /** What of the prompt the provider refused; absent if the prompt is not at fault. */
+      readonly refused?: RefusedPart;
       readonly at: number;
     }
+  /** The provider refused these messages in a call that was then interrupted. */
+  | { readonly type: 'messages-refused'; readonly refused: RefusedPart }
   /** A decision function called its model but returned no decision. */
   | { readonly type: 'tokens-used'; readonly used: ReplyUsage }
   /** A decision function had no budget left for another model call. */

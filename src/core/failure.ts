@@ -2,9 +2,11 @@ import { BLOCKED_REASONS, type BlockedReason } from './blocked.js';
 import type { BudgetName } from './definition/definition.js';
 import { isObject, type Json } from './json.js';
 import { FAIL_REASONS, type FailReason } from './outcome.js';
+import { refusedShape } from './guards/message.js';
 import { replyUsageShape, reportShape } from './guards/outcome.js';
 import type { ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
+import type { RefusedPart } from './transcript/messages.js';
 import {
   amount,
   fields,
@@ -45,6 +47,8 @@ export type ActivityProblem =
       readonly type: 'failed';
       readonly reason: FailReason;
       readonly message: string;
+      /** What of the prompt the provider refused; absent if the prompt is not at fault. */
+      readonly refused?: RefusedPart;
       /** The limit that allowed a decision function no further model call. */
       readonly limit?: BudgetName;
       readonly reports?: readonly AttemptReport[];
@@ -101,6 +105,7 @@ const isActivityProblem = guard(
       type: oneOf('failed'),
       reason: oneOf(...FAIL_REASONS),
       message: text,
+      refused: optional(refusedShape),
       limit: optional(oneOf('tokens', 'costUsd')),
       reports: optional(list(reportShape)),
       used: optional(replyUsageShape),

@@ -1,6 +1,6 @@
 import { openBatch } from './calls/open-batch.js';
 import type { AgentDefinition } from './definition/definition.js';
-import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
+import { appendMessage, dropRepairBranch, endTurn, leaveOut, withTurn } from './change.js';
 import { composeAnswer } from './compose.js';
 import { completed, failed, stopped } from './make-outcome.js';
 import { hasMessagesFor } from './inbox.js';
@@ -35,11 +35,13 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   }));
   const parsed = answerToValidate(counted, { reply, clippedBy });
   if (parsed !== null) return validateAnswer(counted, { reply, parsed, at: event.at });
+  const kept = dropRepairBranch(counted);
   const next = appendMessage(
-    withTurn(dropRepairBranch(counted), limitHit(counted, clippedBy)),
+    withTurn(withoutWithheld(kept, reply), limitHit(counted, clippedBy)),
     event.at,
     {
       ...toAssistantMessage(reply),
+      ...(reply.finish === 'filtered' && !asking && { refused: 'message' as const }),
       ...(calls.length > 0 && { calls }),
     },
   );
@@ -65,6 +67,15 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
   if (currentNode(next) === undefined) return endTurn(next, end);
   const error = namingNode(next, failure.message);
   return failAtNode(next, failure) ?? endTurn(next, { ...end, error });
+}
+
+/**
+ * Removes from the prompt what the model refused or the provider's filter withheld, because it
+ * would be refused again in every later turn.
+ */
+function withoutWithheld(state: RunState, { finish, calls = [] }: RecordedReply): RunState {
+  const isWithheld = finish === 'filtered' || finish === 'refused';
+  return isWithheld && calls.length === 0 ? leaveOut(state, 'message') : state;
 }
 
 /**
@@ -139,7 +150,11 @@ export function onClosingReply(
   const reason = closingReason(state) ?? 'steps';
   const counted = addReply(state, { reply: event.reply, deciding: false });
   const usable = event.reply.finish !== 'filtered' && event.reply.text.trim() !== '';
-  if (!usable) return endTurn(counted, stopped(counted, reason, composeAnswer(counted, reason)));
+  if (!usable) {
+    const answer = composeAnswer(counted, reason);
+    const left = withoutWithheld(counted, event.reply);
+    return endTurn(left, stopped(left, reason, answer));
+  }
   const { text, blob } = event.reply;
   const next = appendMessage(counted, event.at, toAssistantMessage(event.reply));
   const { parsed } = event.reply;

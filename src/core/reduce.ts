@@ -8,7 +8,7 @@ import {
   openCalls,
 } from './calls/batch.js';
 import { cancelledCall, refusal, type CallResult } from './calls/call-result.js';
-import { appendMessage, dropRepairBranch, endTurn, withTurn } from './change.js';
+import { appendMessage, dropRepairBranch, endTurn, leaveOut, withTurn } from './change.js';
 import { canCompact, compact } from './compaction.js';
 import { closingText, composeAnswer } from './compose.js';
 import { applyControlEvent } from './control.js';
@@ -31,7 +31,7 @@ import { completeBatch, closeBatch } from './calls/complete-batch.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from './spend.js';
 import { RECENT_CHARACTERS, RECENT_TURNS, type FinishedTurn, type RunState } from './state.js';
 import { beginTurn, joinMessages } from './transcript/join-messages.js';
-import type { ToolCall } from './transcript/messages.js';
+import type { RefusedPart, ToolCall } from './transcript/messages.js';
 import { joinAnswer } from './graph/join-answer.js';
 import type { GraphState } from './graph/graph-state.js';
 import { failAtNode, namingNode } from './graph/finish-node.js';
@@ -41,7 +41,7 @@ import { withConversation } from './graph/conversations.js';
 import { advancePlan } from './plan/advance-plan.js';
 import { editCall, recordVerdict, undoParsed } from './requests/changes.js';
 import { withKept } from './requests/undo.js';
-import { findWork, hasBegun, isUndo, withoutWork } from './work/work.js';
+import { findWork, hasBegun, isUndo, WORK, withoutWork } from './work/work.js';
 
 /** Returns the next state of a run. Pure: equal inputs produce equal states on every machine. */
 export function reduce(state: RunState, event: RunEvent): RunState {
@@ -73,6 +73,8 @@ function reduceEvent(state: RunState, event: RunEvent): RunState {
       return closingReason(state) === null ? onReply(state, event) : onClosingReply(state, event);
     case 'model-failed':
       return modelFailed(state, event);
+    case 'messages-refused':
+      return leaveOut(state, event.refused);
     case 'tokens-used':
       return addTokensUsed(state, event.used);
     case 'limit-hit':
@@ -153,17 +155,23 @@ function newestTurns(turns: readonly FinishedTurn[]): readonly FinishedTurn[] {
 
 function modelFailed(
   state: RunState,
-  event: { reason: FailReason; message: string; at: number },
+  event: { reason: FailReason; message: string; refused?: RefusedPart; at: number },
 ): RunState {
+  // A message that alone is too long would fail the next turn too.
+  const { refused = event.reason === 'context_too_long' ? 'message' : undefined } = event;
   const closing = closingReason(state);
-  if (closing !== null)
-    return endTurn(state, stopped(state, closing, composeAnswer(state, closing)));
+  if (closing !== null) {
+    const answer = composeAnswer(state, closing);
+    const closed = refused === undefined ? state : leaveOut(state, refused);
+    return endTurn(closed, stopped(closed, closing, answer));
+  }
   // The repair exceeds the model's window, so it starts over with the remaining attempts.
   if (event.reason === 'context_too_long' && isRepairing(state)) return dropRepairBranch(state);
   if (event.reason === 'context_too_long' && canCompact(state)) {
     return { ...state, compaction: { ...state.compaction, wanted: true } };
   }
-  const next = dropRepairBranch(state);
+  const dropped = dropRepairBranch(state);
+  const next = refused === undefined ? dropped : leaveOut(dropped, refused);
   const message = namingNode(next, event.message);
   return failAtNode(next, event) ?? endTurn(next, failed(next, { ...event, message }));
 }
@@ -225,8 +233,12 @@ function interruptTurn(state: RunState, event: { by: Interruption; at: number })
   const why = isCancel ? 'canceled by a person' : 'interrupted by the time limit';
   const { interruption: _, ...turn } = begun.turn;
   const idle = { ...begun, turn, work: begun.work.filter(isUndo) };
-  const closed = closeBatch(dropRepairBranch(idle), event.at, (call) =>
-    refusal(call.id, { type: 'cancelled', message: why }),
+  const isRefused = findWork(state, WORK.model)?.block?.reason === 'bad_request';
+  const repaired = dropRepairBranch(idle);
+  const closed = closeBatch(
+    isRefused ? leaveOut(repaired, 'message') : repaired,
+    event.at,
+    (call) => refusal(call.id, { type: 'cancelled', message: why }),
   );
   if (isCancel) return endTurn(closed, cancelled(closed));
   const closing = closingReason(closed);

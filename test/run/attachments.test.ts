@@ -4,9 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { palette } from '../../src/cli/format/output.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { InputError } from '../../src/core/errors.js';
 import type { Attachment, PromptMessage } from '../../src/core/transcript/messages.js';
+import { ModelError } from '../../src/models/model-error.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
@@ -35,7 +37,17 @@ beforeAll(async () => {
       return replyTo(request);
     },
   };
-  await rig.worker([clerk()], { models: { m: model }, segment: { steps: 1, bytes: 2_000_000 } });
+  const picky = {
+    call: async (request: ModelRequest) => {
+      if (request.messages.some((one) => one.role === 'user' && one.attachments)) {
+        throw new ModelError('Could not process image', { kind: 'request', type: 'invalid_image' });
+      }
+      return replyTo(request);
+    },
+  };
+  const agents = [clerk(), defineAgent({ name: 'picky', instructions: 'look', model: 'picky' })];
+  const models = { m: model, picky };
+  await rig.worker(agents, { models, segment: { steps: 1, bytes: 2_000_000 } });
 });
 afterAll(async () => {
   await client.disconnect();
@@ -134,5 +146,24 @@ describe('an attachment of a message', () => {
     await expect(client.attach(Buffer.from('what?'))).rejects.toThrow(InputError);
     const text = await client.attach(Buffer.from('a,b'), { mediaType: 'text/csv' });
     expect(text.type).toBe('file');
+  });
+});
+
+describe('a picture that the provider refuses', () => {
+  test('fails its turn, and no later one', async () => {
+    const image = await client.attach(PNG, { name: 'a.png' });
+    const id = `refused-${randomUUID()}`;
+    await client.start('picky', { message: 'look', open: true, id, attachments: [image] });
+    expect(await client.result(id, { turn: 1 })).toMatchObject({
+      status: 'failed',
+      reason: 'error',
+    });
+    await client.ask(id, 'hello');
+    expect(await client.result(id, { turn: 2 })).toMatchObject({ status: 'completed' });
+    const { messages } = await client.transcript(id);
+    expect(messages[0]).toMatchObject({ text: 'look', refused: 'attachments' });
+    expect(messages[0]).toHaveProperty('attachments');
+    const shown = dialogue(messages, { full: false, paint: palette(false) }).join('\n');
+    expect(shown).toContain('attachments refused by the provider');
   });
 });

@@ -30,7 +30,13 @@ import {
   usedBy,
   type AttemptMemory,
 } from './attempt-memory.js';
-import { attemptReport, decideFailure, modelFailure, toModelError } from './model-failures.js';
+import {
+  attemptReport,
+  decideFailure,
+  findRefusedPart,
+  modelFailure,
+  toModelError,
+} from './model-failures.js';
 import { BudgetError } from './decide-calls.js';
 import { createModelRequest } from './model-request.js';
 import { rebuildPrompt, type Prompt } from './rebuild-prompt.js';
@@ -157,7 +163,8 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
   });
   const report = attemptReport(error, decision, { attempt, at });
   const limit = error instanceof BudgetError ? { limit: error.limit } : {};
-  const failure = modelFailure(decision, report, { ...earlier, ...limit });
+  const refused = findRefusedPart(error);
+  const failure = modelFailure(decision, report, { ...earlier, ...limit, refused });
   reports.push(report);
   context.log.warn('model call failed', { report, decision: decision.type });
   context.heartbeat(toDetails(memory));

@@ -6,6 +6,7 @@ import type { BudgetName } from '../../core/definition/definition.js';
 import type { FailReason } from '../../core/outcome.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import type { AttemptReport } from '../../core/report.js';
+import type { RefusedPart } from '../../core/transcript/messages.js';
 import { isModelError, ModelError } from '../../models/model-error.js';
 import { MAX_WAIT_MS } from '../../models/wire/errors.js';
 import { sample } from '../../models/sample.js';
@@ -125,6 +126,29 @@ function decideBounded(decision: FailureDecision, left: number): FailureDecision
   return goesOn ? decision : { type: 'failed', reason: 'error' };
 }
 
+/** The types of failures whose cause is an attachment. */
+const ATTACHMENT_TYPES = /^(?:no_images|no_files|bad_attachment)$|image/;
+const ATTACHMENT_TEXT =
+  /\b(?:images?|image_url|input_image|pictures?|pdfs?|attachments?|documents?|base64|vision|multimodal|media)\b/i;
+/** The types of failures whose cause is not in the messages. */
+const NOT_OF_MESSAGES = [
+  'bad_setting',
+  'no_native_tools',
+  'no_computer_use',
+  'answer_too_large',
+  'items_unreadable',
+];
+
+/** Returns what of the messages is at fault; undefined if nothing in them is. */
+export function findRefusedPart({ details, message }: ModelError): RefusedPart | undefined {
+  const { kind, type } = details;
+  if ((kind !== 'request' && kind !== 'bad_request') || NOT_OF_MESSAGES.includes(type)) {
+    return undefined;
+  }
+  const isAttachment = ATTACHMENT_TYPES.test(type) || ATTACHMENT_TEXT.test(message);
+  return isAttachment ? 'attachments' : 'message';
+}
+
 /** Returns the milliseconds before the next attempt; 0 if none follows or the time is unknown. */
 function waitMs(decision: FailureDecision): number {
   switch (decision.type) {
@@ -164,6 +188,8 @@ interface Earlier {
   readonly used?: ReplyUsage;
   /** The limit that allowed a decision function no further model call. */
   readonly limit?: BudgetName;
+  /** What of the messages the provider refused. */
+  readonly refused?: RefusedPart | undefined;
 }
 
 /**
@@ -174,7 +200,7 @@ interface Earlier {
 export function modelFailure(
   decision: FailureDecision,
   report: AttemptReport,
-  { reports: earlier = [], paid, used, limit }: Earlier = {},
+  { reports: earlier = [], paid, used, limit, refused }: Earlier = {},
 ): ApplicationFailure {
   const { message, type } = report;
   const reports = [...earlier, report];
@@ -186,7 +212,14 @@ export function modelFailure(
     }
     case 'failed':
       return problemFailure(
-        { ...decision, message, reports, ...(used && { used }), ...(limit && { limit }) },
+        {
+          ...decision,
+          message,
+          reports,
+          ...(used && { used }),
+          ...(limit && { limit }),
+          ...(refused && { refused }),
+        },
         { type },
       );
     case 'blocked': {

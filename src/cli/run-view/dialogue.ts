@@ -78,14 +78,15 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
       return assistantName(message);
     case 'tool': {
       const name = names.get(message.callId);
-      return visible(
-        name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`,
-      );
+      const shown =
+        name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`;
+      return `${visible(shown)}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
     }
   }
 }
 
-function assistantName({ side, origin, refuses }: AssistantMessage): string {
+function assistantName({ side, origin, refuses, refused }: AssistantMessage): string {
+  if (refused !== undefined) return 'model · withheld, not in the prompt';
   if (side) return 'model · refused answer';
   if (refuses !== undefined) {
     return `graph · refused #${refuses.from} to #${refuses.to}, which the model does not see`;
@@ -93,7 +94,18 @@ function assistantName({ side, origin, refuses }: AssistantMessage): string {
   return origin === undefined ? 'model' : origin;
 }
 
-function userName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
+/** Marks a message that a provider has refused. */
+const REFUSED = {
+  message: ' · refused by the provider, not in the prompt',
+  attachments: ' · attachments refused by the provider, not in the prompt',
+} as const;
+
+function userName(message: UserMessage): string {
+  const { refused } = message;
+  return `${senderName(message)}${refused === undefined ? '' : REFUSED[refused]}`;
+}
+
+function senderName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
   if (compacts !== undefined) {
     return `perdure · summary, replaces #${compacts.from} to #${compacts.to} for the model`;
   }

@@ -96,6 +96,8 @@ export const providerShape = fields<ProviderItems>({
 
 const placed = { n: count, turn: count, step: count, at: amount };
 
+export const refusedShape = oneOf('message', 'attachments');
+
 export const messageShape = tagged<Message, 'role'>('role', {
   user: fields<UserMessage>({
     ...placed,
@@ -111,6 +113,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     by: optional(text),
     pinned: optional(yes),
     side: optional(yes),
+    refused: optional(refusedShape),
     compacts: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
   }),
   assistant: fields<AssistantMessage>({
@@ -121,6 +124,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     supplied: optional(yes),
     origin: optional(oneOf('graph')),
     refuses: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
+    refused: optional(refusedShape),
     blob: optional(blobShape),
     calls: optional(list(callShape)),
     provider: optional(providerShape),
@@ -133,6 +137,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     callId: text,
     attachments: optional(list(attachmentShape)),
     acknowledged: optional(yes),
+    refused: optional(refusedShape),
     grant: optional(text),
   }),
 });

@@ -1,4 +1,3 @@
-import { mayRefuse } from '../graph/definition.js';
 import { isSide, withoutRefused, type RunArtifact, type Message } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
@@ -45,7 +44,7 @@ export function beginWithFork(state: RunState, forked: Forked): RunState {
       ...transcript,
       next: from.at,
       chunks: [chunk],
-      ...(mayRefuse(state.config.definition) && { chunksHead: head }),
+      chunksHead: head,
       keptAside: pinned,
       head,
       tokens: all,

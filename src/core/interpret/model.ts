@@ -6,7 +6,7 @@ import { isReply } from '../guards/recorded.js';
 import { getInterruption } from '../work/interruption.js';
 import { isObject } from '../json.js';
 import type { RunState } from '../state.js';
-import { WORK } from '../work/work.js';
+import { findWork, WORK } from '../work/work.js';
 import { blockingProblem, blockWork, probeCanceled } from './block.js';
 
 const OVER: RunEvent = { type: 'work-ended', name: WORK.model };
@@ -32,7 +32,7 @@ export function modelReplied(
 export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { failure, task, at } = fact;
   const used = usedIn(failure.details);
-  if (getInterruption(state) !== null) return [OVER, ...used];
+  if (getInterruption(state) !== null) return [OVER, ...used, ...refusedBefore(state)];
   const isClosing = isObject(task.input) && task.input['closing'] === true;
   const blocking = isClosing ? null : blockingProblem(fact, MODEL_BLOCKS);
   if (blocking !== null) return [...used, ...blockWork(state, fact, blocking)];
@@ -45,7 +45,8 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
   }
   const reason = failed?.reason ?? 'error';
   const message = problem?.message ?? failure.message;
-  return [OVER, ...used, { type: 'model-failed', reason, message, at }];
+  const refused = failed?.refused && { refused: failed.refused };
+  return [OVER, ...used, { type: 'model-failed', reason, message, at, ...refused }];
 }
 
 /**
@@ -54,9 +55,18 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
  */
 export function modelCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   const used = usedIn(fact.details);
-  if (getInterruption(state) !== null) return [OVER, ...used];
+  if (getInterruption(state) !== null) return [OVER, ...used, ...refusedBefore(state)];
   const { paid } = parsePayment(fact.details);
   return [...used, ...probeCanceled(state, fact, paid)];
+}
+
+/**
+ * Returns the event that the provider has refused the newest messages, if that is why the call was
+ * blocked when it was interrupted.
+ */
+function refusedBefore(state: RunState): readonly RunEvent[] {
+  const isRefused = findWork(state, WORK.model)?.block?.reason === 'bad_request';
+  return isRefused ? [{ type: 'messages-refused', refused: 'message' }] : [];
 }
 
 function usedIn(details: readonly unknown[] | undefined): readonly RunEvent[] {

@@ -97,9 +97,9 @@ export function applyStoredMessages(
   const gone = transcript.messages.slice(0, stored.chunk.count);
   const { chunks, chunksHead = chunks.length === 0 ? FIRST_LINK : undefined } = transcript;
   const link =
-    mayRefuse(state.config.definition) && chunksHead !== undefined
-      ? gone.reduce((head, message) => chain(head, toPromptMessage(message)), chunksHead)
-      : undefined;
+    chunksHead === undefined
+      ? undefined
+      : gone.reduce((head, message) => chain(head, toPromptMessage(message)), chunksHead);
   const offloaded = offloadedPlaces(state, gone);
   return {
     ...(offloaded.length > 0 ? withTurn(state, { offloaded }) : state),

@@ -159,6 +159,12 @@ export interface MessagePosition {
   readonly at: number;
 }
 
+/**
+ * What of a message a provider has refused, or its filter has withheld. That part stays in the
+ * transcript and leaves the prompt, because it would fail every later request.
+ */
+export type RefusedPart = 'message' | 'attachments';
+
 /** A message to the model: from a person or program, from perdure, or a retrieved document. */
 export interface UserMessage extends MessagePosition {
   readonly role: 'user';
@@ -181,6 +187,7 @@ export interface UserMessage extends MessagePosition {
   readonly pinned?: true;
   /** The message is part of a side branch, so it is not in the canonical transcript. */
   readonly side?: true;
+  readonly refused?: RefusedPart;
   /** For a summary: the messages that it replaces in the prompt, by `n`, inclusive. */
   readonly compacts?: { readonly from: number; readonly to: number };
 }
@@ -201,6 +208,8 @@ export interface AssistantMessage extends MessagePosition {
    * later prompt; summaries among them are.
    */
   readonly refuses?: { readonly from: number; readonly to: number };
+  /** The provider's filter withheld the rest of this text. */
+  readonly refused?: RefusedPart;
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];
@@ -217,6 +226,7 @@ export interface ToolMessage extends MessagePosition {
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */
   readonly acknowledged?: true;
+  readonly refused?: RefusedPart;
   /** The grant under which the call was made without asking again. */
   readonly grant?: string;
 }

@@ -8,6 +8,7 @@ import type {
   Message,
   PromptMessage,
   ProviderItems,
+  RefusedPart,
   ToolCall,
 } from './messages.js';
 
@@ -36,8 +37,8 @@ export interface Transcript {
    */
   readonly pruned?: readonly Message[];
   /**
-   * Digest of the messages in `chunks`; only in a run whose graph may refuse messages, and not in
-   * one that an older version has continued.
+   * Digest of the messages in `chunks`; absent if there are none, and in a run that an older version
+   * has continued.
    */
   readonly chunksHead?: string;
   /**
@@ -80,7 +81,9 @@ export function append(transcript: Transcript, message: Message): Transcript {
     next: transcript.next + 1,
     messages: [...transcript.messages, message],
     head: chain(transcript.head, toPromptMessage(message)),
-    tokens: transcript.tokens + messageTokens(message),
+    tokens:
+      transcript.tokens +
+      messageTokens(message.refused === undefined ? message : toPromptMessage(message)),
   };
 }
 
@@ -113,11 +116,57 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
 /** The first link of every digest chain. */
 export const FIRST_LINK = chain('perdure', null);
 
+/** Replaces a message in the prompt that a provider has refused. */
+const REFUSED_MESSAGE = '[A message was here. The provider refused it, so it was left out.]';
+/** Replaces the result of a call that a provider has refused. */
+const REFUSED_RESULT =
+  '[The result of this call was here. The provider refused it, so it was left out.]';
+/** Follows the text of a message whose attachments a provider has refused. */
+const REFUSED_ATTACHMENTS =
+  '[The attachments of this message were here. The provider refused them, so they were left out.]';
+
+/** Returns a message without the part that a provider has refused. */
+function withoutRefused(message: PromptMessage): PromptMessage {
+  if (message.refused === undefined) return message;
+  if (message.role === 'assistant') return { role: 'assistant', text: '' };
+  const { attachments: _, refused, ...rest } = message;
+  if (refused === 'message') {
+    return { ...rest, text: message.role === 'tool' ? REFUSED_RESULT : REFUSED_MESSAGE };
+  }
+  const text = [message.text, REFUSED_ATTACHMENTS].filter((one) => one !== '').join('\n\n');
+  return { ...rest, text };
+}
+
+/**
+ * Returns the transcript in which some messages in memory have a refused part, which leaves the
+ * prompt. If the digest before them is not known, the transcript stays as it is.
+ */
+export function markRefused(
+  transcript: Transcript,
+  mark: (message: Message, index: number) => RefusedPart | undefined,
+): Transcript {
+  const start = transcript.chunks.length === 0 ? FIRST_LINK : transcript.chunksHead;
+  if (start === undefined) return transcript;
+  const messages = transcript.messages.map((message, index): Message => {
+    const refused = message.refused === 'message' ? undefined : mark(message, index);
+    return refused === undefined ? message : { ...message, refused };
+  });
+  const prompts = messages.map(toPromptMessage);
+  const freed = sumTokens(transcript.messages.map(toPromptMessage)) - sumTokens(prompts);
+  const head = prompts.reduce((link, prompt) => chain(link, prompt), start);
+  return { ...transcript, messages, head, tokens: transcript.tokens - freed };
+}
+
+function sumTokens(messages: readonly PromptMessage[]): number {
+  return messages.reduce((sum, message) => sum + messageTokens(message), 0);
+}
+
 /**
  * Returns the part of a message that the model sees. It is built key by key, because the digest
  * depends on key order.
  */
-export function toPromptMessage(message: PromptMessage): PromptMessage {
+export function toPromptMessage(given: PromptMessage): PromptMessage {
+  const message = withoutRefused(given);
   switch (message.role) {
     case 'user':
       return message.attachments === undefined

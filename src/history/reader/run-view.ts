@@ -118,6 +118,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
     const { settings } = currentDefinition(before);
     run.turns.push({ turn: before.turn.number, outcome, definition, settings, at: event.at });
   }
+  if (state.transcript.messages !== before.transcript.messages) noteRefused(run, state);
   const { next } = before.transcript;
   if (state.transcript.next === next) return;
   const { messages, pruned = [] } = state.transcript;
@@ -129,6 +130,15 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const made = fresh.find(isFromModel);
   if (made === undefined || event.reply === null) return;
   run.usageByMessage.set(made.n, toUsage(event.reply.usage, before.config.price));
+}
+
+/** Marks the messages that a provider has refused. */
+function noteRefused({ messages }: ReadRun, { transcript }: RunState): void {
+  for (const message of transcript.messages) {
+    if (message.refused === undefined) continue;
+    const place = messages.findLastIndex(({ n }) => n === message.n);
+    if (place >= 0) messages[place] = message;
+  }
 }
 
 function isFromModel(message: Message): boolean {
