@@ -152,9 +152,10 @@ export function withPlanning(
   return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
 }
 
-const REFERENCES =
-  'Where an argument needs the result of an earlier action, write {"$ref":"a1","path":"data.id"} in its ' +
-  'place. `path` selects a part of the result; omit `path` to use the whole result. Never guess an id that a ' +
+/** `key`: the property of a reference that holds the id of the action. */
+const references = (key: string): string =>
+  `Where an argument needs the result of an earlier action, write {"${key}":"a1","path":"data.id"} in its ` +
+  'place. `path` selects a part of the result; leave it empty to use the whole result. Never guess an id that a ' +
   'result will have. Refer only to actions of this plan, and only to earlier ones.';
 
 const SCHEMA =
@@ -176,5 +177,6 @@ const CONSENT =
 /** Returns the planning instructions for a graph's model; empty for a graph without a plan. */
 function planInstructions(planning: PlanNode['planning'] | undefined): string {
   if (planning === undefined) return '';
-  return [planning === 'schema' ? SCHEMA : CATALOG, REFERENCES, CONSENT].join('\n');
+  const isSchema = planning === 'schema';
+  return [isSchema ? SCHEMA : CATALOG, references(isSchema ? 'from' : '$ref'), CONSENT].join('\n');
 }

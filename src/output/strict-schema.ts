@@ -1,6 +1,13 @@
 import type { Json, JsonObject } from '../core/json.js';
 import { orderedKeywords, schemaPath } from '../tools/arguments/written-schema.js';
-import { allowsNull, isNode, listNamedNodes, listNodes, listTexts } from './schema-node.js';
+import {
+  allowsNull,
+  isNode,
+  listNamedNodes,
+  listNodes,
+  listTexts,
+  resolveNode,
+} from './schema-node.js';
 
 export type StrictSchema =
   | { readonly ok: true; readonly schema: JsonObject }
@@ -28,7 +35,7 @@ type Path = readonly (string | number)[];
  * Lengths and defaults, which strict mode does not support, are described in words; the answer is
  * checked against the whole schema anyway.
  *
- * Objects with arbitrary keys, tuples, and values of any kind have no such form. The caller may
+ * Objects with arbitrary keys (an object schema that names none is one), tuples, and values of any kind have no such form. The caller may
  * then send the schema itself, which is not enforced strictly.
  */
 export function toStrictSchema(schema: JsonObject): StrictSchema {
@@ -44,10 +51,11 @@ export function toStrictSchema(schema: JsonObject): StrictSchema {
   return problems.length > 0 ? { ok: false, problems } : { ok: true, schema: result };
 }
 
-function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
+function convertNode(given: JsonObject, path: Path, walk: Walk): JsonObject {
+  const node = withoutTypeList(given);
+  const reason = findUnsupported(node, walk.root);
   // A reference may not have sibling keywords.
-  if (node['$ref'] !== undefined) return { $ref: node['$ref'] };
-  const reason = findUnsupported(node);
+  if (reason === undefined && node['$ref'] !== undefined) return { $ref: node['$ref'] };
   if (reason !== undefined) {
     walk.problems.push(`${schemaPath(path) || 'the whole answer'}: ${reason}`);
     return {};
@@ -55,6 +63,7 @@ function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
   const supported = Object.entries(node).filter(([key]) => KEPT.has(key));
   return {
     ...Object.fromEntries(supported),
+    ...typeOfValues(node),
     ...convertTextRules(node),
     ...describeInWords(node),
     ...(node['type'] === 'object' && convertObject(node, path, walk)),
@@ -63,11 +72,44 @@ function convertNode(node: JsonObject, path: Path, walk: Walk): JsonObject {
   };
 }
 
-function findUnsupported(node: JsonObject): string | undefined {
+/** Returns a node with a list of types as a union, if one of the types has parts of its own. */
+function withoutTypeList(node: JsonObject): JsonObject {
+  const { type, description, ...rest } = node;
+  const types = listTexts(type);
+  if (!types.some((one) => one === 'object' || one === 'array')) return node;
+  const alternatives = types.map((one) => ({
+    ...(one === 'null' ? {} : rest),
+    type: one,
+  }));
+  return { ...(description !== undefined && { description }), anyOf: alternatives };
+}
+
+/** Returns the types of the listed values, which strict mode requires. */
+function typeOfValues({ type, enum: values, const: constant }: JsonObject): JsonObject {
+  const given = Array.isArray(values) ? values : constant === undefined ? [] : [constant];
+  if (type !== undefined || given.length === 0) return {};
+  const types = [...new Set(given.map((one) => (one === null ? 'null' : typeof one)))];
+  return { type: types.length === 1 ? (types[0] ?? 'null') : types };
+}
+
+function findUnsupported(node: JsonObject, root: JsonObject): string | undefined {
+  const reference = node['$ref'];
+  if (reference !== undefined) {
+    const names = listNamedNodes(root['$defs']).map(([name]) => `#/$defs/${name}`);
+    const isKnown = reference === '#' || names.some((name) => name === reference);
+    return isKnown ? undefined : 'a reference to elsewhere; write the schema in its place';
+  }
   if (node['prefixItems'] !== undefined) return 'a tuple; use an object with a key for each place';
   if (node['patternProperties'] !== undefined) return 'keys by pattern; use an array of objects';
   const others = node['additionalProperties'];
   if (isNode(others) || others === true) {
+    return 'keys that are not named; name them, or use an array of objects';
+  }
+  const isUnion = node['anyOf'] !== undefined || node['oneOf'] !== undefined;
+  if (node['type'] === 'object' && (isUnion || node['if'] !== undefined)) {
+    return 'an object with alternatives; use a union of objects';
+  }
+  if (node['type'] === 'object' && others !== false && !isNode(node['properties'])) {
     return 'keys that are not named; name them, or use an array of objects';
   }
   if (node['not'] !== undefined) return 'nothing is allowed there; omit it';
@@ -107,8 +149,79 @@ function onlyUnion(node: JsonObject): JsonObject[] | undefined {
 function convertUnion(node: JsonObject, path: Path, walk: Walk): JsonObject {
   const alternatives = listNodes(node['anyOf'] ?? node['oneOf']);
   if (alternatives.length === 0) return {};
+  const converted = alternatives.map((each, index) =>
+    convertNode(each, [...path, 'anyOf', index], walk),
+  );
+  const anyOf = withDistinctBegins(converted, walk.root);
+  if (anyOf !== null) return { anyOf };
+  walk.problems.push(
+    `${schemaPath(path) || 'the whole answer'}: objects that nothing tells apart; give each a property of its own`,
+  );
+  return { anyOf: converted };
+}
+
+/**
+ * Returns the alternatives of a union so that no two objects begin with the same property, as
+ * strict mode requires: the property that tells them apart comes first, or one that no other object
+ * has. Null if there is none.
+ */
+function withDistinctBegins(
+  alternatives: readonly JsonObject[],
+  root: JsonObject,
+): JsonObject[] | null {
+  if (areDistinct(alternatives, root)) return [...alternatives];
+  const objects = alternatives.filter(({ type }) => type === 'object');
+  const names = objects.map(namesOf);
+  const telling = names[0]?.find(
+    (name) => new Set(objects.flatMap((one) => constantOf(one, name))).size === objects.length,
+  );
+  const arranged = alternatives.map((one) => {
+    const own = objects.indexOf(one);
+    const first =
+      telling ??
+      names[own]?.find((name) => names.every((all, index) => index === own || !all.includes(name)));
+    return own < 0 || first === undefined ? one : withFirst(one, first);
+  });
+  return areDistinct(arranged, root) ? arranged : null;
+}
+
+/** Whether all objects begin with different properties, or with different constants. */
+function areDistinct(alternatives: readonly JsonObject[], root: JsonObject): boolean {
+  const begins = alternatives.flatMap((one) => {
+    const object = resolveNode(one, root);
+    const [begin] = namesOf(object);
+    return begin === undefined ? [] : [{ begin, constant: constantOf(object, begin)[0] }];
+  });
+  return begins.every(({ begin, constant }, index) =>
+    begins.every(
+      (other, at) =>
+        at === index ||
+        other.begin !== begin ||
+        (constant !== undefined && other.constant !== undefined && other.constant !== constant),
+    ),
+  );
+}
+
+function namesOf({ properties }: JsonObject): readonly string[] {
+  return listNamedNodes(properties).map(([name]) => name);
+}
+
+/** Returns the only value of a property as JSON; an empty list if it may have several. */
+function constantOf({ properties }: JsonObject, name: string): readonly string[] {
+  const node = listNamedNodes(properties).find(([key]) => key === name)?.[1];
+  const { const: constant, enum: values } = node ?? {};
+  if (constant !== undefined) return [JSON.stringify(constant)];
+  return Array.isArray(values) && values.length === 1 ? [JSON.stringify(values[0])] : [];
+}
+
+function withFirst(node: JsonObject, name: string): JsonObject {
+  const named = listNamedNodes(node['properties']).toSorted(
+    ([one], [other]) => Number(other === name) - Number(one === name),
+  );
   return {
-    anyOf: alternatives.map((each, index) => convertNode(each, [...path, 'anyOf', index], walk)),
+    ...node,
+    properties: Object.fromEntries(named),
+    required: named.map(([key]) => key),
   };
 }
 

@@ -4,11 +4,12 @@ import { text as readText } from 'node:stream/consumers';
 import { createGate, type Barrier, type Gate } from './barrier.js';
 import { play, type StubExchange } from './play.js';
 import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './requests.js';
-import { createScript, type Answer } from './script.js';
+import { createScript, type Answer, type Script } from './script.js';
 import { refuseMessages } from './messages-check.js';
 import { refuseResponses } from './responses-check.js';
 import { type Step, reply } from './steps.js';
-import { isObject } from '../core/json.js';
+import { isObject, parseJson } from '../core/json.js';
+import { answerFormat, answerTextOf, conformProblem, strictFault } from './strict-check.js';
 
 /** How a stub server treats requests. */
 export interface StubOptions {
@@ -21,6 +22,12 @@ export interface StubOptions {
    * 400.
    */
   readonly demands?: StubDemand;
+  /**
+   * Whether schemas with `strict` are enforced, as OpenAI does (default): one outside the strict
+   * subset is refused with status 400, and `assertConsumed` throws if a scripted text does not fit
+   * the schema of its request. With false, any text is sent, as by servers that ignore schemas.
+   */
+  readonly enforces?: boolean;
 }
 
 /**
@@ -91,7 +98,8 @@ const MESSAGES: Readonly<Record<StubDemand, (index: number) => string>> = {
  * await stub.close();
  * ```
  */
-export async function startStub({ keep = Infinity, demands }: StubOptions = {}): Promise<Stub> {
+export async function startStub(options: StubOptions = {}): Promise<Stub> {
+  const { keep = Infinity } = options;
   const script = createScript();
   const gate = createGates();
   const countBody = createCounter();
@@ -129,8 +137,7 @@ export async function startStub({ keep = Infinity, demands }: StubOptions = {}):
       onCut: () => void (unanswered = 'cut'),
     };
     try {
-      const refusal = refuse(request, demands);
-      await play(refusal ?? script.next(request), exchange);
+      await play(nextStep(script, request, options), exchange);
     } catch (error) {
       // A client that disconnects ends its exchange; any other error is a mistake of the test.
       if (!gone.signal.aborted) script.fail(error);
@@ -207,6 +214,41 @@ function refuse(request: StubRequest, demands: StubDemand | undefined): Step | u
     case 'messages':
       return refuseMessages(request);
   }
+}
+
+/** Returns the answer to a request: a refusal, or the next step of the script. */
+function nextStep(
+  script: Script,
+  request: StubRequest,
+  { demands, enforces = true }: StubOptions,
+): Step {
+  const refusal = refuse(request, demands) ?? (enforces ? refuseSchema(request) : undefined);
+  if (refusal !== undefined) return refusal;
+  const step = script.next(request);
+  const misfit = enforces ? misfitOf(step, request) : null;
+  if (misfit !== null) script.fail(new Error(misfit));
+  return step;
+}
+
+/** Returns the refusal of a request with a schema that cannot be enforced. */
+function refuseSchema(request: StubRequest): Step | undefined {
+  const fault = strictFault(request);
+  if (fault === undefined) return undefined;
+  return reply.error(400, { ...fault, type: 'invalid_request_error', code: null });
+}
+
+/** Returns the fault of a scripted text that a provider could not write under the schema; or null. */
+function misfitOf(step: Step, request: StubRequest): string | null {
+  const format = answerFormat(request);
+  const text = step.type === 'completion' ? answerTextOf(step.completion) : undefined;
+  if (format === undefined || text === undefined) return null;
+  const value = parseJson(text);
+  const problem = value === undefined ? 'it is not JSON' : conformProblem(value, format.schema);
+  if (problem === null) return null;
+  return (
+    `a scripted reply does not fit the strict schema of ${format.name}: ${problem}; correct the reply, ` +
+    'or start the stub with `enforces: false`'
+  );
 }
 
 /** Returns the refusal of a request whose calls of the current turn lack the demanded field. */

@@ -31,11 +31,12 @@ afterAll(async () => {
 
 const plan = JSON.stringify({
   actions: [
-    { id: 'a1', tool: 'note', arguments: { what: 'one' } },
-    { id: 'a2', tool: 'note', arguments: { what: { $ref: 'a1', path: 'id' } } },
-    { id: 'a3', tool: 'wipe', arguments: { what: 'old' } },
-    { id: 'a4', tool: 'note', arguments: { what: 'last' }, after: ['a2', 'a3'] },
+    { tool: 'note', id: 'a1', arguments: { what: 'one' }, after: [] },
+    { tool: 'note', id: 'a2', arguments: { what: { from: 'a1', path: 'id' } }, after: [] },
+    { tool: 'wipe', id: 'a3', arguments: { what: 'old' }, after: [] },
+    { tool: 'note', id: 'a4', arguments: { what: 'last' }, after: ['a2', 'a3'] },
   ],
+  answer: null,
 });
 
 /** When the workers of three runs are killed. */
@@ -110,6 +111,10 @@ describe('a worker that is killed', () => {
         (key) => made.find((one) => one.key === key)?.tool ?? [],
       );
       expect(done.toSorted()).toEqual(['note last', 'note one', 'note one', 'wipe old']);
+      // The provider has accepted and enforced the schema of the plan.
+      const format = stub.requests.map(({ body }) => body['response_format']).find(Boolean);
+      expect(format).toMatchObject({ type: 'json_schema', json_schema: { strict: true } });
+      expect(() => stub.assertConsumed()).not.toThrow(/strict schema/);
     },
   );
 });

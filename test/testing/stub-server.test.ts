@@ -218,3 +218,37 @@ test('reports a script function that throws instead of hiding it', async () => {
   await expect(ask(stub, [user('x')])).rejects.toThrow('fetch failed');
   expect(() => stub.assertConsumed()).toThrow('my mistake');
 });
+
+const format = (schema: object): object => ({
+  response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } },
+});
+const closed = {
+  type: 'object',
+  properties: { n: { type: 'integer' } },
+  required: ['n'],
+  additionalProperties: false,
+};
+
+test('refuses a strict schema that OpenAI would refuse, of an answer and of a tool', async () => {
+  const stub = await stubFor();
+  const open = { ...closed, properties: { n: { type: 'object' } } };
+  const refused = await ask(stub, [user('x')], format(open));
+  expect(refused.status).toBe(400);
+  expect(await refused.text()).toContain("In context=('properties', 'n'), 'additionalProperties'");
+  const tool = { type: 'function', function: { name: 'f', strict: true, parameters: open } };
+  expect((await ask(stub, [user('x')], { tools: [tool] })).status).toBe(400);
+  stub.script(reply.text('{"n":1}'));
+  expect((await ask(stub, [user('x')], format(closed))).status).toBe(200);
+  stub.assertConsumed();
+});
+
+test('complains of a text that no provider could write under the strict schema', async () => {
+  const stub = await stubFor();
+  stub.script(reply.text('{"n":"1"}'));
+  await ask(stub, [user('x')], format(closed));
+  expect(() => stub.assertConsumed()).toThrow('does not fit the strict schema');
+  const lax = await stubFor({ enforces: false });
+  lax.script(reply.text('{"n":"1"}'));
+  await ask(lax, [user('x')], format(closed));
+  lax.assertConsumed();
+});

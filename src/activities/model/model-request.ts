@@ -8,8 +8,10 @@ import type { ModelRequest } from '../../models/model.js';
 import { toParameters } from '../../models/parameters.js';
 import { attachedText, NotAttachedError } from '../../storage/attached-text.js';
 import type { BlobStore } from '../../storage/blob-store.js';
+import { planNode, type PinnedAgent } from '../definitions.js';
 import { answerSchema } from './answer.js';
 import { classRequest } from './classification.js';
+import { planFormat } from './plan-format.js';
 import type { Prompt } from './rebuild-prompt.js';
 import { decisionRequest } from './schema-decision.js';
 
@@ -24,12 +26,13 @@ const MIN_CHARACTERS = 400;
 /** Creates the request of a model call: a pure function of the prompt and the activity's input. */
 export function createModelRequest(
   { blobs }: { readonly blobs: BlobStore },
-  { run, pinned: { definition }, messages }: Pick<Prompt, 'run' | 'pinned' | 'messages'>,
+  { run, pinned, messages }: Pick<Prompt, 'run' | 'pinned' | 'messages'>,
   input: CallModelInput,
 ): ModelRequest {
+  const { definition } = pinned;
   const parameters = toParameters(input.without ?? []);
   const request = {
-    ...baseRequest(definition, messages, input),
+    ...baseRequest(pinned, messages, input),
     // Parameters that the server refused earlier in this run are omitted.
     ...(parameters.length > 0 && { without: parameters }),
   };
@@ -37,10 +40,11 @@ export function createModelRequest(
 }
 
 function baseRequest(
-  definition: AgentDefinition,
+  pinned: PinnedAgent,
   messages: readonly PromptMessage[],
   input: CallModelInput,
 ): ModelRequest {
+  const { definition } = pinned;
   const { model, settings } = definition;
   if (input.compact !== undefined) {
     const text = renderWithin(messages.slice(0, input.compact), input);
@@ -53,7 +57,8 @@ function baseRequest(
       settings,
     };
   }
-  const responseFormat = answerSchema(definition);
+  const isPlan = planNode(pinned)?.planning === 'schema';
+  const responseFormat = isPlan ? planFormat(definition.tools) : answerSchema(definition);
   return {
     model,
     instructions: definition.instructions,

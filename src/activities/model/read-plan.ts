@@ -5,6 +5,7 @@ import { refsIn } from '../../core/plan/references.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
 import type { RuleContext } from '../requests/evaluate-call.js';
+import { normalizedPlan } from './plan-format.js';
 import { checkCall } from './read-call.js';
 import { parsedForm } from './record-calls.js';
 
@@ -29,8 +30,9 @@ export async function readPlan(
 ): Promise<ParsedAnswer> {
   const extracted = extractJson(text);
   if (!extracted.ok) return extracted;
-  const { value } = extracted;
-  const tools = ruleContext.pinned.definition.tools.map(({ name }) => name);
+  const { definition } = ruleContext.pinned;
+  const value = normalizedPlan(extracted.value, definition.tools);
+  const tools = definition.tools.map(({ name }) => name);
   const problem = planProblem(value, { tools, maxActions: node.maxActions });
   if (problem !== null) return { ok: false, problem };
   const { actions, answer } = readFields(value);

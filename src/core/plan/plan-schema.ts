@@ -20,7 +20,7 @@ export const planSchema = (tools: readonly string[]): JsonObject => ({
           arguments: {
             type: 'object',
             description:
-              'arguments that match the tool\'s schema; {"$ref": "a1", "path": "data.id"} stands for a result',
+              'arguments that match the tool\'s schema; {"from": "a1", "path": "data.id"} stands for a result',
           },
           after: { ...ids, description: 'actions that must finish first' },
         },

@@ -1,0 +1,192 @@
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import { isObject, parseJson, textField, type Json, type JsonObject } from '../../core/json.js';
+import { planSchema } from '../../core/plan/plan-schema.js';
+import type { ResponseSchema } from '../../models/model.js';
+import { removeAbsentNulls } from '../../output/absent-nulls.js';
+import { isNode, listNamedNodes, listNodes } from '../../output/schema-node.js';
+import { toStrictSchema } from '../../output/strict-schema.js';
+
+const REF = { $ref: '#/$defs/reference' } as const;
+/** Its first property differs from those of the objects beside it, as strict mode requires. */
+const BEGIN = 'from';
+const REFERENCE = {
+  type: 'object',
+  description: 'a result of an earlier action, or a part of it, in place of a value',
+  properties: {
+    [BEGIN]: { type: 'string', description: 'the id of the earlier action, such as a1' },
+    path: { type: 'string', description: 'such as data.id; empty for the whole result' },
+  },
+  required: [BEGIN, 'path'],
+  additionalProperties: false,
+} as const;
+
+const formats = new WeakMap<readonly ToolDefinition[], ResponseSchema>();
+
+/**
+ * Returns the schema of a whole plan for the model: a union of an action for each tool, with the
+ * tool's own arguments, in each of which a reference may take the place of a value. The arguments of
+ * a tool without a strict schema are a JSON text. If all of it is too large to be enforced, the
+ * schema is the general one, which is sent without `strict`.
+ */
+export function planFormat(tools: readonly ToolDefinition[]): ResponseSchema {
+  const known = formats.get(tools);
+  if (known !== undefined) return known;
+  const general = planSchema(tools.map(({ name }) => name));
+  const strict = toStrictSchema(unionSchema(tools.filter(({ kind }) => kind !== 'wait')));
+  const instruction =
+    'When you answer, answer only with JSON that fits this JSON schema:\n' +
+    JSON.stringify(general);
+  const format = { name: 'plan', schema: strict.ok ? strict.schema : general, instruction };
+  formats.set(tools, format);
+  return format;
+}
+
+function unionSchema(tools: readonly ToolDefinition[]): JsonObject {
+  const parts = tools.map((tool, index) => argumentsSchema(tool, `t${index}_`));
+  const actions = tools.map(({ name }, index): JsonObject => {
+    const properties = {
+      tool: { type: 'string', enum: [name] },
+      id: { type: 'string', description: 'a1, a2, …' },
+      arguments: parts[index]?.schema ?? {},
+      after: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'actions that must finish first',
+      },
+    };
+    return closed(properties);
+  });
+  const answer = {
+    anyOf: [{ type: 'string' }, { type: 'null' }],
+    description: 'the answer, if there is nothing to do; otherwise null',
+  };
+  const list = { type: 'array', items: actions.length === 1 ? actions[0] : { anyOf: actions } };
+  const definitions = Object.fromEntries(parts.flatMap((part) => part.definitions));
+  return {
+    ...closed({ actions: list, answer }),
+    $defs: { ...definitions, reference: REFERENCE },
+  };
+}
+
+function closed(properties: JsonObject): JsonObject {
+  const required = Object.keys(properties);
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+interface ArgumentsSchema {
+  readonly schema: JsonObject;
+  /** The definitions to which it refers, by names that begin with the tool's prefix. */
+  readonly definitions: readonly (readonly [string, JsonObject])[];
+}
+
+function argumentsSchema({ name, parameters }: ToolDefinition, prefix: string): ArgumentsSchema {
+  const strict = toStrictSchema(parameters);
+  if (!strict.ok || JSON.stringify(strict.schema).includes('"$ref":"#"')) {
+    const description = `the arguments of ${name}: a JSON object as text, which fits the schema of the tool`;
+    return { schema: { type: 'string', description }, definitions: [] };
+  }
+  const { $defs, ...body } = strict.schema;
+  const definitions = listNamedNodes($defs);
+  const context = { prefix, begins: new Map(definitions.map(([key, one]) => [key, beginOf(one)])) };
+  return {
+    schema: withReferences(body, context),
+    definitions: definitions.map(
+      ([key, one]) => [`${prefix}${key}`, withReferences(one, context)] as const,
+    ),
+  };
+}
+
+interface Context {
+  readonly prefix: string;
+  /** The first property of each definition. */
+  readonly begins: ReadonlyMap<string, string | undefined>;
+}
+
+/** Returns a strict schema in which each value inside may be a reference. */
+function withReferences(node: JsonObject, context: Context): JsonObject {
+  const { $ref: reference, properties, items, anyOf } = node;
+  if (typeof reference === 'string') {
+    return { $ref: reference.replace('#/$defs/', `#/$defs/${context.prefix}`) };
+  }
+  const named = listNamedNodes(properties).map(([key, one]) => [key, orReference(one, context)]);
+  return {
+    ...node,
+    ...(isNode(properties) && { properties: Object.fromEntries(named) }),
+    ...(isNode(items) && { items: orReference(items, context) }),
+    ...(anyOf !== undefined && {
+      anyOf: listNodes(anyOf).map((one) => withReferences(one, context)),
+    }),
+  };
+}
+
+function orReference(node: JsonObject, context: Context): JsonObject {
+  // A constant tells the objects of a union apart.
+  const { const: constant, enum: values } = node;
+  if (constant !== undefined || (Array.isArray(values) && values.length === 1)) return node;
+  const { description, ...rest } = withReferences(node, context);
+  const { anyOf, ...others } = rest;
+  const isUnion = anyOf !== undefined && Object.keys(others).length === 0;
+  const alternatives = isUnion ? listNodes(anyOf) : [rest];
+  const isAmbiguous = [node, ...listNodes(node['anyOf'])].some((one) => {
+    const key = textField(one, '$ref').replace('#/$defs/', '');
+    return (context.begins.get(key) ?? beginOf(one)) === BEGIN;
+  });
+  const all = isAmbiguous ? alternatives : [...alternatives, REF];
+  return { ...(description !== undefined && { description }), anyOf: all };
+}
+
+function beginOf({ properties }: JsonObject): string | undefined {
+  return listNamedNodes(properties)[0]?.[0];
+}
+
+/** The form of a reference in a reply under `planFormat`. */
+const ID = /^a\d{1,4}$/;
+
+/**
+ * Returns a plan in one form, whatever form the schema required: arguments as objects without nulls
+ * for absent ones, and references as `{"$ref", "path"}`.
+ */
+export function normalizedPlan(value: Json, tools: readonly ToolDefinition[]): Json {
+  if (!isNode(value) || !Array.isArray(value['actions'])) return value;
+  const given: readonly Json[] = value['actions'];
+  const ids = given.flatMap((one) =>
+    isNode(one) && typeof one['id'] === 'string' ? one['id'] : [],
+  );
+  const actions = given.map((action): Json => {
+    if (!isNode(action)) return action;
+    const { arguments: written, after, ...rest } = action;
+    const tool = tools.find(({ name }) => name === action['tool']);
+    const read = typeof written === 'string' ? jsonObject(written) : written;
+    const named = withReferenceNames(read ?? null, ids);
+    const present = tool && isNode(named) ? removeAbsentNulls(named, tool.parameters) : named;
+    return {
+      ...rest,
+      ...(read !== undefined && { arguments: present }),
+      ...(after !== undefined && after !== null && { after }),
+    };
+  });
+  return { ...value, actions };
+}
+
+/** Returns the object that a text holds; any other text as it is. */
+function jsonObject(text: string): Json {
+  const value = parseJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+  return isObject(value) ? (value as JsonObject) : text;
+}
+
+function withReferenceNames(value: Json, ids: readonly string[]): Json {
+  if (Array.isArray(value)) return value.map((one: Json) => withReferenceNames(one, ids));
+  if (!isNode(value)) return value;
+  const { [BEGIN]: ref, path, ...rest } = value;
+  const isReference =
+    typeof ref === 'string' &&
+    typeof path === 'string' &&
+    Object.keys(rest).length === 0 &&
+    ID.test(ref) &&
+    ids.includes(ref);
+  if (isReference) return { $ref: ref, path };
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, withReferenceNames(one ?? null, ids)]),
+  );
+}
