@@ -10,9 +10,11 @@ export {
   type ScriptStep,
 } from './models/scripted.js';
 
-// Tests of tools
+// Tests of tools, and of the functions of graphs
 export {
+  nodeContext,
   toolContext,
+  type TestNodeContext,
   type TestToolContext,
   type ToolContextOptions,
 } from './testing/tool-context.js';

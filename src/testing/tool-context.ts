@@ -69,6 +69,44 @@ export function toolContext(options: ToolContextOptions = {}): TestToolContext {
   };
 }
 
+/** A node's context: that of a tool, and the `exit` of a `route`. */
+export interface TestNodeContext<Exits extends string = string> extends TestToolContext {
+  /** Returns the choice as data, so a test can compare it. */
+  readonly exit: <Name extends Exits>(
+    name: Name,
+    patch?: object,
+  ) => { readonly exit: Name; readonly patch?: object };
+}
+
+/**
+ * Creates the context with which a unit test calls the function of a graph's `run`, `route`, or
+ * `each` node. Write the function outside the graph; its test then needs no run, worker, or server.
+ *
+ * @example
+ * ```ts
+ * import { nodeContext } from 'perdure/testing';
+ *
+ * interface Ticket {
+ *   readonly text: string;
+ * }
+ *
+ * const sort = async (
+ *   { text }: Ticket,
+ *   { exit }: Pick<ReturnType<typeof nodeContext<'urgent' | 'later'>>, 'exit'>,
+ * ) => (text.includes('!') ? exit('urgent', { text: text.trim() }) : exit('later'));
+ *
+ * console.log(await sort({ text: 'fire!' }, nodeContext()));
+ * ```
+ */
+export function nodeContext<Exits extends string = string>(
+  options: ToolContextOptions = {},
+): TestNodeContext<Exits> {
+  return {
+    ...toolContext(options),
+    exit: (name, patch) => ({ exit: name, ...(patch !== undefined && { patch }) }),
+  };
+}
+
 function artifactsOf(values: ReadonlyMap<string, unknown>): CallArtifacts {
   const names = [...values.keys()];
   return {

@@ -2,7 +2,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineTool, ToolError, type ToolContext } from '../../src/index.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
-import { toolContext } from '../../src/testing.js';
+import { nodeContext, toolContext } from '../../src/testing.js';
 
 describe('toolContext', () => {
   test('has a default for every part of the context', () => {
@@ -84,4 +84,28 @@ test('a tool is tested without a run', async () => {
   await expect(total.execute({ from: 7 as never }, context)).rejects.toThrow(
     'from: expected string, got 7',
   );
+});
+
+describe('nodeContext', () => {
+  test('lets a test call the functions of nodes as they are written in a graph', async () => {
+    type Exit = Parameters<ReturnType<typeof nodeContext<'urgent' | 'later'>>['exit']>[0];
+    const trim = async (s: { text: string }, given: ToolContext) => {
+      given.log('trimmed');
+      return { text: `${s.text.trim()} for ${JSON.stringify(given.context)}` };
+    };
+    const sort = async (
+      s: { text: string },
+      { exit }: { exit: (name: Exit, patch?: object) => unknown },
+    ) => (s.text.includes('!') ? exit('urgent', { text: 'now' }) : exit('later'));
+    const context = nodeContext<'urgent' | 'later'>({ context: { tenant: 'acme' } });
+    expect(await trim({ text: ' a ' }, context)).toEqual({ text: 'a for {"tenant":"acme"}' });
+    expect(context.logged).toEqual([{ message: 'trimmed' }]);
+    expect(await sort({ text: 'fire!' }, context)).toEqual({
+      exit: 'urgent',
+      patch: { text: 'now' },
+    });
+    expect(await sort({ text: 'hm' }, context)).toEqual({ exit: 'later' });
+    // @ts-expect-error the node has no such exit
+    context.exit('never');
+  });
 });
