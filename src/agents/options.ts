@@ -19,6 +19,7 @@ import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/registry.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { assertRules } from './check-requests.js';
+import { checkSettingNames, FILLED } from './check-settings.js';
 import type { RememberOptions } from './memory.js';
 import type { PromptOptions } from './prompts.js';
 import type { RetrieveOptions } from './retriever.js';
@@ -68,32 +69,6 @@ const agentTexts = z.strictObject({
   demandCall: authorText('demandCall').optional(),
 } satisfies OptionSchemas<AgentTexts>);
 
-/**
- * Settings that would have no effect, because perdure sets them itself, and what to use instead.
- */
-const FILLED: Readonly<Record<string, string>> = {
-  model: 'use `model`',
-  messages: 'use `instructions`, and the messages of the run',
-  input: 'use `instructions`, and the messages of the run',
-  instructions: 'use `instructions`',
-  tools: 'use `tools`, or `settings.nativeTools` for tools of the provider',
-  tool_choice: 'use `toolChoice`',
-  response_format: 'use `output`',
-  logprobs: 'use `output: classify({ … })`',
-  top_logprobs: 'use `output: classify({ … })`',
-  stream: 'replies are streamed wherever the model can; set `capabilities.streaming` of the model',
-  stream_options: 'perdure always requests the usage',
-  n: 'a step takes one reply; start several runs',
-};
-
-function refuseFilledSettings(settings: object, context: z.RefinementCtx): void {
-  for (const [name, instead] of Object.entries(FILLED)) {
-    if (!Object.hasOwn(settings, name)) continue;
-    const message = `expected no such setting, because perdure sets it; ${instead}`;
-    context.addIssue({ code: 'custom', path: [name], message });
-  }
-}
-
 /** The name of a setting that a message may give. */
 const callSetting = z.string().superRefine((name, context) => {
   const instead = name === 'nativeTools' ? 'give them to the agent' : FILLED[name];
@@ -111,7 +86,7 @@ const promptOptions = z.strictObject({
   tools: z.array(z.string()).optional(),
   settings: z
     .looseObject({})
-    .superRefine(refuseFilledSettings)
+    .superRefine(checkSettingNames)
     .refine(
       (settings) => !Object.hasOwn(settings, 'nativeTools'),
       'expected no `nativeTools`, because they belong to the agent; give them there',
@@ -140,7 +115,7 @@ const agentOptions = z.strictObject({
   toolCalls: z.enum(['parallel', 'sequential', 'first']).optional(),
   limits: z.unknown().optional(),
   onLimit: z.enum(['answer', 'compose', 'fail', 'ask']).optional(),
-  settings: z.looseObject({}).superRefine(refuseFilledSettings).optional(),
+  settings: z.looseObject({}).superRefine(checkSettingNames).optional(),
   callSettings: z.array(callSetting).optional(),
   output: z.unknown().optional(),
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),

@@ -1,3 +1,4 @@
+import { wellFormed } from './text/whole-text.js';
 import type { Message, PromptMessage, RefusedPart } from './transcript/messages.js';
 import type { Outcome } from './outcome.js';
 import type { RunState } from './state.js';
@@ -81,7 +82,7 @@ function isFromOutside(message: Message): boolean {
 export function appendMessage(state: RunState, at: number, prompt: PromptMessage): RunState {
   const { turn, transcript, compaction } = state;
   const place = { n: transcript.next, turn: turn.number, step: turn.spent.steps, at };
-  const message: Message = { ...place, ...prompt };
+  const message: Message = { ...place, ...prompt, text: wellFormed(prompt.text) };
   const longer = append(transcript, message);
   const promptTokens = compaction.promptTokens + longer.tokens - transcript.tokens;
   return {

@@ -1,3 +1,4 @@
+import { quoteLargeIntegers } from '../core/foreign-json.js';
 import { createParser } from 'eventsource-parser';
 import { isObject, parseJson } from '../core/json.js';
 import { mcpTextProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
@@ -76,12 +77,12 @@ async function readWhole(
 
 /** Returns the values of a body: JSON, a list of JSON, or the events of a stream. */
 function messagesIn(text: string): readonly unknown[] {
-  const value = parseJson(text.replace(/^\uFEFF/, ''));
+  const value = parseJson(quoteLargeIntegers(text.replace(/^\uFEFF/, '')));
   if (value !== undefined) return Array.isArray(value) ? value : [value];
   const messages: unknown[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
-      const message = parseJson(data);
+      const message = parseJson(quoteLargeIntegers(data));
       if (message !== undefined) messages.push(message);
     },
   });
@@ -122,7 +123,7 @@ function lenientEvents(
   let written = '';
   const parser = createParser({
     onEvent: ({ id, event, data }) => {
-      const message = lenientMessage(withId(parseJson(data)), find);
+      const message = lenientMessage(withId(parseJson(quoteLargeIntegers(data))), find);
       // The SDK skips events with a name of their own.
       const name = event === undefined || isAnswer(message) ? '' : `event: ${event}\n`;
       const text = message === undefined ? data : JSON.stringify(message);

@@ -1,3 +1,4 @@
+import { wellFormedJson } from '../core/foreign-json.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
 import { escapeJson, printable } from '../core/text/hidden.js';
@@ -103,7 +104,7 @@ function textOf(value: unknown): string {
 
 /** Returns any value of a parsed message as JSON. A text that is not JSON in JSON stays readable. */
 function toJson(value: unknown): string {
-  return typeof value === 'string' && value === '' ? '' : JSON.stringify(value);
+  return typeof value === 'string' && value === '' ? '' : JSON.stringify(wellFormedJson(value));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { quoteLargeIntegers } from '../core/foreign-json.js';
 import type { JSONRPCMessage, ReadBuffer, Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { redactMessage } from '../secrets/redact.js';
@@ -73,7 +74,7 @@ function messageBuffer(
     if (batch.length > 0) return { message: batch.shift() };
     const line = lines.next();
     if (line === null) return null;
-    const parsed: unknown = JSON.parse(line);
+    const parsed: unknown = JSON.parse(quoteLargeIntegers(line));
     if (!Array.isArray(parsed)) return { message: parsed };
     batch = parsed;
     return nextMessage();

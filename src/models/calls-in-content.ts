@@ -1,3 +1,4 @@
+import { quoteLargeIntegers } from '../core/foreign-json.js';
 import { isObject, parseJson, type JsonObject } from '../core/json.js';
 import { findHazard } from '../tools/arguments/json-hazard.js';
 import type { ModelTool, ReplyCall } from './model.js';
@@ -16,7 +17,9 @@ export function parseCallsInContent(text: string, tools: Tools): readonly ReplyC
   if (tools.length === 0) return [];
   const json = removeFence(text);
   if (!json.startsWith('{') && !json.startsWith('[')) return [];
-  const calls = listCandidates(parseJson(json)).map((candidate) => parseCall(candidate, tools));
+  const calls = listCandidates(parseJson(quoteLargeIntegers(json))).map((candidate) =>
+    parseCall(candidate, tools),
+  );
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 
@@ -62,6 +65,6 @@ function requiresArguments({ required }: JsonObject): boolean {
  */
 function parseObject(value: unknown): Record<string, unknown> | undefined {
   if (value === undefined || value === null || value === '') return {};
-  const parsed = typeof value === 'string' ? parseJson(value) : value;
+  const parsed = typeof value === 'string' ? parseJson(quoteLargeIntegers(value)) : value;
   return isObject(parsed) && findHazard(parsed) === undefined ? parsed : undefined;
 }

@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../core/foreign-json.js';
 import type { Json } from '../core/json.js';
 import { describeExpected, describeFault, scanJsonValue } from '../tools/arguments/json-fault.js';
 import { findHazard } from '../tools/arguments/json-hazard.js';
@@ -16,6 +17,8 @@ export type ExtractedJson =
 interface Parsed {
   readonly value: Json;
   readonly json: string;
+  /** What makes the value unusable although it is JSON. */
+  readonly problem?: string;
 }
 
 /**
@@ -47,16 +50,14 @@ export function extractJson(text: string): ExtractedJson {
 }
 
 function parse(json: string): Parsed | undefined {
-  try {
-    const value: Json = JSON.parse(json);
-    return { value, json };
-  } catch {
-    return undefined;
-  }
+  const parsed = parseForeignJson(json);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  if (parsed.ok) return { value: parsed.value as Json, json };
+  return parsed.isJson ? { value: null, json, problem: parsed.problem } : undefined;
 }
 
-function check({ value, json }: Parsed): ExtractedJson {
-  const hazard = findHazard(value);
+function check({ value, json, problem }: Parsed): ExtractedJson {
+  const hazard = problem ?? findHazard(value);
   if (hazard !== undefined) return reject(`In the JSON of the answer, ${hazard}.`);
   const duplicate = findDuplicateKey(json);
   if (duplicate === undefined) return { ok: true, value };

@@ -115,3 +115,47 @@ describe('defineConfig', () => {
     );
   });
 });
+
+describe('a setting', () => {
+  const made = (settings: object): unknown =>
+    defineAgent({ name: 'a', instructions: 'x', settings: settings as never });
+
+  test.each(
+    'api_key apiKey API-KEY authorization Authorization extra_headers headers defaultHeaders base_url baseURL organization OpenAI_API_Key password client_secret access_token'.split(
+      ' ',
+    ),
+  )('%s is refused by name, without its value', (name) => {
+    const fault = (() => {
+      try {
+        return made({ [name]: 'sk-cnry-0123456789' });
+      } catch (error) {
+        return String(error);
+      }
+    })();
+    expect(fault).toContain(name);
+    expect(fault).toContain('apiKeyEnv');
+    expect(fault).not.toContain('cnry');
+  });
+
+  test('is refused at any depth, in a prompt, and in a graph', () => {
+    expect(() => made({ metadata: { deep: [{ apiKey: 'x' }] } })).toThrow('apiKeyEnv');
+    const prompts = { p: { text: 'x', settings: { api_key: 'x' } as never } };
+    expect(() => defineAgent({ name: 'a', instructions: 'x', prompts })).toThrow('apiKeyEnv');
+  });
+
+  test.each([
+    ['maxTokens', 'write `maxOutputTokens`'],
+    ['topP', 'write `top_p`'],
+    ['modelName', 'use `model`'],
+    ['stopSequences', 'write `stop`'],
+    ['providerOptions', 'directly into `settings`'],
+  ])('%s of another library is refused with the right name', (name, hint) =>
+    expect(() => made({ [name]: 1 })).toThrow(hint),
+  );
+
+  test('of the provider is accepted', () => {
+    const settings = { maxOutputTokens: 5, max_tokens: 5, top_p: 1, metadata: { user_token: 'x' } };
+    expect(() => made(settings)).not.toThrow();
+    expect(() => made({ thinking: { type: 'enabled', budget_tokens: 2_000 } })).not.toThrow();
+  });
+});

@@ -75,7 +75,7 @@ describe('extractJson', () => {
     ['{"a":1,"\\u0061":2}', 'the key "a" occurs twice in one object'],
     ['{"x":[{"__proto__":{"admin":true}}]}', 'the key "__proto__" is refused'],
     ['{"constructor":{"prototype":1}}', 'the key "constructor.prototype" is refused'],
-    ['1e999', 'a number is too large'],
+    ['1e999', 'the number 1e999 cannot be kept exactly'],
     [`${'['.repeat(65)}${']'.repeat(65)}`, 'a value is nested deeper than 64 levels'],
   ])('describes the fault in %j, its position, and the fix', (text, expected) => {
     expect(problemOf(text)).toContain(expected);

@@ -52,7 +52,7 @@ describe('parseArguments', () => {
     ['null', 'The arguments are null'],
     ['"text"', 'The arguments are a string'],
     ['"[1]"', 'The arguments are a string'],
-    ['{"n":1e999}', 'A number is too large'],
+    ['{"n":1e999}', 'The number 1e999 cannot be kept exactly'],
   ])('refuses %s', (text, expected) => {
     expect(problemOf(text)).toMatchObject({ type: 'invalid_arguments' });
     expect(problemOf(text).message).toContain(expected);
@@ -79,7 +79,7 @@ describe('parseArguments', () => {
   it('accepts 64 levels and refuses 65 and a hundred thousand', () => {
     expect(parseArguments(nested(64)).ok).toBe(true);
     expect(problemOf(nested(65)).message).toContain('nested deeper than 64 levels');
-    expect(problemOf(`{"a":${'['.repeat(1e5)}${']'.repeat(1e5)}}`).message).toContain('64 levels');
+    expect(problemOf(`{"a":${'['.repeat(1e5)}${']'.repeat(1e5)}}`).message).toContain('levels');
   });
 
   it('never throws, whatever the model wrote', () => {

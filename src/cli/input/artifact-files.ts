@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../../core/foreign-json.js';
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { openStores } from '../../storage/file-stores.js';
@@ -60,10 +61,7 @@ async function readValue(file: string): Promise<unknown> {
     throw new UsageError(`--artifact ${visible(file)}: ${reasonFor(error)}`, { cause: error });
   });
   if (extname(file) !== '.json') return text;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    const reason = reasonFor(error);
-    throw new UsageError(`--artifact ${visible(file)}: expected JSON: ${reason}`, { cause: error });
-  }
+  const parsed = parseForeignJson(text);
+  if (parsed.ok) return parsed.value;
+  throw new UsageError(`--artifact ${visible(file)}: expected JSON: ${parsed.problem}`);
 }

@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../../core/foreign-json.js';
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../../core/text/duration.js';
 import { parseJson, type Json, type JsonObject } from '../../core/json.js';
@@ -29,13 +30,10 @@ export function parseNumberOrNone(text: string): number | null {
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */
 export function parseJsonOption(text: string): Json {
-  try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new InvalidArgumentError(`Expected JSON: ${reason}.`);
-  }
+  const parsed = parseForeignJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  if (parsed.ok) return parsed.value as Json;
+  throw new InvalidArgumentError(`Expected JSON: ${parsed.problem}.`);
 }
 
 /** Collects the values of a repeatable option, in order. */

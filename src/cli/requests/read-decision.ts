@@ -1,4 +1,5 @@
-import { isObject, parseJson, type Json } from '../../core/json.js';
+import { parseForeignJson } from '../../core/foreign-json.js';
+import { isObject, type Json } from '../../core/json.js';
 import type { Decision } from '../../core/requests/decision.js';
 import type { DecisionKind, Request } from '../../core/requests/request.js';
 
@@ -61,7 +62,9 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
 }
 
 function readArguments(line: string): Decided | string {
-  const value = parseJson(line);
+  const parsed = parseForeignJson(line);
+  if (!parsed.ok && parsed.isJson) return parsed.problem;
+  const value = parsed.ok ? parsed.value : undefined;
   if (!isObject(value)) return 'expected a JSON object with all arguments, such as {"euros": 20}';
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
   return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
@@ -74,10 +77,12 @@ function answered(as: DecisionKind, line: string): Decided | string {
 function readResult(as: DecisionKind, line: string): Decided | string {
   // A call that happened may have no result.
   if (line.trim() === '' && as === 'happened') return { as };
-  const result = parseJson(line);
-  if (result === undefined) return 'expected JSON, such as "done" or {"receipt": 7}';
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
-  return { as, result: result as Json };
+  const parsed = parseForeignJson(line);
+  if (!parsed.ok) {
+    return parsed.isJson ? parsed.problem : 'expected JSON, such as "done" or {"receipt": 7}';
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return { as, result: parsed.value as Json };
 }
 
 function readRaise(line: string, { limit }: Request): Decided | string {

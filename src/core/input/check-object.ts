@@ -1,3 +1,4 @@
+import { isTooDeep, MAX_LEVELS } from '../foreign-json.js';
 import { isObject } from '../json.js';
 import { jsonText, show } from '../text/format-value.js';
 
@@ -19,6 +20,7 @@ export function checkInput(value: unknown): string | null {
 /** Returns what is wrong with the context of a run, or null. */
 export function checkContext(value: unknown): string | null {
   if (value === undefined) return null;
+  if (isTooDeep(value)) return tooDeep('context');
   const text = jsonText(value);
   if (text === undefined) return 'context: expected JSON; give what JSON.stringify can serialize';
   return tooLong('context', text.length);
@@ -29,8 +31,13 @@ function checkObject(field: string, value: unknown, example: string): string | n
   if (!isObject(value) || Array.isArray(value)) {
     return `${field}: expected an object, got ${show(value)}; give for example ${example}`;
   }
+  if (isTooDeep(value)) return tooDeep(field);
   const text = jsonText(value);
   return text === undefined ? `${field}: expected JSON` : tooLong(field, text.length);
+}
+
+function tooDeep(field: string): string {
+  return `${field}: expected at most ${MAX_LEVELS} levels, got more; flatten the value`;
 }
 
 /** Returns a problem if a field has too many characters, else null. */

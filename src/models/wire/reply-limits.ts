@@ -1,3 +1,4 @@
+import { quoteLargeIntegers } from '../../core/foreign-json.js';
 import type { ModelReply } from '../model.js';
 
 /** Maximum calls of one reply. A run executes at most 128 of them. */
@@ -70,5 +71,6 @@ export function parseBounded(json: string): unknown {
     }
   }
   if (structure > MAX_STRUCTURE) throw new ReplyTooLargeError(`more than ${MAX_STRUCTURE} values`);
-  return JSON.parse(json);
+  // Some servers send the arguments of a call as an object; its numbers must stay exact.
+  return JSON.parse(quoteLargeIntegers(json));
 }

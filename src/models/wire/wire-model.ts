@@ -1,3 +1,4 @@
+import { wellFormedJson } from '../../core/foreign-json.js';
 import { computerHandler } from '../../core/definition/native-tools.js';
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../capabilities.js';
@@ -105,7 +106,10 @@ async function performCall(
     async send(attempt) {
       const { request: adapted, renamed, restore } = adaptRequest(attempt, api);
       const { body } = write(adapted, { stream });
-      const response = await client.post(api.path, { body, signal: watch.signal });
+      const response = await client.post(api.path, {
+        body: wellFormedJson(body),
+        signal: watch.signal,
+      });
       const source = {
         headers: response.headers,
         place,

@@ -1,3 +1,4 @@
+import { parseForeignJson } from '../../core/foreign-json.js';
 import type { JsonObject } from '../../core/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { isObject } from '../../core/json.js';
@@ -56,9 +57,10 @@ type Parsed =
   | Extract<ParsedArguments, { ok: false }>;
 
 function parse(text: string): Parsed {
-  try {
-    return { ok: true, value: JSON.parse(text) as unknown };
-  } catch {
+  const parsed = parseForeignJson(text);
+  if (parsed.ok) return parsed;
+  if (parsed.isJson) return invalid(parsed.problem);
+  else {
     const fault = describeFault(text, jsonFaultPosition(text), { ending: 'they end' });
     const message = `The arguments are not JSON: ${fault}. Send one complete JSON object.`;
     return { ok: false, problem: { type: 'invalid_json', message } };
