@@ -156,6 +156,38 @@ describe('calls that a model writes as its answer', () => {
   });
 });
 
+describe('calls between tags', () => {
+  const tagged = (value: object): string => `<tool_call>${JSON.stringify(value)}</tool_call>`;
+
+  test('are executed, also after a text, and only whole ones', async () => {
+    const half = '<tool_call>{"name": "look", "argu';
+    const wrong = tagged({ name: 'look', arguments: { at: 7 } });
+    const ended = await run(
+      'tools',
+      `I look. ${tagged(call)}`,
+      half,
+      wrong,
+      tagged({ name: 'rm' }),
+      'done',
+    );
+    expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'done', toolCalls: 1 });
+    expect(ended.projection.messages[1]).toMatchObject({ text: 'I look.' });
+    const [first, ...problems] = results(ended);
+    expect(first).toBe('saw x');
+    expect(
+      problems.map((text) => (JSON.parse(text) as { error: { type: string } }).error.type),
+    ).toEqual(['invalid_json', 'invalid_arguments', 'unknown_tool']);
+  });
+
+  test('are no answer where no call can be made', async () => {
+    const { outcome } = await run('none', tagged(call), 'A real answer.');
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'A real answer.', toolCalls: 0 });
+    const closing = await run('capped', call, tagged(call), tagged(call), tagged(call));
+    expect(closing.outcome).toMatchObject({ status: 'stopped', reason: 'steps', toolCalls: 1 });
+    expect(closing.outcome.answer).not.toContain('<tool_call>');
+  });
+});
+
 describe('an answer under contract', () => {
   test('that is valid is not a call, even if it looks like one', async () => {
     const { outcome } = await run('call-like', call);

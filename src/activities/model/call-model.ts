@@ -3,7 +3,8 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { CallModelInput } from '../../core/contract.js';
 import type { RecordedReply } from '../../core/reply.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
-import { MALFORMED } from '../../models/model-error.js';
+import { isOnlyMarkup } from '../../models/calls-in-markup.js';
+import { MALFORMED, ModelError } from '../../models/model-error.js';
 import type { ModelRequest } from '../../models/model.js';
 import type { TracedReply } from '../observe.js';
 import { redactJson } from '../../secrets/redact-json.js';
@@ -101,10 +102,27 @@ async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<Trace
       memory.paid === null
         ? await callIfCurrent(attempt, prepared)
         : await readPaidReply(memory.paid, deps.blobs);
+    refuseMarkup(reply, prepared);
     return withUsage(reply, attempt, prepared.prompt);
   } catch (error) {
     throw reportFailure(attempt, error);
   }
+}
+
+/**
+ * Throws for an answer that is nothing but the markup of calls, where no call can be made: it says
+ * nothing to a person.
+ */
+function refuseMarkup(
+  { text, calls, finish }: TracedReply,
+  { request: { tools, toolChoice }, prompt: { pinned } }: PreparedCall,
+): void {
+  const { decide, output } = pinned.definition;
+  const mayCall = tools.length > 0 && toolChoice !== 'none';
+  if (mayCall || decide !== undefined || output !== undefined || finish !== 'stop') return;
+  if (calls.length > 0 || !isOnlyMarkup(text)) return;
+  const message = 'The model wrote the markup of a call where it could only answer';
+  throw new ModelError(message, { kind: 'empty', type: 'empty_reply' });
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Json } from '../../core/json.js';
 import type { ProviderItems } from '../../core/transcript/messages.js';
 import type { ParsedAnswer, RecordedReply, ReplyUsage } from '../../core/reply.js';
 import { parseCallsInContent } from '../../models/calls-in-content.js';
+import { parseMarkedCalls, type MarkedCalls } from '../../models/calls-in-markup.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import type { TracedReply } from '../observe.js';
@@ -13,7 +14,7 @@ import type { RuleContext } from '../requests/evaluate-call.js';
 import { offloadText, retryStore } from '../offload-text.js';
 import { checkModelAnswer } from './answer.js';
 import { parseClassReply } from './classification.js';
-import { readCall, type ReadCall } from './read-call.js';
+import { digestCall, readCall, type ReadCall } from './read-call.js';
 import { recordCalls, recordSafety } from './record-calls.js';
 import { readPlan } from './read-plan.js';
 import { readDecision } from './schema-decision.js';
@@ -56,13 +57,17 @@ export async function recordReply(
   // A text that fits the agent's contract is its answer, even if it looks like calls.
   const isAnswer = decision.parsed !== undefined || answer?.ok === true;
   const written = isAnswer ? null : await readWrittenCalls(decision.reply, source);
-  const reply = written === null ? decision.reply : { ...decision.reply, ...CALLS_ONLY };
+  const reply =
+    written === null ? decision.reply : { ...decision.reply, text: written.text, ...CALLS };
   const parsed = written === null ? answer : undefined;
-  const read = written ?? (await readCalls(reply.calls, source));
+  const read = written?.calls ?? (await readCalls(reply.calls, source));
   const dropped = reply.calls.length - read.length;
   const note = dropped > 0 ? `\n[${dropped} further calls of this message were dropped]` : '';
-  // The provider's items belong to the original reply, not to one that was read in another form.
-  const hasItems = reply === original && source.input.compact === undefined;
+  // The provider's items belong to the original reply, not to one that was read in another form;
+  // thoughts before calls in the text have to go back as those before other calls do.
+  const hasItems =
+    (reply === original || (written !== null && decision.reply === original)) &&
+    source.input.compact === undefined;
   const [fitted, calls, provider] = await Promise.all([
     offloadText(reply.text + note, source.blobs),
     recordCalls(read, source.blobs),
@@ -111,28 +116,70 @@ async function readAnswer(
   return await checkModelAnswer(pinned, text, userContext);
 }
 
-/** Replaces a text that consisted of calls, so the model does not read them twice. */
-const CALLS_ONLY = { text: '', calls: [], finish: 'calls' } as const;
+/** The form of a reply whose text had calls, so the model does not read them twice. */
+const CALLS = { calls: [], finish: 'calls' } as const;
+
+/** Calls that were part of a text, and the rest of the text. */
+interface WrittenCalls {
+  readonly text: string;
+  readonly calls: readonly ReadCall[];
+}
 
 /**
  * Reads calls that a model wrote as its answer, as some small models do. Null unless the agent
- * decides by native calls, the whole text is calls, and each of them fits its tool.
+ * decides by native calls, and the text ends with calls between tags or is nothing but calls that
+ * all fit their tools.
  */
 async function readWrittenCalls(
   { text, calls, finish }: ModelReply,
   { pinned, input, isGivenUp, ruleContext }: ReplySource,
-): Promise<readonly ReadCall[] | null> {
+): Promise<WrittenCalls | null> {
   const { definition } = pinned;
   const mayCall = definition.decide === undefined && definition.toolChoice !== 'none';
   const isTurn = input.compact === undefined && input.closing === undefined;
   if (!mayCall || !isTurn || finish !== 'stop' || calls.length > 0) return null;
-  const requested = parseCallsInContent(text, callableTools(definition));
+  const tools = callableTools(definition);
+  if (tools.length === 0) return null;
+  const read = async (requested: ModelReply['calls']): Promise<readonly ReadCall[]> =>
+    await Promise.all(requested.map((call) => readCall(call, { isGivenUp, ruleContext })));
+  const marked = parseMarkedCalls(text, tools);
+  if (marked !== null) return await readMarkedCalls(marked, { tools, read });
+  const requested = parseCallsInContent(text, tools);
   if (requested.length === 0 || requested.length > MAX_CALLS) return null;
-  const read = await Promise.all(
-    requested.map((call) => readCall(call, { isGivenUp, ruleContext })),
-  );
-  return read.every(({ problem }) => problem === undefined) ? read : null;
+  const ready = await read(requested);
+  return ready.every(({ problem }) => problem === undefined) ? { text: '', calls: ready } : null;
 }
+
+/**
+ * Reads calls between tags. If nothing but tags was written, or a call names a tool, it is no
+ * answer: the model gets the problem of a call that cannot be executed.
+ */
+async function readMarkedCalls(
+  { before, calls }: MarkedCalls,
+  {
+    tools,
+    read,
+  }: {
+    readonly tools: ReturnType<typeof callableTools>;
+    readonly read: (requested: ModelReply['calls']) => Promise<readonly ReadCall[]>;
+  },
+): Promise<WrittenCalls | null> {
+  if (calls === null) return { text: before, calls: [UNREADABLE] };
+  const isKnown = calls.some(({ name }) => tools.some((tool) => tool.name === name));
+  if (!isKnown && before !== '') return null;
+  return { text: before, calls: await read(calls) };
+}
+
+/** A call in the text whose markup is incomplete, or of an unknown form. */
+const UNREADABLE: ReadCall = {
+  ...digestCall('unreadable_call', {}),
+  problem: {
+    type: 'invalid_json',
+    message:
+      'The call in the text of the reply is incomplete, so nothing was executed. Make the call again, ' +
+      'as a tool call and not in the text.',
+  },
+};
 
 async function readCalls(
   requested: ModelReply['calls'],
