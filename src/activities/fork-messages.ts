@@ -7,7 +7,12 @@ import { readRun } from '../history/read-run.js';
 import { readLineage } from '../history/run-lineage.js';
 import { readTranscript } from '../history/run-transcript.js';
 import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
-import type { RunArtifact, Message } from '../core/transcript/messages.js';
+import {
+  latestTexts,
+  saidTexts,
+  type Message,
+  type RunArtifact,
+} from '../core/transcript/messages.js';
 import { visible } from '../core/text/summaries.js';
 import {
   chain,
@@ -39,7 +44,7 @@ export async function forkMessages(
 
 async function copyMessages(
   { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
-  { run, runId: firstRunId, at, agent, forkFrom = [] }: ForkMessagesInput,
+  { run, runId: firstRunId, at, agent, forkFrom = [], latest = 0 }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
   const source = await readRun(client, run, { archive, firstRunId }).catch(throwRefused);
@@ -82,6 +87,7 @@ async function copyMessages(
     next,
     from: { runId },
     ...(pinned.length > 0 && { pinned }),
+    ...(latest > 0 && { latest: latestTexts(saidTexts(messages), latest) }),
     ...(artifacts.length > 0 && { artifacts }),
   };
 }

@@ -41,13 +41,14 @@ export async function loadRun(run: RunContext): Promise<void> {
 
 /** Copies another run's messages to the beginning of this one, and shows the fork in the memo. */
 async function copyMessages(run: RunContext, { run: source, runId, at }: ForkInput): Promise<void> {
-  const { name, forkFrom } = run.state.config.definition;
+  const { name, forkFrom, graph } = run.state.config.definition;
   const input = {
     run: source,
     ...(runId !== undefined && { runId }),
     agent: name,
     ...(forkFrom && { forkFrom }),
     ...(at !== undefined && { at }),
+    ...(graph?.historyTo && { latest: graph.historyTo.last }),
   };
   const failure = await doWork(run, {
     name: WORK.fork,

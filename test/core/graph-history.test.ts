@@ -175,6 +175,8 @@ describe('the answer of a turn', () => {
     const again = applyStoredMessages(refused, { archived: 0, chunk: { blob, count: 1 } });
     expect(again.transcript.chunksHead).toBe(first.transcript.head);
     expect(stateShape(again, 'state')).toBeNull();
+    expect(moved.transcript.latest?.map(({ text }) => text)).toEqual(['hello', 'Hi!', 'more']);
+    expect(refused.graph?.values['history']).toHaveLength(4);
     // A run that an older version has continued does not know the digest: the answer joins.
     const { chunksHead: _head, ...transcript } = moved.transcript;
     const kept = turn({ ...moved, transcript }, 'a bomb', { answer: 'No.', refused: true });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/models/scripted.js';
@@ -163,4 +164,46 @@ describe('the answer of a graph', () => {
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
   });
+});
+
+test('the answers are in `historyTo`, through segments with chunks, and in a fork', async () => {
+  await rig.stopWorkers();
+  const big = 'y'.repeat(20_000);
+  const graph = defineGraph({
+    name: 'recall',
+    state: z.object({
+      text: z.string().default(''),
+      history: z.array(z.object({ role: z.string(), text: z.string() })).default([]),
+      answer: z.string().default(''),
+    }),
+    messageTo: 'text',
+    historyTo: { field: 'history', last: 4 },
+    answerFrom: 'answer',
+    nodes: ({ run }) => ({
+      echo: run({
+        run: async ({ history, text }) => ({
+          answer: [...history.map((one) => one.text.slice(0, 9)), text.slice(0, 9)].join(),
+        }),
+      }),
+    }),
+  }).wire({ start: 'echo', edges: { echo: 'end' } });
+  await rig.worker([graph], { segment: { steps: 1, bytes: 1_000_000 } });
+  const { id } = await client.start('recall', { message: `one ${big}`, open: true });
+  expect((await client.result(id, { turn: 1 })).answer).toBe('one yyyyy');
+  expect(await converse(id, [`two ${big}`, `three ${big}`])).toEqual([
+    'one yyyyy,one yyyyy,two yyyyy',
+    'one yyyyy,one yyyyy,two yyyyy,one yyyyy,three yyy',
+  ]);
+  const fork = await client.fork(id, { message: 'four' });
+  expect((await client.result(fork.id)).answer).toBe(
+    'two yyyyy,one yyyyy,three yyy,one yyyyy,four',
+  );
+  // A turn without a message does not cost the history its newest text.
+  const sent = await client.ask(id, { message: '', input: { text: 'five' } });
+  if (!sent.delivered) throw new Error('no worker took the input');
+  expect((await client.result(id, { turn: sent.turn })).answer).toBe(
+    'two yyyyy,one yyyyy,three yyy,one yyyyy,five',
+  );
+  await client.close(id);
+  await rig.end(rig.client.workflow.getHandle(id));
 });

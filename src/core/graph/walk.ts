@@ -4,6 +4,7 @@ import type { JsonObject } from '../json.js';
 import { completed, failed } from '../make-outcome.js';
 import { holds } from '../requests/predicate.js';
 import type { RunState } from '../state.js';
+import { saidTexts, type Message } from '../transcript/messages.js';
 import type { Incoming } from '../inbox.js';
 import { END, type GraphDefinition, type GraphNode } from './definition.js';
 import type { GraphState, NodeVisits } from './graph-state.js';
@@ -34,7 +35,7 @@ export function beginPass(
   const values = Object.fromEntries([
     ...Object.entries(graph.initial),
     ...Object.entries(before.values).filter(([name]) => stays(name)),
-    ...historyEntry(state, graph, taken.length),
+    ...historyEntry(state, graph),
     ...(graph.messageTo === undefined
       ? []
       : [[graph.messageTo, taken.map(({ text }) => text).join('\n\n')] as const]),
@@ -78,16 +79,19 @@ export function inputProblem(
 }
 
 function historyEntry(
-  { transcript }: RunState,
+  { transcript, turn }: RunState,
   { historyTo }: GraphDefinition,
-  taken: number,
 ): readonly (readonly [string, readonly JsonObject[]])[] {
   if (historyTo === undefined) return [];
-  const { messages } = transcript;
-  const earlier = messages
-    .slice(0, messages.length - taken)
-    .flatMap(({ role, text }) => (role === 'tool' || text === '' ? [] : [{ role, text }]));
-  return [[historyTo.field, earlier.slice(-historyTo.last)]];
+  const { messages, latest = [] } = transcript;
+  // The first messages of several that were sent as one are history, too: they have no id.
+  const isOfTurn = (message: Message): boolean =>
+    message.turn === turn.number &&
+    message.role === 'user' &&
+    (message.id !== undefined || message.origin !== undefined);
+  const earlier = saidTexts(messages.filter((message) => !isOfTurn(message)));
+  const texts = [...latest, ...earlier].slice(-historyTo.last);
+  return [[historyTo.field, texts.map(({ role, text }) => ({ role, text }))]];
 }
 
 /**

@@ -1,8 +1,7 @@
 import type { Inbox, Incoming, RefusedMessage } from '../inbox.js';
 import type { AttachedArtifact } from '../input/attached-artifacts.js';
-import type { SuppliedMessage } from '../input/supplied-messages.js';
 import type { TurnContext } from '../input/turn-context.js';
-import { attachmentShape, blobShape } from './message.js';
+import { attachmentShape, blobShape, saidShape } from './message.js';
 import {
   amount,
   count,
@@ -11,7 +10,6 @@ import {
   jsonObject,
   list,
   nullable,
-  oneOf,
   optional,
   shape,
   text,
@@ -47,7 +45,7 @@ export const inboxShape = fields<Inbox>({
       refresh: optional(yes),
       by: optional(text),
       input: optional(jsonObject),
-      messages: optional(list(fields<SuppliedMessage>({ role: oneOf('user', 'assistant'), text }))),
+      messages: optional(list(saidShape)),
       prompt: optional(text),
       args: optional(jsonObject),
       artifacts: optional(list(attachedArtifact)),

@@ -1,3 +1,4 @@
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { isObject } from '../json.js';
 import type {
   RunArtifact,
@@ -141,6 +142,8 @@ export const messageShape = tagged<Message, 'role'>('role', {
     grant: optional(text),
   }),
 });
+
+export const saidShape = fields<SuppliedMessage>({ role: oneOf('user', 'assistant'), text });
 
 const made = {
   name: text,

@@ -1,3 +1,4 @@
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import type { ToolSuccess } from '../calls/call-result.js';
 import type { RetrievedDocument } from '../documents.js';
 import type { AskReceipt } from '../inbox.js';
@@ -10,6 +11,7 @@ import {
   messageShape,
   parsedShape,
   providerShape,
+  saidShape,
 } from './message.js';
 import type {
   RunArtifact,
@@ -117,6 +119,8 @@ export interface ForkMessagesResult {
   readonly from: { readonly runId: string };
   /** The messages that stay verbatim. */
   readonly pinned?: readonly Message[];
+  /** The last texts of the messages, if the input requests them. */
+  readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
 }
@@ -215,6 +219,7 @@ const forkResult = fields<ForkMessagesResult>({
   next: count,
   from: fields<ForkMessagesResult['from']>({ runId: text }),
   pinned: optional(list(messageShape)),
+  latest: optional(list(saidShape)),
   artifacts: optional(list(artifactShape)),
 });
 

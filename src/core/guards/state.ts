@@ -3,7 +3,7 @@ import { definitionShape, limitSetShape, limitsShape } from './definition.js';
 import type { RecordedDecision } from '../decisions.js';
 import { inboxShape, turnContextShape } from './inbox.js';
 import { isObject } from '../json.js';
-import { artifactShape, blobShape, callShape, messageShape } from './message.js';
+import { artifactShape, blobShape, callShape, messageShape, saidShape } from './message.js';
 import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
 import { graphStateShape } from './graph.js';
 import { resultShape } from './result.js';
@@ -143,6 +143,7 @@ const transcript = fields<Transcript>({
   keptAside: list(messageShape),
   pruned: optional(list(messageShape)),
   chunksHead: optional(hex(32)),
+  latest: optional(list(saidShape)),
   head: hex(32),
   tokens: amount,
 });

@@ -1,4 +1,5 @@
-import { isSide, withoutRefused, type RunArtifact, type Message } from '../transcript/messages.js';
+import type { SuppliedMessage } from './supplied-messages.js';
+import { isSide, withoutRefused, type Message, type RunArtifact } from '../transcript/messages.js';
 import type { ForkPoint, RunState } from '../state.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 
@@ -14,6 +15,8 @@ export interface ForkMessagesInput {
   readonly forkFrom?: readonly string[];
   /** Number of the first message that is not copied; absent: all messages are copied. */
   readonly at?: number;
+  /** How many of the last texts the result has, for `historyTo` of a graph; absent: none. */
+  readonly latest?: number;
   /** This is a probe of a blocked run. */
   readonly blocked?: 'storage';
 }
@@ -27,13 +30,15 @@ export interface Forked {
   readonly tokens: number;
   /** The messages that a compaction keeps word for word. */
   readonly pinned: readonly Message[];
+  /** The last texts of the messages, for `historyTo` of a graph. */
+  readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
 }
 
 /** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
 export function beginWithFork(state: RunState, forked: Forked): RunState {
-  const { from, chunk, head, tokens, pinned, artifacts } = forked;
+  const { from, chunk, head, tokens, pinned, latest, artifacts } = forked;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
@@ -45,6 +50,7 @@ export function beginWithFork(state: RunState, forked: Forked): RunState {
       next: from.at,
       chunks: [chunk],
       chunksHead: head,
+      ...(latest && { latest }),
       keptAside: pinned,
       head,
       tokens: all,

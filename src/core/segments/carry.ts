@@ -1,5 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Message } from '../transcript/messages.js';
+import { latestTexts, saidTexts, type Message } from '../transcript/messages.js';
 import type { BlobRef } from '../transcript/messages.js';
 import { withTurn } from '../change.js';
 import { isKeptVerbatim } from '../compaction.js';
@@ -96,6 +96,7 @@ export function applyStoredMessages(
   if (stored.chunk === null) return { ...state, archived, transcript };
   const gone = transcript.messages.slice(0, stored.chunk.count);
   const { chunks, chunksHead = chunks.length === 0 ? FIRST_LINK : undefined } = transcript;
+  const { historyTo } = state.config.definition.graph ?? {};
   const link =
     chunksHead === undefined
       ? undefined
@@ -108,6 +109,9 @@ export function applyStoredMessages(
       ...transcript,
       chunks: [...chunks, stored.chunk],
       ...(link !== undefined && { chunksHead: link }),
+      ...(historyTo && {
+        latest: latestTexts([...(transcript.latest ?? []), ...saidTexts(gone)], historyTo.last),
+      }),
       keptAside: verbatimMessages(state, gone),
       messages: transcript.messages.slice(stored.chunk.count),
     },

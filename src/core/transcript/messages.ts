@@ -1,3 +1,4 @@
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import type { JsonObject } from '../json.js';
 import type { Verdict } from '../requests/rules.js';
 
@@ -237,6 +238,26 @@ export type Message = UserMessage | AssistantMessage | ToolMessage;
 /** Whether a message is part of a side branch: a refused answer, or the request to repair it. */
 export function isSide(message: Message): boolean {
   return message.role !== 'tool' && message.side === true;
+}
+
+/** Maximum characters of the texts in `latestTexts`. */
+const MAX_LATEST = 64 * 1024;
+
+/** Returns the texts of people and the model in messages; results of tools are none. */
+export function saidTexts(messages: readonly Message[]): readonly SuppliedMessage[] {
+  return messages.flatMap(({ role, text }) =>
+    role === 'tool' || text === '' ? [] : [{ role, text }],
+  );
+}
+
+/** Returns the last texts, as many as fit. */
+export function latestTexts(
+  texts: readonly SuppliedMessage[],
+  last: number,
+): readonly SuppliedMessage[] {
+  let characters = 0;
+  const from = texts.findLastIndex(({ text }) => (characters += text.length) > MAX_LATEST);
+  return texts.slice(Math.max(from + 1, texts.length - last));
 }
 
 /** Returns the messages without those that a graph refused, and without its answers to them. */

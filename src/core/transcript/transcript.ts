@@ -1,6 +1,7 @@
 import { hasCatalog, shownTools } from '../catalog/catalog.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import { sha256Hex } from '../digest.js';
+import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../text/estimate.js';
 import type {
   Attachment,
@@ -41,6 +42,8 @@ export interface Transcript {
    * has continued.
    */
   readonly chunksHead?: string;
+  /** The last texts in `chunks`; only in a run of a graph with `historyTo`. */
+  readonly latest?: readonly SuppliedMessage[];
   /**
    * Digest of all messages of the prompt. It does not cover the definition, which has its own hash.
    */
