@@ -64,6 +64,7 @@ describe('a graph', () => {
       perTurn: ['answer'],
       messageTo: 'text',
       answerFrom: 'answer',
+      answerJoins: true,
       nodes: [
         {
           name: 'load',
@@ -354,4 +355,18 @@ describe('a definition is refused', () => {
       expect(attempt).not.toThrow(TypeError);
     }
   });
+});
+
+test('a field for refusals is reset by each turn, and must be one of the state', () => {
+  const refusing = (refusedFrom: 'no') =>
+    defineGraph({
+      name: 'desk',
+      state: z.object({ no: z.boolean().default(false) }),
+      refusedFrom,
+      nodes: ({ run }) => ({ only: run({ run: async () => ({}) }) }),
+    });
+  const { graph } = refusing('no').wire({ start: 'only', edges: { only: 'end' } });
+  expect(graph.definition).toMatchObject({ refusedFrom: 'no', perTurn: ['no'] });
+  // @ts-expect-error -- it is no field
+  expect(() => refusing('yes')).toThrow('graph "desk": refusedFrom names');
 });
