@@ -19,6 +19,8 @@ export interface Incoming {
   readonly refresh?: true;
   /** Who sent it: a claim of the sender, recorded and not verified. */
   readonly by?: string;
+  /** For the first message of a called agent: everyone for whom it was called. */
+  readonly requesters?: readonly string[];
   /** For a graph: a patch of its state. The text may then be empty. */
   readonly input?: JsonObject;
   /** Several messages in place of the text, which is then empty. */
@@ -176,6 +178,15 @@ export function takeMessages(
   const taken = inbox.waiting.filter((message) => message.turn === turn);
   const waiting = inbox.waiting.filter((message) => message.turn !== turn);
   return { taken, inbox: { ...inbox, waiting } };
+}
+
+/** Returns the claimed names behind messages: their senders, and those for whom an agent sent them. */
+export function namesIn(
+  messages: readonly Pick<Incoming, 'by' | 'requesters'>[],
+): readonly string[] {
+  return messages.flatMap(({ by, requesters = [] }) =>
+    by === undefined ? requesters : [by, ...requesters],
+  );
 }
 
 /** Whether a message waits for this turn. */

@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
 import { decisionShape } from '../core/guards/requests.js';
 import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
+import { MAX_DECISIONS } from '../core/requests/refusal.js';
 import { show } from '../core/text/format-value.js';
 import {
   resolveUpdate,
@@ -21,8 +22,6 @@ export interface ResolveOptions extends DecisionOptions {
   readonly id?: string;
 }
 
-/** The maximum number of decisions in one update. */
-const MAX_DECISIONS = 100;
 const MAX_ID_CHARACTERS = 200;
 
 /**

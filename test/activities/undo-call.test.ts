@@ -1,3 +1,4 @@
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ActivityDependencies } from '../../src/activities/dependencies.js';
@@ -222,6 +223,20 @@ describe('a rule that denies, right before the execution', () => {
       });
       expect(executed).toBe(0);
     }
+  });
+
+  test('also counts if the current agent has it, for a call and for its undo', async () => {
+    const tool = counting();
+    const agent = defineAgent({ name: 'a', instructions: 'x', tools: [tool], rules: [deny] });
+    const now = { ...pinnedAgent([tool]), agent };
+    const { function: _, result: __, ...input } = functionInput(tool);
+    executed = 0;
+    const result = await inActivity(() => runTool(workerDeps(now), input), { attempt: 1 });
+    expect(result).toMatchObject({ ok: false, text: expect.stringContaining('rule: deny book') });
+    expect(executed).toBe(0);
+    const approved = functionInput(tool, { approved: true });
+    const undoing = await inActivity(() => runFunction(workerDeps(now), approved), { attempt: 1 });
+    expect(undoing).toMatchObject({ happened: 'undecided', verdict: { then: 'deny' } });
   });
 
   test('is the only rule that counts: one that asks has been answered', async () => {

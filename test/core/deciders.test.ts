@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { deciderProblem, decidersText, type Deciders } from '../../src/core/requests/deciders.js';
+import {
+  deciderProblem,
+  decidersText,
+  peopleOf,
+  type Deciders,
+} from '../../src/core/requests/deciders.js';
+import { reduce } from '../../src/core/reduce.js';
+import { firstState } from '../../src/core/segments/begin.js';
+import { readStart } from '../../src/core/segments/start.js';
 
 const asked = ['request'];
 
@@ -27,4 +35,30 @@ test.each<[Deciders, string, boolean]>([
   [['adam', 'bo'], 'ada', false],
 ])('%j and %s: %s', (deciders, by, may) => {
   expect(deciderProblem([deciders], { by, requesters: asked }) === null).toBe(may);
+});
+
+test('a message that waits to join the turn excludes its sender, and makes nobody a requester', () => {
+  const people = { requesters: ['ann'], joining: ['bob'] };
+  const may = (deciders: Deciders, by: string): boolean =>
+    deciderProblem([deciders], { by, ...people }) === null;
+  expect([may('not_requester', 'bob'), may('requester', 'bob')]).toEqual([false, false]);
+  expect([may('not_requester', 'cid'), may('requester', 'ann')]).toEqual([true, true]);
+});
+
+test('everyone for whom an agent was called is a requester of its turn', () => {
+  const input = { agent: 'a', message: 'go', by: 'ann', requesters: ['ann', 'bob'] };
+  const first = firstState({ input, at: 0, root: 'r', firstRunId: 'f' });
+  const state = reduce(first, { type: 'turn-begun', at: 0 });
+  expect(peopleOf(state)).toEqual({ requesters: ['ann', 'bob'], joining: [] });
+});
+
+test('only a calling agent names the people behind a run', () => {
+  const start = { cronSchedule: '', hasRetryPolicy: false, hasParent: false, isContinued: false };
+  const input = { agent: 'a', message: 'go', requesters: ['ann'] };
+  expect(readStart(start, { input, carried: null })).toMatchObject({
+    problem: expect.stringContaining('requesters: expected a calling workflow'),
+  });
+  expect(readStart({ ...start, hasParent: true }, { input, carried: null })).not.toHaveProperty(
+    'problem',
+  );
 });

@@ -88,6 +88,18 @@ export function evaluateRules(
   return strictest(values.map((value) => ruleVerdict(rules, { tool: name, effect, value })));
 }
 
+/**
+ * Returns the verdict of the rules that deny a call now: those of the worker, and those of its
+ * current agent. They may have changed since the model requested the call or a person approved it.
+ */
+export function currentDenial(
+  call: CheckedCall,
+  { requests, pinned }: Pick<RuleContextSource, 'requests' | 'pinned'>,
+): Verdict | null {
+  const verdict = evaluateRules(call, [...requests.rules, ...(pinned.agent?.rules ?? [])]);
+  return verdict?.then === 'deny' ? verdict : null;
+}
+
 async function evaluateApproval(
   { tool, parsed }: CheckedCall,
   { pinned, context }: RuleContext,

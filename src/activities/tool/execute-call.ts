@@ -19,7 +19,7 @@ import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
 import { contractSchema } from '../model/answer.js';
 import { queryWorkflow } from '../query-workflow.js';
-import { evaluateRules } from '../requests/evaluate-call.js';
+import { currentDenial } from '../requests/evaluate-call.js';
 import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import { createToolContext } from './tool-context.js';
@@ -49,7 +49,7 @@ export interface Execution {
 }
 
 /**
- * Executes a prepared call, unless a rule of this worker denies it now. A `once` tool is executed
+ * Executes a prepared call, unless a rule of this worker or its agent denies it now. A `once` tool is executed
  * at most once: if an earlier attempt may have executed it, or if anything else fails during its
  * execution, the result is `unknown`.
  */
@@ -74,17 +74,15 @@ export async function executeCall(
   }
 }
 
-/**
- * Returns the result of a call that the worker's rules deny, else null. They may have changed since
- * the model requested the call or a person approved it.
- */
+/** Returns the result of a call that the current rules of the worker or its agent deny, else null. */
 function deniedResult(
   { requests }: ActivityDependencies,
   { info }: Context,
-  { pinned, original, value }: Execution,
+  { agent, pinned, original, value }: Execution,
 ): RunToolResult | null {
-  const verdict = evaluateRules({ tool: pinned, original, parsed: value }, requests.rules);
-  if (verdict?.then !== 'deny') return null;
+  const call = { tool: pinned, original, parsed: value };
+  const verdict = currentDenial(call, { requests, pinned: agent });
+  if (verdict === null) return null;
   const isUnsure = info.attempt > 1 && pinned.effect !== 'read';
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';
   return failed('denied', `${pinned.name} was not executed: ${redactMessage(verdict.why)}${doubt}`);

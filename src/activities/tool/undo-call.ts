@@ -13,7 +13,7 @@ import { interruptionCause, retryFailure } from '../failures.js';
 import { recordParsed } from '../model/record-calls.js';
 import {
   createRuleContext,
-  evaluateRules,
+  currentDenial,
   evaluateCall,
   type RuleContext,
 } from '../requests/evaluate-call.js';
@@ -75,8 +75,8 @@ export async function executeUndo(
 }
 
 /**
- * Applies the rules to an undo as to a call. If a person approved it, only the worker's `deny`
- * still applies.
+ * Applies the rules to an undo as to a call. If a person approved it, only the current `deny`
+ * rules still apply.
  */
 async function evaluateUndo(
   { requests }: Pick<ActivityDependencies, 'requests'>,
@@ -85,8 +85,7 @@ async function evaluateUndo(
 ): Promise<Verdict | null> {
   const evaluated = { tool: call.pinned, original: call.original, parsed: call.value };
   if (!isApproved) return await evaluateCall(evaluated, ruleContext);
-  const verdict = evaluateRules(evaluated, requests.rules);
-  return verdict?.then === 'deny' ? verdict : null;
+  return currentDenial(evaluated, { requests, pinned: ruleContext.pinned });
 }
 
 async function readResult(

@@ -51,9 +51,14 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   });
   const checking = receipts.some((receipt) => receipt.checking === true);
   const follow = await nextCommandFor(context, opened.run, ['attach', id]);
-  const effect = checking
-    ? 'a worker checks the decision before it counts; status shows the result'
-    : 'the run resumes';
+  const isPaused = opened.run.view.state?.paused === true;
+  const effects = [
+    ...(checking ? ['a worker checks the decision before it counts; status shows the result'] : []),
+    ...(isPaused
+      ? [`the run is paused; resume it with: ${await nextCommandFor(context, opened.run, ['resume', id])}`]
+      : []),
+  ];
+  const effect = effects.length === 0 ? 'the run resumes' : effects.join('; ');
   context.note(
     `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. Follow it with: ${follow}`,
   );

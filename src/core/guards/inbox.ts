@@ -44,6 +44,7 @@ export const inboxShape = fields<Inbox>({
       pinned: optional(yes),
       refresh: optional(yes),
       by: optional(text),
+      requesters: optional(list(text)),
       input: optional(jsonObject),
       messages: optional(list(saidShape)),
       prompt: optional(text),

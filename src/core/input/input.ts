@@ -69,6 +69,11 @@ export interface RunInput {
   /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
   /**
+   * Everyone for whom an agent calls this one: who asked for the calling turn and for the turns
+   * above it. Only a calling agent sets it.
+   */
+  readonly requesters?: readonly string[];
+  /**
    * Rules about the run's tool calls, in addition to those of its agent and its workers. They can
    * only be stricter.
    */
@@ -121,6 +126,7 @@ const FIELDS = [
   'fork',
   'called',
   'by',
+  'requesters',
   'rules',
   'unattended',
   'modelAttempts',
@@ -171,6 +177,7 @@ export function parseRunInput(
     checkFork(value['fork']) ??
     checkCalled(value['called']) ??
     checkBy(value['by']) ??
+    checkRequesters(value['requesters']) ??
     rulesProblem(value['rules']) ??
     checkUnattended(value['unattended']) ??
     checkModelAttempts(value['modelAttempts']);
@@ -227,6 +234,12 @@ export function checkFlag(field: string, value: unknown): string | null {
 function checkDepth(value: unknown): string | null {
   if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)) return null;
   return `depth: expected a whole number from 0, got ${show(value)}; omit it`;
+}
+
+function checkRequesters(value: unknown): string | null {
+  if (value === undefined) return null;
+  const fits = Array.isArray(value) && value.every((name) => name !== undefined && checkBy(name) === null);
+  return fits ? null : `requesters: expected a list of names, got ${show(value)}; omit it`;
 }
 
 function checkUnattended(value: unknown): string | null {

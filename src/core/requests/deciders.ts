@@ -1,3 +1,5 @@
+import { namesIn } from '../inbox.js';
+import type { RunState } from '../state.js';
 import { show } from '../text/format-value.js';
 
 /** Who may decide: the one who asked for the turn, anyone else, or one of these names. */
@@ -6,13 +8,31 @@ export type Deciders = 'requester' | 'not_requester' | readonly string[];
 const MAX_NAMES = 50;
 const MAX_NAME_CHARACTERS = 200;
 
+/** The person who decides, and the people behind the turn. */
+interface Deciding {
+  readonly by: string | undefined;
+  /** All who have sent messages for the turn, and for the turns of its callers. */
+  readonly requesters: readonly string[];
+  /** The senders of messages that have not joined the turn yet. They do not count as requesters. */
+  readonly joining?: readonly string[];
+}
+
+/** Returns the people behind the turn under way. */
+export function peopleOf({
+  turn,
+  inbox,
+}: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by'>> {
+  const joining = namesIn(inbox.waiting.filter((message) => message.turn === turn.number));
+  return { requesters: turn.by ?? [], joining };
+}
+
 /**
- * Returns why this person may not decide, or null. `requesters`: all who have sent messages for the
- * turn. No one may decide if the deciders are none of these, such as a word of another version.
+ * Returns why this person may not decide, or null. No one may decide if the deciders are none of
+ * these, such as a word of another version.
  */
 export function deciderProblem(
   deciders: readonly Deciders[],
-  { by, requesters }: { readonly by: string | undefined; readonly requesters: readonly string[] },
+  { by, requesters, joining = [] }: Deciding,
 ): string | null {
   if (deciders.length === 0) return null;
   if (by === undefined) {
@@ -21,7 +41,9 @@ export function deciderProblem(
   const allowed = deciders.every((each) => {
     if (each === 'requester') return requesters.includes(by);
     // Without the requester's name, the run cannot tell whether another person decides.
-    if (each === 'not_requester') return requesters.length > 0 && !requesters.includes(by);
+    if (each === 'not_requester') {
+      return requesters.length > 0 && ![...requesters, ...joining].includes(by);
+    }
     return Array.isArray(each) && each.includes(by);
   });
   if (allowed) return null;

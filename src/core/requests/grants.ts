@@ -3,7 +3,7 @@ import { holds, predicateText } from './predicate.js';
 import { parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from './decision.js';
-import { deciderProblem } from './deciders.js';
+import { deciderProblem, peopleOf } from './deciders.js';
 
 /**
  * Number of grants that a run remembers. The oldest are dropped, and their calls need approval
@@ -13,16 +13,16 @@ const REMEMBERED_GRANTS = 100;
 
 /** Returns the grant under which a call needs no further approval; undefined if there is none. */
 export function grantFor(
-  { grants, turn }: Pick<RunState, 'grants' | 'turn'>,
+  { grants, turn, inbox }: Pick<RunState, 'grants' | 'turn' | 'inbox'>,
   call: Pick<ToolCall, 'name' | 'digest' | 'arguments' | 'blob' | 'parsed' | 'verdict'>,
 ): Grant | undefined {
   const { verdict } = call;
   if (grants === undefined || verdict?.then !== 'ask') return undefined;
-  const requesters = turn.by ?? [];
+  const people = peopleOf({ turn, inbox });
   return grants.find((grant) => {
     if (!covers(grant, call)) return false;
     // The person who created the grant must also be allowed to decide about this call.
-    return deciderProblem(verdict.deciders ?? [], { by: grant.by, requesters }) === null;
+    return deciderProblem(verdict.deciders ?? [], { by: grant.by, ...people }) === null;
   });
 }
 

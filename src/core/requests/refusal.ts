@@ -5,7 +5,7 @@ import { isObject } from '../json.js';
 import { checkLimits } from '../input/check-limits.js';
 import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
-import { deciderProblem } from './deciders.js';
+import { deciderProblem, peopleOf } from './deciders.js';
 import type { Decision, RefusalReason } from './decision.js';
 import { askingWork, openRequests } from './open-requests.js';
 import type { Request } from './request.js';
@@ -18,7 +18,7 @@ const MAX_RESULT_CHARACTERS = 32_000;
 const MAX_ARGUMENT_CHARACTERS = 256_000;
 const MAX_NOTE_CHARACTERS = 2_000;
 /** Maximum decisions in one update. */
-const MAX_DECISIONS = 200;
+export const MAX_DECISIONS = 200;
 
 /** A decision that the run refuses. */
 export interface Refused {
@@ -86,8 +86,7 @@ function oneProblem(
     const message = `as: expected one of ${request.decisions.join(', ')} for ${id}, got "${as}"`;
     return { reason: 'not_offered', message };
   }
-  const requesters = state.turn.by ?? [];
-  const notDecider = deciderProblem(request.deciders, { by, requesters });
+  const notDecider = deciderProblem(request.deciders, { by, ...peopleOf(state) });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
   if (work.proposal !== undefined) {
     const message = `request: another decision about ${id} is being checked; try again when it is`;

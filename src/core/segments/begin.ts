@@ -33,7 +33,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     firstRunId,
   };
   if (text === undefined) return state;
-  const { by } = input;
+  const { by, requesters } = input;
   const message = {
     id: '',
     text,
@@ -42,6 +42,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(input.artifacts && { artifacts: input.artifacts }),
     ...(turnContext && { context: turnContext }),
     ...(by !== undefined && { by }),
+    ...(requesters && { requesters }),
     ...(input.input && { input: input.input }),
     ...(input.messages && { messages: input.messages }),
     ...(input.prompt !== undefined && { prompt: input.prompt }),

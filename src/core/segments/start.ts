@@ -70,10 +70,11 @@ function readBefore(
  */
 function inputProblem(
   { hasParent }: SegmentStart,
-  { called, contextBlob, turnContext }: RunInput,
+  { called, contextBlob, turnContext, requesters }: RunInput,
 ): string | null {
   if (hasParent) return null;
   if (called !== undefined) return 'called: expected a calling workflow; omit it';
+  if (requesters !== undefined) return 'requesters: expected a calling workflow; give `by`';
   if (contextBlob === undefined && turnContext === undefined) return null;
   const field = contextBlob === undefined ? 'turnContext' : 'contextBlob';
   return `${field}: expected only from an agent that calls another; give \`context\``;

@@ -1,7 +1,7 @@
 import { attachArtifacts } from '../artifacts/artifacts.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
-import { takeMessages, type Incoming } from '../inbox.js';
+import { namesIn, takeMessages, type Incoming } from '../inbox.js';
 import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
 import { joinSettings } from '../input/turn-settings.js';
@@ -98,7 +98,7 @@ function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
 
 /** Records the requesters of this turn, because rules may require other people to decide. */
 function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
-  const names = taken.flatMap(({ by }) => (by === undefined ? [] : [by]));
+  const names = namesIn(taken);
   if (names.length === 0) return state;
   return withTurn(state, { by: [...new Set([...(state.turn.by ?? []), ...names])] });
 }

@@ -6,6 +6,7 @@ import { sha256Hex } from '../../core/digest.js';
 import { currentNode } from '../../core/graph/node-tool.js';
 import { continuedRun } from '../../core/graph/conversations.js';
 import type { RunInput } from '../../core/input/input.js';
+import { peopleOf } from '../../core/requests/deciders.js';
 import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import { callSummary } from '../../core/text/summaries.js';
@@ -69,7 +70,9 @@ function childInput(
   const args = parseJson(call.arguments);
   const { depth = 0 } = state.config;
   const { rules, unattended, modelAttempts } = input;
-  const [by] = state.turn.by ?? [];
+  const { requesters, joining } = peopleOf(state);
+  const people = [...new Set([...requesters, ...joining])];
+  const [by, ...others] = people;
   return {
     agent: tool.calls?.agent ?? '',
     ...messageOrInput(args, tool.calls?.prompt),
@@ -80,6 +83,7 @@ function childInput(
     ...(unattended && { unattended }),
     ...(modelAttempts !== undefined && { modelAttempts }),
     ...(by !== undefined && { by }),
+    ...(others.length > 0 && { requesters: people }),
     ...contextFields(run),
   };
 }
