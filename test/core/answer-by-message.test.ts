@@ -3,6 +3,7 @@ import type { GraphNode } from '../../src/core/graph/definition.js';
 import type { JsonObject } from '../../src/core/json.js';
 import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/reduce.js';
+import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { getOutcome } from '../../src/core/turn.js';
@@ -13,16 +14,23 @@ import { config, toolDefinition } from '../support/scripts.js';
 
 const CALL = 'node_ask_1_0';
 const action = (id: string): PlannedAction => ({ id, tool: 'put', arguments: {} });
-const PLAN = planValue({ actions: [action('a1'), action('a2')], done: [], asks: false });
 
 /** A run whose graph waits for an answer at its first node. */
 function waiting(
   ask: Partial<Extract<GraphNode, { kind: 'confirm' }>>,
-  { decisions, open = true }: { decisions?: { mayDecide: true }; open?: boolean } = {},
+  {
+    decisions,
+    open = true,
+    actions = [action('a1'), action('a2')],
+  }: {
+    decisions?: { mayDecide: true };
+    open?: boolean;
+    actions?: readonly PlannedAction[];
+  } = {},
 ): RunState {
   const exits = { yes: 'end', no: 'end', some: 'end', edit: 'end' };
   const nodes = [node('ask', { kind: 'confirm', show: 'Send it?', ...ask }, exits)];
-  const initial: JsonObject = { plan: PLAN };
+  const initial: JsonObject = { plan: planValue({ actions, done: [], asks: false }) };
   const graph = { start: 'ask', nodes, fields: ['plan'], initial, perTurn: [] };
   const made = config({ graph, tools: [toolDefinition('put', 'keyed')] });
   const message = { id: 'm', text: 'go', turn: 1 };
@@ -109,9 +117,42 @@ describe('a plan of the graph', () => {
     expect(yes.decisions).toMatchObject([{ as: 'approve', call: CALL }]);
   });
 
-  test('loses all its actions with a denial', () => {
-    const no = after(state, decision(state, 'deny', {}, { name: CALL }));
-    expect(actions(no)).toEqual([]);
+  const asks = { then: 'ask', why: 'a rule' } as const;
+  const mixed = waiting({ plan: 'plan' }, { actions: [action('a1'), { ...action('a2'), asks }] });
+  const decide = (as: string, rest: object = {}): RunState =>
+    after(mixed, decision(mixed, as, rest, { name: CALL }));
+
+  test('loses all its actions with a denial, also those that need no approval', () => {
+    expect(actions(decide('deny'))).toEqual([]);
+    expect(actions(after(mixed, messageFact('no')))).toEqual([]);
+  });
+
+  test('keeps with "some" what needs no approval, or the named actions', () => {
+    expect(actions(decide('some'))).toEqual(['a1']);
+    expect(actions(decide('some', { actions: ['a2'] }))).toEqual(['a2']);
+    expect(actions(after(mixed, messageFact('some')))).toEqual(['a1']);
+  });
+
+  test.each([
+    ['some', { actions: ['a9'] }, 'actions: expected ids of r1'],
+    ['some', { actions: [] }, 'actions: expected ids of r1'],
+    ['approve', { actions: ['a1'] }, 'actions: expected only with "some"'],
+  ])('refuses "%s" with %j', (as, rest, problem) => {
+    const { id: request, digest } = requestOf(mixed, CALL);
+    const given = { request, digest, as, ...rest };
+    expect(decisionProblem(mixed, given, { update: 'u', now: 0 })).toMatchObject({
+      reason: 'malformed',
+      message: expect.stringContaining(problem),
+    });
+  });
+
+  test.each(['deny', 'some', 'approve'])('passes the note of "%s" to the model', (as) => {
+    const { messages } = decide(as, { note: 'never on a Sunday' }).transcript;
+    expect(messages.at(-1)).toMatchObject({
+      role: 'user',
+      origin: 'perdure',
+      text: expect.stringContaining('noted: never on a Sunday'),
+    });
   });
 
   test('keeps the actions that a message names', () => {

@@ -121,8 +121,9 @@ describe('the answer to a plan', () => {
     '"%s" is a yes',
     (text) => expect(readPlanAnswer(text, three)).toEqual({ as: 'yes' }),
   );
-  test.each(['no', 'n', 'cancel', 'abort', ' No. '])('"%s" is a no', (text) =>
-    expect(readPlanAnswer(text, three)).toEqual({ as: 'no' }),
+  test.each(['no', 'n', 'cancel', 'abort', 'deny', ' No. ', 'nothing', 'None', 'stop'])(
+    '"%s" is a no',
+    (text) => expect(readPlanAnswer(text, three)).toEqual({ as: 'no' }),
   );
   test.each([
     ['some a1 a3', ['a1', 'a3']],
@@ -133,9 +134,6 @@ describe('the answer to a plan', () => {
     ['without a1, a3.', ['a2']],
   ])('"%s" names actions', (text, chosen) =>
     expect(readPlanAnswer(text, three)).toEqual({ as: 'some', ids: chosen }),
-  );
-  test.each(['nothing', 'None', 'stop'])('"%s" is no answer', (text) =>
-    expect(readPlanAnswer(text, three)).toEqual({ as: 'nothing' }),
   );
   test.each([
     ['edit: on Tuesday', 'on Tuesday'],
@@ -155,32 +153,40 @@ describe('the answer to a plan', () => {
     expect(readPlanAnswer('a1 a2', chain)).toEqual({ as: 'some', ids: ['a1', 'a2'] });
   });
 
-  test('no to a plan in which nothing needs approval is a no to all of it', () => {
-    const plan = { ...EMPTY_PLAN, actions: [action('a1')] };
-    expect(planAfter(plan, { as: 'no' })?.actions).toEqual([]);
-    expect(showPlan(plan)).toContain('no       executes nothing');
+  const mixed = [
+    action('a1'),
+    { ...action('a2'), asks: { then: 'ask', why: 'a rule' } as const },
+    action('a3', { after: ['a2'] }),
+    action('a4', needs('a3')),
+  ];
+
+  test('"no" refuses all of a plan, whatever needs approval', () => {
+    for (const actions of [three, mixed]) {
+      const plan: Plan = { ...EMPTY_PLAN, actions };
+      expect(planAfter(plan, { as: 'no' })).toMatchObject({
+        actions: [],
+        dropped: actions.map(({ id }) => id),
+      });
+      expect(showPlan(plan)).toContain('no       executes nothing');
+    }
   });
 
-  test('keeps the actions that do not depend on excluded ones', () => {
-    const plan: Plan = {
-      ...EMPTY_PLAN,
-      asks: true,
-      actions: [
-        action('a1'),
-        { ...action('a2'), asks: { then: 'ask', why: 'a rule' } },
-        action('a3', { after: ['a2'] }),
-        action('a4', needs('a3')),
-      ],
-    };
-    expect(planAfter(plan, { as: 'no' })).toMatchObject({
+  test('"some" alone keeps what needs no approval, and is unclear if that is all or nothing', () => {
+    for (const text of ['some', ' Some.', 'without the destructive ones']) {
+      expect(readPlanAnswer(text, mixed)).toEqual({ as: 'some', ids: ['a1'] });
+      expect(readPlanAnswer(text, three)).toBeNull();
+      expect(readPlanAnswer(text, mixed.slice(1))).toBeNull();
+    }
+    const plan: Plan = { ...EMPTY_PLAN, asks: true, actions: mixed };
+    expect(planAfter(plan, { as: 'some', ids: ['a1'] })).toMatchObject({
       actions: [{ id: 'a1' }],
       dropped: ['a2', 'a3', 'a4'],
       asks: false,
     });
-    expect(planAfter(plan, { as: 'nothing' })?.actions).toEqual([]);
     const shown = showPlan(plan);
-    expect(shown).toContain('no       omits a2, a3, a4 and executes the other actions');
+    expect(shown).toContain('some     omits a2, a3, a4 and executes the other actions');
     expect(shown).toContain('! a2  add');
+    expect(showPlan({ ...plan, actions: three })).not.toContain('omits');
     expect(PLAN_WORDS).toContain('yes');
   });
 });

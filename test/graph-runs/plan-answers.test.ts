@@ -32,7 +32,10 @@ describe('a plan that deletes', () => {
     desk.script([plan, 'All done.']);
     const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'clean up' });
     const [request] = requests;
-    expect(request).toMatchObject({ kind: 'plan', decisions: ['approve', 'deny', 'answer'] });
+    expect(request).toMatchObject({
+      kind: 'plan',
+      decisions: ['approve', 'some', 'deny', 'answer'],
+    });
     for (const words of ['add "new"', 'delete event e1', '! a2', 'add "after"', 'after a2']) {
       expect(request?.shown).toContain(words);
     }
@@ -44,7 +47,8 @@ describe('a plan that deletes', () => {
   });
 
   test.each([
-    { says: 'no', done: ['add new'] },
+    { says: 'no', done: [] },
+    { says: 'some', done: ['add new'] },
     { says: 'some a1', done: ['add new'] },
     { says: 'all but a1', done: ['add after', 'delete e1'] },
     { says: 'nothing', done: [] },
@@ -82,9 +86,10 @@ describe('a plan that deletes', () => {
       JSON.stringify(decisions ?? []).includes('expected'),
     );
     expect(status.pending).toHaveLength(1);
-    await desk.decide(handle, { as: 'deny' });
-    await desk.end(handle);
-    expect(desk.done).toEqual(['add new']);
+    await desk.decide(handle, { as: 'deny', note: 'not today' });
+    const { projection } = await desk.end(handle);
+    expect(desk.done).toEqual([]);
+    expect(projection.messages.map(({ text }) => text).join('\n')).toContain('noted: not today');
   });
 
   test('raises a request for a call whose arguments were unknown when the plan was confirmed', async () => {

@@ -48,7 +48,9 @@ describe('a request for people', () => {
 
   test.each(Object.entries(OFFERED))('offers the commands of kind %s', (kind, decisions) => {
     const text = shown(approval({ kind: kind as Request['kind'], decisions }));
-    for (const as of decisions) expect(text).toMatch(new RegExp(`(perdure ${as}|--as ${as}) `));
+    for (const as of decisions) {
+      expect(text).toMatch(new RegExp(`(perdure ${as}|--as ${as}|--${as})\\b`));
+    }
     expect(text.match(/--digest ab12cd34ef56/g)).toHaveLength(decisions.length);
   });
 

@@ -2,10 +2,14 @@ import type { z } from 'zod';
 import { Context } from '@temporalio/activity';
 import type { CheckDecisionResult } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import type { PlannedAction } from '../../core/plan/plan.js';
-import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../../core/plan/confirm-plan.js';
+import {
+  PLAN_WORDS,
+  readPlanAnswer,
+  readYesOrNo,
+  shownActions,
+} from '../../core/plan/confirm-plan.js';
 import { definedTool, nodeOfCall } from '../../core/graph/node-tool.js';
-import { isObject, parseJson, type Json } from '../../core/json.js';
+import { type Json } from '../../core/json.js';
 import { show } from '../../core/text/format-value.js';
 import { toZodType } from '../../output/foreign-patterns.js';
 import { parseWithZod } from '../../output/parse-zod.js';
@@ -57,13 +61,10 @@ export async function checkSuppliedAnswer({
 
 /** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */
 function unclearAnswer({ arguments: json }: CheckedDecision['call'], text: string): string | null {
-  const given = parseJson(json);
-  const actions = isObject(given) ? given['actions'] : undefined;
-  if (!Array.isArray(actions)) {
+  const planned = shownActions(json);
+  if (planned === null) {
     return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- code has made the arguments
-  const planned = actions as readonly PlannedAction[];
   if (readPlanAnswer(text, planned) !== null) return null;
   return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }

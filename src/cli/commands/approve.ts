@@ -7,11 +7,14 @@ import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
+import { chosenActions } from '../requests/read-decision.js';
 
 export interface ApproveOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
+  /** For a plan: true for all actions that need no approval, or the ids of some. */
+  readonly some?: true | string;
   /** Which later calls the approval also covers. */
   readonly grant?: 'same_call' | 'tool';
   /** A predicate as JSON. */
@@ -19,7 +22,7 @@ export interface ApproveOptions {
   readonly by?: string;
 }
 
-/** `approve ID REQUEST`: lets a run execute a call exactly as shown. */
+/** `approve ID REQUEST`: lets a run execute a call, or a plan, exactly as shown. */
 export const approve: Command<ApproveOptions> = {
   declare: (entry) =>
     entry
@@ -37,9 +40,24 @@ export const approve: Command<ApproveOptions> = {
         'with --grant tool: only calls with such arguments, e.g. {"op":"under","path":"euros","value":50}',
         parseJsonOption,
       )
+      .option(
+        '--some [ids]',
+        'of a plan: only the actions that need no approval, or only those with these ids, e.g. a1,a3',
+      )
       .option(...BY),
-  async run(context, { id, request, digest, by, ...options }) {
+  async run(context, { id, request, digest, by, some, ...options }) {
     const grant = parseGrant(options);
+    if (some !== undefined) {
+      if (grant !== null) {
+        throw new UsageError('--grant: expected it without --some; omit one of them');
+      }
+      const what = {
+        as: 'some',
+        command: 'approve',
+        ...(some !== true && chosenActions(some)),
+      } as const;
+      return await submitDecision(context, { id, request, digest, by, ...what });
+    }
     const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
     return await submitDecision(context, { id, request, digest, by, ...what });
   },

@@ -7,6 +7,7 @@ import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
+import { chosenActions } from '../requests/read-decision.js';
 import { noteOf } from './deny.js';
 
 /** The decisions that need no further arguments than these options. */
@@ -16,6 +17,7 @@ const WORDS = [
   'abandon',
   'accept',
   'approve',
+  'some',
   'deny',
   'answer',
   'stop',
@@ -29,6 +31,8 @@ export interface ResolveCommandOptions {
   readonly as: (typeof WORDS)[number];
   /** Parsed JSON. */
   readonly result?: Json;
+  /** With `some`: the ids of the actions of a plan. */
+  readonly actions?: string;
   /** The hash of the changed tool that is accepted. */
   readonly definition?: string;
   readonly digest?: string;
@@ -51,6 +55,7 @@ export const resolve: Command<ResolveCommandOptions> = {
           .makeOptionMandatory(),
       )
       .option('--result <json>', 'what the call returned; with --as happened', parseJsonOption)
+      .option('--actions <ids>', 'the actions of a plan, e.g. a1,a3; with --as some')
       .option(
         '--definition <hash>',
         'the hash of the changed tool to accept; only with --as accept',
@@ -58,10 +63,13 @@ export const resolve: Command<ResolveCommandOptions> = {
       .option(...DIGEST)
       .option('--note <text>', 'the reason, for the model; with --as deny or abandon')
       .option(...BY),
-  async run(context, { call, result, definition, note, ...given }) {
+  async run(context, { call, result, definition, note, actions, ...given }) {
     const { as } = given;
     if (result !== undefined && !WITH_RESULT.includes(as)) {
       throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
+    }
+    if (actions !== undefined && as !== 'some') {
+      throw new UsageError(`--actions: expected --as some, got --as ${as}; omit --actions`);
     }
     checkAcceptance(as, definition, given.digest);
     return await submitDecision(context, {
@@ -70,6 +78,7 @@ export const resolve: Command<ResolveCommandOptions> = {
       command: 'resolve',
       ...(result !== undefined && { result }),
       ...noteOf(note),
+      ...(actions !== undefined && chosenActions(actions)),
       check: ({ request }) => checkDefinition(request, definition),
     });
   },

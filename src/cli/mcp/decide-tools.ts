@@ -51,6 +51,10 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
           .json()
           .optional()
           .describe('for edit: all new arguments; for raise: by how much'),
+        actions: z
+          .array(z.string())
+          .optional()
+          .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
         result: z.json().optional().describe('for answer and happened'),
         note: z.string().max(2_000).optional().describe('the reason, for the agent'),
       }),
@@ -72,18 +76,20 @@ interface Given {
   readonly digest: string;
   readonly as: DecisionKind;
   readonly arguments?: Json | undefined;
+  readonly actions?: readonly string[] | undefined;
   readonly result?: Json | undefined;
   readonly note?: string | undefined;
 }
 
 /** Returns the decision. Throws an `Error` if the arguments are not an object. */
-function decisionOf({ arguments: given, result, note, ...rest }: Given): Decision {
+function decisionOf({ arguments: given, actions, result, note, ...rest }: Given): Decision {
   if (given !== undefined && !isObject(given)) {
     throw new Error('arguments: expected an object, such as {"euros": 20}');
   }
   return {
     ...rest,
     ...(given !== undefined && { arguments: given }),
+    ...(actions !== undefined && { actions }),
     ...(result !== undefined && { result }),
     ...(note !== undefined && { note }),
   };

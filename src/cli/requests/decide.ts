@@ -29,7 +29,7 @@ export interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by
 }
 
 /** Decisions that execute a call as shown, so the person must specify the digest that they saw. */
-const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'edit'];
+const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'some', 'edit'];
 
 /**
  * Sends a decision, bound to the whole digest of the request that the person has seen. The first
@@ -55,7 +55,9 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const effects = [
     ...(checking ? ['a worker checks the decision before it counts; status shows the result'] : []),
     ...(isPaused
-      ? [`the run is paused; resume it with: ${await nextCommandFor(context, opened.run, ['resume', id])}`]
+      ? [
+          `the run is paused; resume it with: ${await nextCommandFor(context, opened.run, ['resume', id])}`,
+        ]
       : []),
   ];
   const effect = effects.length === 0 ? 'the run resumes' : effects.join('; ');

@@ -44,11 +44,16 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
         question: 'Reason for the model (may be empty):',
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
       };
+    case 'some':
+      return {
+        question: 'Ids of the actions (empty: all that need no approval):',
+        read: (line) => ({ as, ...(line.trim() !== '' && chosenActions(line)) }),
+      };
     case 'edit':
       return { question: 'All new arguments as JSON:', read: readArguments };
     case 'answer':
     case 'happened':
-      return request.kind === 'question'
+      return request.kind === 'question' || request.kind === 'plan'
         ? { question: 'Your answer:', read: (line) => answered(as, line) }
         : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
     case 'raise':
@@ -59,6 +64,11 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
     default:
       return null;
   }
+}
+
+/** Returns the ids in a list with commas or blanks. */
+export function chosenActions(list: string): { readonly actions: readonly string[] } {
+  return { actions: list.split(/[\s,]+/).filter((id) => id !== '') };
 }
 
 function readArguments(line: string): Decided | string {

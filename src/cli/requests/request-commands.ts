@@ -23,6 +23,11 @@ export function decidingCommand(
   switch (as) {
     case 'approve':
       return { words: ['approve', run, id, ...seen], purpose: 'execute it exactly as shown' };
+    case 'some':
+      return {
+        words: ['approve', run, id, ...seen, '--some'],
+        purpose: 'execute only what needs no approval, or --some a1,a3: only these actions',
+      };
     case 'deny':
       return {
         words: ['deny', run, id, ...seen, '--note', 'TEXT'],
@@ -34,6 +39,12 @@ export function decidingCommand(
         purpose: 'execute it with these arguments instead',
       };
     case 'answer':
+      if (kind === 'plan') {
+        return {
+          words: ['answer', run, id, ...seen, 'edit', 'TEXT'],
+          purpose: 'request a new plan with your change',
+        };
+      }
       return kind === 'question'
         ? { words: ['answer', run, id, ...seen, 'TEXT'], purpose: 'answer the question' }
         : {

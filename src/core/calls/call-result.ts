@@ -26,6 +26,8 @@ export interface CallResult {
   readonly acknowledged?: true;
   /** A person, a rule, or the expiry of a request denied the call. */
   readonly denied?: true;
+  /** A person's note with the answer to a question of a graph. */
+  readonly note?: string;
   /** The request for a decision expired. */
   readonly expired?: true;
   /** The grant under which the call was made without asking again. */
@@ -143,10 +145,11 @@ export function confirmedCall(
 }
 
 /** Returns the result of a call with an unknown outcome that a person abandons. */
-export function abandonedCall(call: ToolCall): CallResult {
+export function abandonedCall(call: ToolCall, note = ''): CallResult {
+  const why = note === '' ? '' : `: ${note}`;
   return failedCall(call, {
     type: 'abandoned',
-    message: 'whether this took effect is unknown; a person abandoned it',
+    message: `whether this took effect is unknown; a person abandoned it${why}`,
   });
 }
 

@@ -33,6 +33,8 @@ interface NodeEnd {
   readonly confirmed?: ConfirmedPlan;
   /** A person's request for another plan; the model reads it as a message. */
   readonly change?: string;
+  /** A person's note for the model. */
+  readonly note?: string;
 }
 
 /** Leaves the current node with the results of its calls. Does nothing while one is missing. */
@@ -47,9 +49,18 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
 }
 
 /** Adds a person's answer to a plan to the run's state. */
-function withAnswer(state: RunState, { confirmed, change }: NodeEnd, at: number): RunState {
+function withAnswer(state: RunState, end: NodeEnd, at: number): RunState {
+  const { confirmed, change, note, exit } = end;
   const { graph } = state;
-  const known = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
+  const decided = graph && confirmed ? { ...state, graph: { ...graph, confirmed } } : state;
+  const known =
+    note === undefined
+      ? decided
+      : appendMessage(decided, at, {
+          role: 'user',
+          text: `[a person answered "${exit}" and noted: ${note}]`,
+          origin: 'perdure',
+        });
   if (change === undefined) return known;
   // A change that came as a message joins the turn as that message.
   const { number } = state.turn;
@@ -198,10 +209,11 @@ function confirmEnd(
 ): NodeEnd {
   const expired = node.exits.some(({ name }) => name === 'expired') && result?.expired === true;
   const text = result?.ok ? result.text : 'no';
+  const noted = result?.note === undefined ? {} : { note: result.note };
   if (node.plan !== undefined) {
-    return planEnd(state.graph?.values ?? {}, node.plan, { text, expired });
+    return { ...planEnd(state.graph?.values ?? {}, node.plan, { text, expired }), ...noted };
   }
-  return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no') };
+  return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no'), ...noted };
 }
 
 /** Returns the end of an `execute` node. It saves all results by action id, across visits. */

@@ -119,7 +119,7 @@ function questionOf(
   if (field === undefined) return { question: text, options: ['yes', 'no'] };
   const plan = planIn(values, field);
   const question = [...(text === '' ? [] : [text, '']), showPlan(plan)].join('\n');
-  return { question, options: ['yes', 'no', 'nothing'], actions: planValue(plan)['actions'] };
+  return { question, options: ['yes', 'no'], actions: planValue(plan)['actions'] };
 }
 
 /**

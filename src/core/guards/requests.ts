@@ -60,6 +60,7 @@ export const raisedShape = fields<RaisedRequest>({
 
 export const decisionWordShape = oneOf(
   'approve',
+  'some',
   'deny',
   'edit',
   'answer',
@@ -81,6 +82,7 @@ export const decisionShape = fields<Decision>({
   digest: text,
   as: decisionWordShape,
   arguments: optional(jsonObject),
+  actions: optional(list(text)),
   result: optional(json),
   note: optional(text),
   grant: optional(requestedGrant),

@@ -14,6 +14,7 @@ export const resultShape = fields<CallResult>({
   attachments: optional(list(attachmentShape)),
   acknowledged: optional(yes),
   denied: optional(yes),
+  note: optional(text),
   expired: optional(yes),
   grant: optional(text),
   executed: flag,

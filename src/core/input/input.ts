@@ -238,7 +238,8 @@ function checkDepth(value: unknown): string | null {
 
 function checkRequesters(value: unknown): string | null {
   if (value === undefined) return null;
-  const fits = Array.isArray(value) && value.every((name) => name !== undefined && checkBy(name) === null);
+  const fits =
+    Array.isArray(value) && value.every((name) => name !== undefined && checkBy(name) === null);
   return fits ? null : `requesters: expected a list of names, got ${show(value)}; omit it`;
 }
 

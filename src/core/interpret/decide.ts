@@ -1,5 +1,13 @@
 import { asksNoMore } from '../requests/rules.js';
-import { abandonedCall, confirmedCall, deniedCall, succeededCall } from '../calls/call-result.js';
+import {
+  abandonedCall,
+  confirmedCall,
+  deniedCall,
+  succeededCall,
+  type CallResult,
+} from '../calls/call-result.js';
+import { nodeOfCall } from '../graph/node-tool.js';
+import { someText } from '../plan/confirm-plan.js';
 import { findTool } from '../calls/batch.js';
 import type { RecordedDecision } from '../decisions.js';
 import type { RunEvent } from '../events.js';
@@ -67,7 +75,7 @@ function effects(
   { decision, at, checked }: Made & { readonly checked?: Checked },
 ): readonly RunEvent[] {
   const { request, name } = work;
-  const { as, note, result } = decision;
+  const { as, actions, note, result } = decision;
   if (request.kind === 'limit') return limitDecided(state, work, decision, at);
   const call = callOfWork(state, name);
   if (call !== undefined && isUndo(work)) {
@@ -75,15 +83,19 @@ function effects(
   }
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
+  const noted = (ended: CallResult): CallResult =>
+    note === undefined || note === '' || nodeOfCall(call) === null ? ended : { ...ended, note };
   switch (as) {
+    case 'some':
+      return finishCall(noted(succeededCall(call, tool, { text: someText(actions) })), at);
     case 'approve': {
       if (request.kind === 'plan')
-        return finishCall(succeededCall(call, tool, { text: 'yes' }), at);
+        return finishCall(noted(succeededCall(call, tool, { text: 'yes' })), at);
       const grant = toGrant(decision, { call, at });
       return [...(grant === null ? [] : [{ type: 'grant-added', grant } as const]), approved(work)];
     }
     case 'deny':
-      return finishCall(deniedCall(call, deniedText(note)), at);
+      return finishCall(noted(deniedCall(call, deniedText(note))), at);
     case 'edit':
       return checked?.call === undefined ? [] : edited(work, { call: checked.call, decision, at });
     case 'answer': {
@@ -91,12 +103,12 @@ function effects(
       const isOwn = request.kind === 'approval';
       const text = isOwn ? `${GIVEN}\n${checked.result.text}` : checked.result.text;
       const answered = succeededCall(call, tool, { ...checked.result, text });
-      return [...lossEvents(checked.result), ...finishCall({ ...answered, executed: !isOwn }, at)];
+      return [...lossEvents(checked.result), ...finishCall(noted({ ...answered, executed: !isOwn }), at)];
     }
     case 'happened':
       return finishCall(confirmedCall(call, tool, result), at);
     case 'abandon':
-      return finishCall(abandonedCall(call), at);
+      return finishCall(abandonedCall(call, note), at);
     case 'retry':
       return [{ type: 'work-changed', work: { ...resumed(work), retried: true } }];
     case 'accept': {

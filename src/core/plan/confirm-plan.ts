@@ -1,20 +1,21 @@
-import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
+import { isObject, parseJson } from '../json.js';
+import { EMPTY_PLAN, needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
 
 /** How a person answers a plan. */
 export type PlanAnswer =
   | { readonly as: 'yes' }
-  /** All but the actions that need approval, and those that depend on them. */
+  /** No actions. */
   | { readonly as: 'no' }
   /** Only these actions. */
   | { readonly as: 'some'; readonly ids: readonly string[] }
-  /** No actions. */
-  | { readonly as: 'nothing' }
   /** No actions yet: the planner makes a new plan from this request. */
   | { readonly as: 'edit'; readonly change: string };
 
 const YES: readonly string[] = ['yes', 'y', 'confirm', 'ok', 'proceed', 'approve'];
-const NO: readonly string[] = ['no', 'n', 'cancel', 'abort'];
+const NO: readonly string[] = ['no', 'n', 'cancel', 'abort', 'deny'];
 const NOTHING: readonly string[] = ['nothing', 'none', 'stop'];
+/** All but the actions that need approval, and those that depend on them. */
+const HARMLESS: readonly string[] = ['some', 'without the destructive ones'];
 
 // Any length of text reaches these expressions inside a workflow, so none of them may backtrack.
 const EDIT = /^(?:edit|change)\b/i;
@@ -22,7 +23,30 @@ const SELECTION = /^(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)
 
 /** The answers that `readPlanAnswer` understands, for error messages. */
 export const PLAN_WORDS =
-  'expected "yes", "no", "some a1 a3" with all dependencies, "nothing", or "edit …" with the change';
+  'expected "yes", "no" for nothing at all, "some" for all that needs no approval, ' +
+  '"some a1 a3" with all dependencies, or "edit …" with the change';
+
+/** Returns the actions of a plan as its request shows them; null if the call shows no plan. */
+export function shownActions(json: string): readonly PlannedAction[] | null {
+  const given = parseJson(json);
+  const actions = isObject(given) ? given['actions'] : undefined;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- code has made the arguments
+  return Array.isArray(actions) ? (actions as readonly PlannedAction[]) : null;
+}
+
+/**
+ * Returns the decision `some` as the words of an answer. `ids`: the chosen actions; if absent, all
+ * that need no approval.
+ */
+export function someText(ids: readonly string[] | undefined): string {
+  return ['some', ...(ids ?? [])].join(' ');
+}
+
+/** Returns the actions that need no approval and depend on none that does. */
+export function harmlessActions(actions: readonly PlannedAction[]): readonly string[] {
+  const asking = actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
+  return withoutActions({ ...EMPTY_PLAN, actions }, new Set(asking)).actions.map(({ id }) => id);
+}
 
 /**
  * Reads yes or no; null for any other text. Surrounding whitespace, case, and a final period are
@@ -39,14 +63,12 @@ export function readYesOrNo(text: string): 'yes' | 'no' | null {
  * a3`, `only a1, a3`, `all but a2`, or ids alone select actions; a selection must include what its
  * actions depend on. `actions`: those of the plan.
  */
-export function readPlanAnswer(
-  text: string,
-  actions: readonly Pick<PlannedAction, 'id' | 'arguments' | 'after'>[],
-): PlanAnswer | null {
+export function readPlanAnswer(text: string, actions: readonly PlannedAction[]): PlanAnswer | null {
   const ids = actions.map(({ id }) => id);
   const yesOrNo = readYesOrNo(text);
   if (yesOrNo !== null) return { as: yesOrNo };
-  if (NOTHING.includes(wordOf(text))) return { as: 'nothing' };
+  if (NOTHING.includes(wordOf(text))) return { as: 'no' };
+  if (HARMLESS.includes(wordOf(text))) return withoutAsking(actions);
   const given = text.trim();
   const [edit] = EDIT.exec(given) ?? [];
   const change = edit === undefined ? '' : afterColon(given.slice(edit.length));
@@ -77,6 +99,12 @@ function wordsIn(list: string): ReadonlySet<string> {
   return new Set(words.filter((word, at) => !isJoint(word, at)));
 }
 
+/** Unclear if no action needs approval, or if nothing would be left. */
+function withoutAsking(actions: readonly PlannedAction[]): PlanAnswer | null {
+  const ids = harmlessActions(actions);
+  return ids.length === 0 || ids.length === actions.length ? null : { as: 'some', ids };
+}
+
 function wordOf(text: string): string {
   return text.trim().toLowerCase().replace(/[.!]$/, '');
 }
@@ -89,15 +117,10 @@ export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
   switch (answer.as) {
     case 'yes':
       return plan;
-    case 'no': {
-      const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
-      // If no single action needs approval, the answer refuses all of them.
-      return withoutActions(plan, new Set(asking.length === 0 ? ids : asking));
-    }
+    case 'no':
+      return withoutActions(plan, new Set(ids));
     case 'some':
       return withoutActions(plan, new Set(ids.filter((id) => !answer.ids.includes(id))));
-    case 'nothing':
-      return withoutActions(plan, new Set(ids));
     case 'edit':
       return null;
   }

@@ -32,7 +32,7 @@ export function planEnd(
   // If the rules name deciders for a call, those people approve it in a separate request.
   const complete = left.actions.filter(({ late, asks }) => !late && asks?.deciders === undefined);
   return {
-    exit: answer.as === 'nothing' ? 'no' : answer.as,
+    exit: answer.as,
     patch: { [field]: planValue(left) },
     confirmed: { digest: planDigest(left), actions: complete.map(({ id }) => id) },
   };

@@ -1,7 +1,8 @@
 import { headOf } from '../text/whole-text.js';
 import { canonicalJson } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
-import { needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
+import { harmlessActions } from './confirm-plan.js';
+import { needsOf, type Plan, type PlannedAction } from './plan.js';
 
 /**
  * Maximum characters of one action's arguments that are shown. The request's `arguments` has all of
@@ -64,18 +65,15 @@ function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {
     : 'separate approval by the deciders that the rules name';
 }
 
-function answers(plan: Plan): readonly string[] {
-  const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
-  const { actions, dropped = [] } = withoutActions(plan, new Set(asking));
-  const gone = dropped.filter((id) => !plan.dropped?.includes(id));
-  const rest = actions.length === 0 ? 'executes nothing' : 'executes the other actions';
+function answers({ actions }: Plan): readonly string[] {
+  const harmless = harmlessActions(actions);
+  const gone = actions.map(({ id }) => id).filter((id) => !harmless.includes(id));
+  const hasSome = gone.length > 0 && harmless.length > 0;
   return [
     'yes      executes all actions',
-    gone.length === 0
-      ? 'no       executes nothing'
-      : `no       omits ${gone.join(', ')} and ${rest}`,
-    `some ${plan.actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
-    'nothing  executes nothing',
+    ...(hasSome ? [`some     omits ${gone.join(', ')} and executes the other actions`] : []),
+    `some ${actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
+    'no       executes nothing',
     'edit …   requests a new plan with your change',
   ];
 }

@@ -25,9 +25,17 @@ export interface Decision {
   readonly as: DecisionKind;
   /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
   readonly arguments?: JsonObject;
+  /**
+   * For `some`: the ids of the plan's actions that are executed, with all that they depend on.
+   * Absent: all that need no approval and depend on none that does.
+   */
+  readonly actions?: readonly string[];
   /** For `answer` and `happened`: the result. */
   readonly result?: Json;
-  /** For the model: the reason, at most 2,000 characters. */
+  /**
+   * For the model: the reason, at most 2,000 characters. It reaches the model with `deny`,
+   * `abandon`, and every decision about a plan or about a question of a graph.
+   */
   readonly note?: string;
   /** For `approve`: the approval also holds for later calls of this run. */
   readonly grant?: RequestedGrant;

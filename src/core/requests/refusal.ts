@@ -2,6 +2,7 @@ import { decidedBefore } from '../decisions.js';
 import { decisionShape } from '../guards/requests.js';
 import { guard } from '../guards/shape.js';
 import { isObject } from '../json.js';
+import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js';
 import { checkLimits } from '../input/check-limits.js';
 import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
@@ -122,7 +123,8 @@ function unknownProblem(state: RunState, id: string): Refused {
 }
 
 /** Checks the fields that a decision requires, or that only some decisions allow. */
-function contentProblem(decision: Decision, { id, kind, decisions }: Request): Refused | null {
+function contentProblem(decision: Decision, request: Request): Refused | null {
+  const { id, kind, decisions } = request;
   const { as, arguments: given, result, note = '', grant } = decision;
   if (note.length > MAX_NOTE_CHARACTERS) {
     return tooLarge(`note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}`);
@@ -143,6 +145,8 @@ function contentProblem(decision: Decision, { id, kind, decisions }: Request): R
   if (grant?.scope === 'same_call' && grant.where !== undefined) {
     return malformed('grant.where: expected only with scope "tool"; remove it');
   }
+  const chosen = chosenProblem(decision, request);
+  if (chosen !== null) return chosen;
   if (result !== undefined && as !== 'answer' && as !== 'happened') {
     return malformed(`result: expected only with "answer" or "happened", got it with "${as}"`);
   }
@@ -163,6 +167,28 @@ function contentProblem(decision: Decision, { id, kind, decisions }: Request): R
   if (length <= MAX_ARGUMENT_CHARACTERS) return null;
   return tooLarge(
     `arguments: expected at most ${MAX_ARGUMENT_CHARACTERS} characters of JSON, got ${length}`,
+  );
+}
+
+/** Checks the actions of a plan that a decision chooses. */
+function chosenProblem(
+  { as, actions }: Decision,
+  { id, arguments: shown = '' }: Request,
+): Refused | null {
+  if (as !== 'some') {
+    if (actions === undefined) return null;
+    return malformed(`actions: expected only with "some", got them with "${as}"`);
+  }
+  const known = shownActions(shown) ?? [];
+  const isEmpty = actions?.length === 0;
+  if (!isEmpty && readPlanAnswer(someText(actions), known)?.as === 'some') return null;
+  if (actions === undefined) {
+    return malformed(
+      `actions: expected ids, because ${id} has no actions that need approval beside others that need none; give "approve", "deny", or ids`,
+    );
+  }
+  return malformed(
+    `actions: expected ids of ${id} with all dependencies (it has ${known.map((one) => one.id).join(', ')}), got ${show(actions.join(' '))}`,
   );
 }
 

@@ -10,7 +10,7 @@ import type { Deciders } from './deciders.js';
  * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
  * | `approval`        | a rule or the tool requires approval of the call              | `approve`, `deny`, `edit`, `answer` |
  * | `question`        | the model, or a graph, asks a person                          | `answer`, `deny`                   |
- * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `deny`, `answer`        |
+ * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `some`, `deny`, `answer` |
  * | `client_tool`     | the tool has no `execute`: the caller executes it             | `answer`, `deny`                   |
  * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
  * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
@@ -30,6 +30,7 @@ export type RequestKind =
 /** What can be decided about a request; see `RequestKind`. */
 export type DecisionKind =
   | 'approve'
+  | 'some'
   | 'deny'
   | 'edit'
   | 'answer'
@@ -44,7 +45,7 @@ export type DecisionKind =
 export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } = {
   approval: ['approve', 'deny', 'edit', 'answer'],
   question: ['answer', 'deny'],
-  plan: ['approve', 'deny', 'answer'],
+  plan: ['approve', 'some', 'deny', 'answer'],
   client_tool: ['answer', 'deny'],
   limit: ['raise', 'stop'],
   outcome_unknown: ['happened', 'retry', 'abandon'],
