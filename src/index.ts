@@ -209,7 +209,7 @@ export type { Json, JsonObject } from './core/json.js';
 export type { CallOrigin } from './core/calls/idempotency.js';
 export type { ForkInput } from './core/input/check-fork.js';
 export type { RunInput } from './core/input/input.js';
-export type { Ask, AskMode, AskReceipt, RefusedMessage } from './core/inbox.js';
+export type { AnsweredRequest, Ask, AskMode, AskReceipt, RefusedMessage } from './core/inbox.js';
 export type {
   FailReason,
   Outcome,

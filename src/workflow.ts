@@ -33,7 +33,7 @@ export {
 } from './workflows/messages/request-definitions.js';
 
 // Inputs and answers of a run
-export type { Ask, AskReceipt } from './core/inbox.js';
+export type { AnsweredRequest, Ask, AskReceipt } from './core/inbox.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/outcome.js';
 export type { MessageRange, RunStatus, TranscriptPage, TranscriptRange } from './core/status.js';

@@ -52,6 +52,11 @@ export interface ClientOptions extends ConnectionSettings {
    */
   readonly by?: string;
   /**
+   * `false`: no message of this client decides about a request, whatever it says; only `resolve`
+   * does. Use it where the senders of messages may not decide. Default: see `Ask.answers`.
+   */
+  readonly answers?: false;
+  /**
    * The configuration of the workers. Its server, namespace, and task queue take precedence over
    * the environment, as for `createWorker`. An unknown agent is refused at once, with the nearest
    * name.

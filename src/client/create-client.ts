@@ -1,6 +1,8 @@
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
+import type { Ask } from '../core/inbox.js';
+import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/json.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { perdureHome } from '../storage/home.js';
@@ -58,6 +60,7 @@ const clientOptions = z.strictObject({
   blobs: checkedLater,
   toolLock: checkedLater,
   by: checkedLater,
+  answers: z.literal(false).optional(),
 } satisfies OptionSchemas<ClientOptions>);
 
 function assertClientOptions(options: ClientOptions): void {
@@ -73,7 +76,7 @@ function assertClientOptions(options: ClientOptions): void {
 export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
-  const { by, config, env = process.env } = settings;
+  const { by, config, env = process.env, answers: mayAnswerBy } = settings;
   const home = settings.home ?? perdureHome(env);
   const { client, disconnect } = await connect(settings, { env, home });
   const taskQueue = settings.taskQueue ?? resolveTaskQueue(config ?? {}, env);
@@ -88,6 +91,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     ],
   });
   const withBy = withActor(by);
+  const isMute = mayAnswerBy === false;
   return {
     async start(
       agent,
@@ -109,7 +113,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       const actor = withBy('ask', options);
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const to = { run, message: message as string | AskInput, taskQueue, blobs };
+      const to = { run, message: message as string | AskInput, taskQueue, blobs, isMute };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
       return (await ask(client, to, { ...actor, ...options })) as never;
     },
@@ -193,14 +197,21 @@ async function connect(
 
 async function ask(
   client: Client,
-  to: { run: RunLike<unknown>; message: string | AskInput; taskQueue: string; blobs: BlobStore },
+  to: {
+    readonly run: RunLike<unknown>;
+    readonly message: string | AskInput;
+    readonly taskQueue: string;
+    readonly blobs: BlobStore;
+    /** No message of the client decides. */
+    readonly isMute: boolean;
+  },
   { start, by, ...updateOptions }: AskOptions,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
   const given = typeof to.message === 'string' ? { message: to.message } : to.message;
   const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
-  const named = withId({ ...claim(by), ...fields, ...stored });
+  const named = withId({ ...claim(by), ...fields, ...stored, ...answersOf(fields, to.isMute) });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;
@@ -211,6 +222,24 @@ async function ask(
     input,
     ...updateOptions,
   });
+}
+
+/**
+ * Returns what a message may decide, and when it was sent if that matters. Throws an `InputError`
+ * if it would decide for a client whose messages do not.
+ */
+function answersOf(
+  { answers, message = '' }: Pick<AskInput, 'answers' | 'message'>,
+  isMute: boolean,
+): Pick<Ask, 'answers' | 'sentAt'> {
+  if (isMute) {
+    if (answers === undefined || answers === false) return { answers: false };
+    throw new InputError(
+      'answers: expected none, because this client was created with answers: false; decide with `resolve`',
+    );
+  }
+  const isBound = answers === false || typeof answers === 'object';
+  return isBound || !mayAnswer(message) ? {} : { sentAt: Date.now() };
 }
 
 /** Cancels a run; has no effect if the run has ended or ends in the meantime. */

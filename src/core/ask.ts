@@ -24,7 +24,8 @@ import { isLoaded } from './definition/initial-config.js';
 import { inputProblem } from './graph/walk.js';
 import { isObject, textField } from './json.js';
 import { promptMessageProblem, promptText, misfitProblem } from './named-prompts/named-prompt.js';
-import { answeredBy, unclearProblem } from './requests/answer-by-message.js';
+import { messageAnswer, type MessageAnswer } from './requests/answer-by-message.js';
+import type { RefusalReason } from './requests/decision.js';
 import { type RunState } from './state.js';
 import { MAX_PINNED_BYTES, MAX_PINNED_TOTAL_BYTES, pinnedBytes } from './transcript/pinned.js';
 import { closingReason, inTurn, getOutcome } from './turn.js';
@@ -37,6 +38,8 @@ const FIELDS = [
   'refresh',
   'attachments',
   'by',
+  'answers',
+  'sentAt',
   'input',
   'prompt',
   'args',
@@ -65,6 +68,8 @@ export function askProblem(value: unknown): string | null {
     checkFlag('pin', value['pin']) ??
     checkFlag('refresh', value['refresh']) ??
     checkBy(value['by']) ??
+    checkAnswers(value['answers']) ??
+    checkSentAt(value['sentAt']) ??
     checkAttachments(value['attachments']) ??
     checkArtifacts(value['artifacts']) ??
     messageContextProblem(value) ??
@@ -73,34 +78,59 @@ export function askProblem(value: unknown): string | null {
   );
 }
 
-/** Returns why this run refuses a message now, or null. A message received before is accepted. */
+/** Why a run refuses a message. `reason`: only for a message that is a decision, or close to one. */
+export interface Refusal {
+  readonly message: string;
+  readonly reason?: RefusalReason;
+}
+
+/**
+ * Returns why this run refuses a message now, or null. A message received before is accepted.
+ * `now`: Unix time in ms.
+ */
 export function askRefusal(
   state: RunState,
-  ask: Omit<Ask, 'id' | 'by'>,
-  id: string,
-): string | null {
+  ask: Omit<Ask, 'id'>,
+  { id, now }: { readonly id: string; readonly now: number },
+): Refusal | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
+  const never = neverProblem(state, ask);
+  if (never !== null) return { message: never };
+  const answer = messageAnswer(state, ask, { update: id, now });
+  if (answer.type === 'refused') return answer.refused;
+  const message = nowProblem(state, ask, { id, decides: answer.type === 'decides' });
+  return message === null ? null : { message };
+}
+
+/** Returns why the run refuses a message whatever it says about requests, or null. */
+function neverProblem(state: RunState, ask: Omit<Ask, 'id'>): string | null {
   const misfit = inputMisfit(state, ask) ?? textMisfit(state, ask);
   if (misfit !== null) return misfit;
-  const steer = ask.mode === 'steer';
   if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
   if (!state.open && (getOutcome(state) !== null || closingReason(state) !== null)) {
     return 'the run is ending: its turn is over';
   }
-  const answers = answeredBy(state, ask.message ?? '') !== undefined;
-  if (!state.open && !steer && !answers) {
+  return null;
+}
+
+/** Returns why the run refuses a message in its current state, or null. */
+function nowProblem(
+  state: RunState,
+  ask: Omit<Ask, 'id'>,
+  { id, decides }: { readonly id: string; readonly decides: boolean },
+): string | null {
+  const steer = ask.mode === 'steer';
+  if (!state.open && !steer && !decides) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
   if (steer && ask.refresh === true && inTurn(state)) {
     return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
   }
-  const overfull = contextRefusal(state, ask);
+  const overfull = contextRefusal(state, ask, id);
   if (overfull !== null) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: expected at most ${MAX_PINNED_TOTAL_BYTES} pinned bytes, got ${pinnedBytes(state)}; send the message without pin`;
   }
-  const unclear = steer ? null : unclearProblem(state, ask.message ?? '');
-  if (unclear !== null) return unclear;
   return inboxProblem(state.inbox, {
     text: ask.message ?? '',
     ...(ask.attachments && { attachments: ask.attachments }),
@@ -113,33 +143,42 @@ export function askRefusal(
 }
 
 /** Returns the turn to which a message would belong. */
-function turnFor(state: RunState, ask: Pick<Ask, 'message' | 'mode'>): number {
+function turnFor(state: RunState, ask: Omit<Ask, 'id'>, id: string): number {
   // A closing turn accepts no messages; they begin the next turn.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
   // An answer to the turn's question belongs to that turn.
-  const mode = answeredBy(state, ask.message ?? '') === undefined ? ask.mode : 'steer';
+  const mode = answerOf(state, ask, id).type === 'decides' ? 'steer' : ask.mode;
   return assignTurn(state.inbox, current, mode ?? 'queue');
 }
 
+/** Returns what an accepted message is to the run's requests. Whether they expire was checked. */
+function answerOf(state: RunState, ask: Omit<Ask, 'id'>, id: string): MessageAnswer {
+  return messageAnswer(state, ask, { update: id, now: 0 });
+}
+
 /** Returns why a message's context does not fit with the existing contexts of its turn, or null. */
-function contextRefusal(state: RunState, ask: Omit<Ask, 'id' | 'by'>): string | null {
+function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>, id: string): string | null {
   if (ask.context === undefined) return null;
-  const turn = turnFor(state, ask);
+  const turn = turnFor(state, ask, id);
   const under = turn === state.turn.number ? [state.turn.context] : [];
   const waiting = state.inbox.waiting.filter((message) => message.turn === turn);
   const contexts = waiting.map(({ context }) => context);
   return joinedContextProblem([...under, ...contexts, turnContextOf(ask).context]);
 }
 
-/** Accepts a message. Returns its receipt and the event, which is null for a duplicate. */
+/**
+ * Accepts a message. Returns its receipt and the event, which is null for a duplicate, and what the
+ * message is to the run's requests.
+ */
 export function acceptMessage(
   state: RunState,
   ask: Ask,
   id: string,
-): { receipt: AskReceipt; event: RunEvent | null } {
+): { receipt: AskReceipt; event: RunEvent | null; answer: MessageAnswer } {
   const known = findTurnOfMessage(state.inbox, id);
-  if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null };
-  const turn = turnFor(state, ask);
+  const answer = known === null ? answerOf(state, ask, id) : ({ type: 'message' } as const);
+  if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null, answer };
+  const turn = turnFor(state, ask, id);
   const message = {
     id,
     text: ask.message ?? '',
@@ -156,19 +195,23 @@ export function acceptMessage(
     ...(ask.refresh && { refresh: true as const }),
     ...(ask.by !== undefined && { by: ask.by }),
   };
-  return { receipt: { turn }, event: { type: 'message-received', message } };
+  return { receipt: { turn }, event: { type: 'message-received', message }, answer };
 }
 
 /**
  * Accepts or refuses a message that came by signal. Returns `message-received`, `message-refused`,
- * or null for a message received before. Never throws, because a signal may hold anything. `at`:
- * Unix time in ms.
+ * or null for a message received before, and what the message is to the run's requests. Never
+ * throws, because a signal may hold anything. `at`: Unix time in ms.
  */
-export function acceptSignal(state: RunState, value: unknown, at: number): RunEvent | null {
+export function acceptSignal(
+  state: RunState,
+  value: unknown,
+  at: number,
+): { event: RunEvent | null; answer: MessageAnswer } {
   const id = idIn(value);
-  const refused = (reason: string): RunEvent => ({
-    type: 'message-refused',
-    refused: { id, reason, at },
+  const refused = (reason: string): ReturnType<typeof acceptSignal> => ({
+    event: { type: 'message-refused', refused: { id, reason, at } },
+    answer: { type: 'message' },
   });
   try {
     const problem = askProblem(value);
@@ -177,8 +220,8 @@ export function acceptSignal(state: RunState, value: unknown, at: number): RunEv
       return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
-    const refusal = askRefusal(state, ask, id);
-    return refusal === null ? acceptMessage(state, ask, id).event : refused(refusal);
+    const refusal = askRefusal(state, ask, { id, now: at });
+    return refusal === null ? acceptMessage(state, ask, id) : refused(refusal.message);
   } catch {
     return refused('message: it cannot be read');
   }
@@ -230,6 +273,22 @@ function checkId(value: unknown): string | null {
   return fits
     ? null
     : `id: expected a string of 1–${MAX_ID_CHARACTERS} characters, got ${show(value)}`;
+}
+
+function checkAnswers(value: unknown): string | null {
+  if (value === undefined || typeof value === 'boolean') return null;
+  if (isObject(value)) {
+    const unknown = Object.keys(value).find((key) => key !== 'request' && key !== 'digest');
+    if (unknown === undefined && textField(value, 'request') && textField(value, 'digest')) {
+      return null;
+    }
+  }
+  return `answers: expected false, true, or {"request": "r1", "digest": "…"}, got ${show(value)}`;
+}
+
+function checkSentAt(value: unknown): string | null {
+  if (value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)) return null;
+  return `sentAt: expected a Unix time in ms, got ${show(value)}`;
 }
 
 function checkMode(value: unknown): string | null {

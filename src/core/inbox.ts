@@ -64,6 +64,12 @@ export interface Inbox {
 /** How a message that arrives during a turn is handled: see `Ask.mode`. */
 export type AskMode = 'queue' | 'steer';
 
+/** The request that a message answers, as its sender has seen it. */
+export interface AnsweredRequest {
+  readonly request: string;
+  readonly digest: string;
+}
+
 /** The argument of the update `ask`: a message for the run. */
 export interface Ask {
   /** Required, except with `prompt` or `messages`, and for a graph with `input`. */
@@ -99,6 +105,15 @@ export interface Ask {
   readonly refresh?: boolean;
   /** Who sends the message: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
+  /**
+   * What the message may decide. `false`: nothing. A request with its digest: exactly that, with the
+   * words of the message; a message about another form of the request is refused. By default, a
+   * clear answer decides about the open question of a graph, unless it was sent before that question
+   * was raised or another person has answered an earlier form of it.
+   */
+  readonly answers?: boolean | AnsweredRequest;
+  /** When the sender sent it, by the sender's clock, Unix time in ms. The client adds it. */
+  readonly sentAt?: number;
   /** For a run of a graph: a patch of the state with which the turn begins. */
   readonly input?: JsonObject;
   /**

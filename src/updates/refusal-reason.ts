@@ -16,6 +16,8 @@ const REASONS: Readonly<Record<RefusalReason, true>> = {
   not_a_decider: true,
   checking: true,
   too_large: true,
+  unclear: true,
+  unbound: true,
 };
 
 /**

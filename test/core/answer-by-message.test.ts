@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { askRefusal } from '../../src/core/ask.js';
+import type { Ask } from '../../src/core/inbox.js';
+import { mayAnswer } from '../../src/core/requests/answer-by-message.js';
 import type { GraphNode } from '../../src/core/graph/definition.js';
 import type { JsonObject } from '../../src/core/json.js';
 import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
@@ -7,10 +10,10 @@ import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { getOutcome } from '../../src/core/turn.js';
-import { afterNextAction, decision, requestOf } from '../support/pending-call.js';
+import { afterNextAction, decision, requestOf, runWithCall } from '../support/pending-call.js';
 import { after, update } from '../support/facts.js';
 import { node } from '../support/graph-agent.js';
-import { config, toolDefinition } from '../support/scripts.js';
+import { begun, config, toolDefinition } from '../support/scripts.js';
 
 const CALL = 'node_ask_1_0';
 const action = (id: string): PlannedAction => ({ id, tool: 'put', arguments: {} });
@@ -28,7 +31,7 @@ function waiting(
     actions?: readonly PlannedAction[];
   } = {},
 ): RunState {
-  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'end' };
+  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'ask' };
   const nodes = [node('ask', { kind: 'confirm', show: 'Send it?', ...ask }, exits)];
   const initial: JsonObject = { plan: planValue({ actions, done: [], asks: false }) };
   const graph = { start: 'ask', nodes, fields: ['plan'], initial, perTurn: [] };
@@ -41,6 +44,10 @@ function waiting(
   ].reduce(reduce, initialState({ ...made, ...(decisions && { decisions }) }, { open }));
   return afterNextAction(state, 5);
 }
+
+const NOW = { id: 'new', now: 9 };
+
+const begunRun = (): RunState => ({ ...begun(config()), open: true });
 
 const messageFact = (message: string, rest: object = {}) =>
   update('ask', { message, ...rest }, `ask ${message}`, 9);
@@ -159,6 +166,157 @@ describe('a plan of the graph', () => {
     const some = after(state, messageFact('only a2'));
     expect(actions(some)).toEqual(['a2']);
     expect(openRequests(some, 'run')).toEqual([]);
+  });
+});
+
+describe('a message that may not decide', () => {
+  const forms = [waiting({}), waiting({ plan: 'plan' })];
+
+  test('is refused with its reason, and decides nothing, as an update and as a signal', () => {
+    for (const state of forms) {
+      for (const mode of ['queue', 'steer'] as const) {
+        const ask = { message: 'yes', answers: false, id: 'n', mode };
+        expect(askRefusal(state, ask, NOW)).toMatchObject({ reason: 'not_a_decider' });
+        const next = after(state, { type: 'signal', name: 'message', input: ask, at: 9 });
+        expect(requestOf(next, CALL).id).toBe('r1');
+        expect(next.decisions).toBeUndefined();
+        expect(next.inbox.refused).toHaveLength(1);
+        expect(after(state, update('ask', ask, 'n', 9)).decisions).toBeUndefined();
+      }
+    }
+  });
+
+  test('is an ordinary message if it is no answer', () => {
+    const ask = { message: 'what is on tomorrow?', answers: false };
+    expect(askRefusal(waiting({}), ask, NOW)).toBeNull();
+  });
+});
+
+describe('a message that names what it answers', () => {
+  const state = waiting({ plan: 'plan' });
+  const { digest } = requestOf(state, CALL);
+  const said = (answers: object, message = 'yes') => ({ message, answers }) as Ask;
+
+  test('decides about exactly that', () => {
+    const ask = said({ request: 'r1', digest });
+    expect(askRefusal(state, ask, NOW)).toBeNull();
+    const next = after(state, update('ask', ask, 'n', 9));
+    expect(next.decisions).toMatchObject([{ request: 'r1', as: 'answer', id: 'n' }]);
+    expect(askRefusal(next, ask, { id: 'other', now: 9 })).toMatchObject({ reason: 'decided' });
+    expect(after(next, update('ask', ask, 'n', 9)).decisions).toHaveLength(1);
+  });
+
+  test.each([
+    ['another form', { request: 'r1', digest: 'f'.repeat(64) }, 'wrong_digest'],
+    ['no request', { request: 'r7', digest }, 'unknown_request'],
+  ])(
+    'is refused with its reason for %s, also by signal, and never decides',
+    (_, answers, reason) => {
+      const ask = { ...said(answers), id: 'n' };
+      expect(askRefusal(state, ask, NOW)).toMatchObject({ reason });
+      const next = after(state, { type: 'signal', name: 'message', input: ask, at: 9 });
+      expect(next.decisions).toBeUndefined();
+      expect(next.inbox.refused).toHaveLength(1);
+      expect(after(state, update('ask', ask, 'n', 9)).decisions).toBeUndefined();
+    },
+  );
+
+  test('is refused with help if it is no answer, and if only certain people may decide', () => {
+    const unclear = said({ request: 'r1', digest }, 'what is a1?');
+    expect(askRefusal(state, unclear, NOW)).toMatchObject({ reason: 'unclear' });
+    const strict = waiting({}, { decisions: { mayDecide: true } });
+    const bound = said({ request: 'r1', digest: requestOf(strict, CALL).digest });
+    expect(askRefusal(strict, bound, NOW)).toMatchObject({ reason: 'not_a_decider' });
+  });
+
+  test.each([
+    ['yes', 'approve'],
+    ['no', 'deny'],
+  ])('answers an approval, too: %s', (word, as) => {
+    const asks = { then: 'ask', why: 'a rule' } as const;
+    const tools = [toolDefinition('put', 'keyed')];
+    const start = { ...begun(config({ tools })), open: true };
+    const asked = afterNextAction(runWithCall('put', { verdict: asks }, start));
+    const { id, digest: shown } = requestOf(asked);
+    const ask = said({ request: id, digest: shown }, word);
+    expect(askRefusal(asked, { message: word }, NOW)).toMatchObject({ reason: 'unclear' });
+    expect(askRefusal(asked, ask, NOW)).toBeNull();
+    expect(after(asked, update('ask', ask, 'n', 9)).decisions).toMatchObject([{ request: id, as }]);
+  });
+});
+
+describe('a message that does not name what it answers', () => {
+  const state = waiting({ plan: 'plan' });
+
+  test('decides nothing if it was sent before the request was raised', () => {
+    const early = { message: 'yes', sentAt: 4 };
+    expect(askRefusal(state, early, NOW)).toMatchObject({ reason: 'unbound' });
+    expect(after(state, update('ask', early, 'n', 9)).decisions).toBeUndefined();
+    expect(askRefusal(state, { message: 'yes', sentAt: 5 }, NOW)).toBeNull();
+  });
+
+  test('decides nothing about a request that replaced one that another person answered', () => {
+    const edited = { message: 'edit: only a2', by: 'ann' };
+    let replaced = after(state, update('ask', edited, 'e', 6));
+    while (openRequests(replaced, 'run').length === 0) replaced = afterNextAction(replaced, 7);
+    const request = requestOf(replaced, 'node_ask_2_0');
+    expect(request.id).toBe('r2');
+    const bob = { message: 'yes', by: 'bob', sentAt: 8 };
+    expect(askRefusal(replaced, bob, NOW)).toMatchObject({ reason: 'unbound' });
+    expect(after(replaced, update('ask', bob, 'n', 9)).decisions).toHaveLength(1);
+    expect(askRefusal(replaced, { ...bob, by: 'ann' }, NOW)).toBeNull();
+    const answers = { request: 'r2', digest: request.digest };
+    expect(askRefusal(replaced, { ...bob, answers }, NOW)).toBeNull();
+    const stale = { request: 'r1', digest: requestOf(state, CALL).digest };
+    expect(askRefusal(replaced, { ...bob, answers: stale }, NOW)).toMatchObject({
+      reason: 'decided',
+    });
+  });
+});
+
+describe('while a person is asked', () => {
+  test.each([
+    'yes please',
+    'maybe',
+    'ja',
+    'Ok, do it!',
+    'go ahead',
+    'nope',
+    '👍',
+    'not sure',
+    'no way',
+  ])('"%s" gets help, and becomes no turn', (message) => {
+    for (const state of [waiting({}), waiting({ plan: 'plan' })]) {
+      expect(askRefusal(state, { message }, NOW)).toMatchObject({
+        reason: 'unclear',
+        message: expect.stringContaining('request r1: expected "yes"'),
+      });
+    }
+    expect(askRefusal(begunRun(), { message }, NOW)).toBeNull();
+  });
+
+  test.each([
+    'what is on tomorrow?',
+    'ok, and what about Tuesday?',
+    'do you have time',
+    'Yesterday',
+  ])('"%s" is a message like any other', (message) =>
+    expect(askRefusal(waiting({}), { message }, NOW)).toBeNull(),
+  );
+
+  test('every answer to a plan is recognized as one before it is sent', () => {
+    for (const text of [
+      'yes',
+      'some',
+      'only a1',
+      'all but a2',
+      'a1 a2',
+      'edit: x',
+      'nothing',
+      'OK.',
+    ])
+      expect(mayAnswer(text)).toBe(true);
+    expect(mayAnswer('Book a room')).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { askProblem, askRefusal } from '../../src/core/ask.js';
+import { askProblem } from '../../src/core/ask.js';
 import { definitionHash } from '../../src/core/definition/hash.js';
 import { checkLimits } from '../../src/core/input/check-limits.js';
 import { isProblem, parseRunInput } from '../../src/core/input/input.js';
@@ -17,6 +17,7 @@ import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-co
 import { rangeProblem } from '../../src/core/transcript/pages.js';
 import { pathsOf, replaced, rubbish } from '../support/hostile-json.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
+import { refusalText } from '../support/refusal-text.js';
 
 const INPUT = {
   agent: 'a',
@@ -311,7 +312,7 @@ describe('a message or a decision', () => {
     fc.assert(
       fc.property(rubbish(names), (value) => {
         const found = [
-          askProblem(value) ?? askRefusal(STATE, value as { message: string }, 'id'),
+          askProblem(value) ?? refusalText(STATE, value as { message: string }, 'id'),
           checkLimits(value, 'limits'),
           rangeProblem('transcript', value),
           rangeProblem('prompt', value, ['from', 'to']),

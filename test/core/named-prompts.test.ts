@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { createAgentCatalog } from '../../src/agents/catalog.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PromptTable } from '../../src/agents/prompts.js';
-import { acceptMessage, askProblem, askRefusal } from '../../src/core/ask.js';
+import { acceptMessage, askProblem } from '../../src/core/ask.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { parseRunInput } from '../../src/core/input/input.js';
@@ -16,6 +16,7 @@ import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+import { refusalText } from '../support/refusal-text.js';
 
 const SCALAR = z.union([z.string(), z.number(), z.boolean()]);
 
@@ -158,7 +159,7 @@ test('the texts of waiting prompts count toward the limit of what is pinned', ()
   const ask = { prompt: 'p', pin: true };
   let waiting = state;
   let accepted = 0;
-  while (askRefusal(waiting, ask, `m${accepted}`) === null) {
+  while (refusalText(waiting, ask, `m${accepted}`) === null) {
     const { event } = acceptMessage(waiting, ask, `m${accepted}`);
     if (event !== null) waiting = reduce(waiting, event);
     accepted += 1;
@@ -213,7 +214,7 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     ],
     [{ prompt: '__proto__' }, 'got "__proto__"'],
   ])('%j', (ask, problem) => {
-    expect(askRefusal(loaded(), ask, 'm')).toContain(problem);
+    expect(refusalText(loaded(), ask, 'm')).toContain(problem);
     // The run may get the message before it has an agent: then its turn ends with the same error.
     const early = acceptMessage(initialState(unloadedConfig('a'), { open: true }), ask, 'm').event;
     const state = early === null ? loaded() : reduce(loaded(), early);
@@ -249,7 +250,7 @@ describe('a prompt is refused with the field, the value, and the fix', () => {
     expect(promptProblem(long, { prompt: 'p', args })).toContain('got 270000');
     const state = initialState({ ...unloadedConfig('a'), definition: long }, { open: true });
     const pinned = { prompt: 'p', args: { a: 'x'.repeat(2_000) }, pin: true };
-    expect(askRefusal(state, pinned, 'm')).toContain('pin: expected a prompt of at most 16384');
+    expect(refusalText(state, pinned, 'm')).toContain('pin: expected a prompt of at most 16384');
   });
 
   test.each([

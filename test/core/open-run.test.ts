@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { askProblem, askRefusal, acceptMessage } from '../../src/core/ask.js';
+import { askProblem, acceptMessage } from '../../src/core/ask.js';
 import { childBudget } from '../../src/core/calls/child.js';
 import { nextDeadline } from '../../src/core/limits.js';
 import { MAX_WAITING, REMEMBERED_IDS, findTurnOfMessage } from '../../src/core/inbox.js';
@@ -18,6 +18,7 @@ import {
   withResults,
 } from '../support/scripts.js';
 import { getOpenBatch } from '../../src/core/turn.js';
+import { refusalText } from '../support/refusal-text.js';
 
 const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });
 
@@ -48,14 +49,16 @@ describe('a message', () => {
   test('is refused while too many wait, and accepted again later', () => {
     const long = 'x'.repeat(200_000);
     let state = withMessages(open(), `1${long}`, `2${long}`);
-    expect(askRefusal(state, { message: long }, 'new')).toContain('2 messages are already waiting');
+    expect(refusalText(state, { message: long }, 'new')).toContain(
+      '2 messages are already waiting',
+    );
     state = reduce(state, { type: 'turn-begun', at: 0 });
-    expect(askRefusal(state, { message: long }, 'new')).toBeNull();
+    expect(refusalText(state, { message: long }, 'new')).toBeNull();
     const many = withMessages(
       open(),
       ...Array.from({ length: MAX_WAITING.messages }, (_, n) => `m${n}`),
     );
-    expect(askRefusal(many, { message: 'x' }, 'new')).toContain('already waiting');
+    expect(refusalText(many, { message: 'x' }, 'new')).toContain('already waiting');
   });
 
   test('is recognized by its id for a thousand further messages', () => {
@@ -69,8 +72,8 @@ describe('a message', () => {
 
   test('that was received before is accepted even by a closed run', () => {
     const state = reduce(withMessages(open(), 'a'), { type: 'end-requested', by: 'closed' });
-    expect(askRefusal(state, { message: 'a' }, 'a')).toBeNull();
-    expect(askRefusal(state, { message: 'b' }, 'b')).toContain('no more messages');
+    expect(refusalText(state, { message: 'a' }, 'a')).toBeNull();
+    expect(refusalText(state, { message: 'b' }, 'b')).toContain('no more messages');
   });
 });
 

@@ -13,7 +13,7 @@ import {
 import { showPlan } from '../../src/core/plan/show-plan.js';
 import { inputProblem } from '../../src/core/graph/walk.js';
 import { reduce } from '../../src/core/reduce.js';
-import { answeredBy } from '../../src/core/requests/answer-by-message.js';
+import { messageAnswer } from '../../src/core/requests/answer-by-message.js';
 import { initialState, type RunState } from '../../src/core/state.js';
 import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
@@ -136,7 +136,8 @@ describe('a confirmed plan', () => {
 
   test('can only be answered by a message to its own question', () => {
     const state = at([execute()], planOf(action('a1', { asks: ASKS })));
-    expect(answeredBy(state, 'yes')).toBeUndefined();
+    const arrival = { update: 'm', now: 1 };
+    expect(messageAnswer(state, { message: 'yes' }, arrival)).toEqual({ type: 'message' });
   });
 });
 

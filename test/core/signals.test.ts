@@ -12,7 +12,7 @@ const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
 /** Returns the state after signals with these arguments. */
 function signaled(state: RunState, ...values: readonly unknown[]): RunState {
   return values.reduce<RunState>((next, value) => {
-    const event = acceptSignal(next, value, 7);
+    const { event } = acceptSignal(next, value, 7);
     return event === null ? next : reduce(next, event);
   }, state);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { acceptMessage, askProblem, askRefusal } from '../../src/core/ask.js';
+import { acceptMessage, askProblem } from '../../src/core/ask.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
 import { stateShape } from '../../src/core/guards/state.js';
 import type { Ask } from '../../src/core/inbox.js';
@@ -11,6 +11,7 @@ import { initialState } from '../../src/core/state.js';
 import { inTurn, getOutcome } from '../../src/core/turn.js';
 import { config } from '../support/scripts.js';
 import { mail } from './graph/fixture.js';
+import { refusalText } from '../support/refusal-text.js';
 
 const messages = [
   { role: 'user', text: 'Is 7 prime?' },
@@ -44,7 +45,7 @@ describe('several messages in one', () => {
   test('are refused by a graph, whether it is loaded or not', () => {
     const loaded = initialState(config({ graph: mail }), { open: true });
     const problem = 'is a graph, which takes one message; send "message" or "input"';
-    expect(askRefusal(loaded, { messages }, 'm')).toContain(problem);
+    expect(refusalText(loaded, { messages }, 'm')).toContain(problem);
     const { event } = acceptMessage(loaded, { messages }, 'm');
     const begun = event && reduce(reduce(loaded, event), { type: 'turn-begun', at: 1 });
     expect(begun && getOutcome(begun)?.error).toContain(problem);

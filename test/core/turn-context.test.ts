@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { askRefusal } from '../../src/core/ask.js';
 import { joinContexts, joinedContextProblem } from '../../src/core/input/turn-context.js';
 import { reduce } from '../../src/core/reduce.js';
 import { begun, config } from '../support/scripts.js';
 import { after, update } from '../support/facts.js';
+import { refusalText } from '../support/refusal-text.js';
 
 const context = (value: object | string, replace = false) =>
   ({ value, ...(replace && { replace: true }) }) as NonNullable<
@@ -45,13 +45,13 @@ test('a message that joins a turn extends its context, and is refused if that is
   const half = 'x'.repeat(9_000);
   const full = join(two, 'three', { half });
   const more = asked({ context: { more: half } });
-  expect(askRefusal(two, more, 'four')).toBeNull();
-  expect(askRefusal(full, more, 'four')).toMatch(/^context: expected at most 16000 characters/);
-  expect(askRefusal(full, { ...more, contextMode: 'replace' }, 'four')).toBeNull();
-  expect(askRefusal(full, asked({}), 'four')).toBeNull();
+  expect(refusalText(two, more, 'four')).toBeNull();
+  expect(refusalText(full, more, 'four')).toMatch(/^context: expected at most 16000 characters/);
+  expect(refusalText(full, { ...more, contextMode: 'replace' }, 'four')).toBeNull();
+  expect(refusalText(full, asked({}), 'four')).toBeNull();
   // A message for its own turn has its own context, and so has one that arrives between turns.
   const open = { ...full, open: true };
-  expect(askRefusal(open, { ...more, mode: 'queue' }, 'four')).toBeNull();
+  expect(refusalText(open, { ...more, mode: 'queue' }, 'four')).toBeNull();
   const over = { ...open, turn: { ...open.turn, phase: { type: 'idle', outcome: null } as const } };
-  expect(askRefusal(over, more, 'four')).toBeNull();
+  expect(refusalText(over, more, 'four')).toBeNull();
 });

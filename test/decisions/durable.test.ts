@@ -9,7 +9,6 @@ import type { Decision } from '../../src/core/requests/decision.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
-import { messageSignal } from '../../src/workflows/messages/definitions.js';
 import { revokeUpdate } from '../../src/workflows/messages/request-definitions.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -264,41 +263,6 @@ test('a request of a called agent is listed under its root, and decided on its o
   await client.resolve(run, { request: id, digest, as: 'approve', by: 'bob' });
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'All paid.' });
   expect(desk.done).toEqual(['pay 7']);
-  await client.disconnect();
-});
-
-test('no one for whom an agent was called may decide as another person', async () => {
-  const strict = defineAgent({
-    ...options,
-    name: 'strict',
-    description: 'Pays.',
-    rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
-  });
-  const lead = { instructions: 'Lead.', model: 'script', description: 'Leads.' };
-  const middle = defineAgent({ ...lead, name: 'middle', agents: [strict] });
-  const top = defineAgent({ ...lead, name: 'top', agents: [middle] });
-  desk.script([{ middle: { message: 'x' } }, { strict: { message: 'y' } }, { pay: { euros: 9 } }]);
-  const handle = await desk.rig.start({ agent: 'top', message: 'go', by: 'ann' });
-  const joined = { message: 'for me, too', id: 'm-2', by: 'bob', mode: 'steer' } as const;
-  await handle.signal(messageSignal, joined);
-  await desk.work([top, middle, strict]);
-  const client = await clientOf(desk.rig);
-  const [found] = await vi.waitFor(
-    async () => {
-      const { requests } = await client.requests({ root: handle.workflowId });
-      expect(requests).toHaveLength(1);
-      return requests;
-    },
-    { timeout: 20_000, interval: 100 },
-  );
-  const { run = '', id: request = '', digest = '' } = found ?? {};
-  const approve = async (by: string) =>
-    await client.resolve(run, { request, digest, as: 'approve', by });
-  await expect(approve('ann')).rejects.toMatchObject({ reason: 'not_a_decider' });
-  await expect(approve('bob')).rejects.toMatchObject({ reason: 'not_a_decider' });
-  await approve('cid');
-  await desk.end(handle);
-  expect(desk.done).toEqual(['pay 9']);
   await client.disconnect();
 });
 

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { askPerson } from '../../src/tools/built-in/ask-person.js';
 import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/request-definitions.js';
+import { clientOf } from '../support/clerk.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
@@ -82,15 +83,20 @@ const capped = defineAgent({
 });
 const fourEyes = defineAgent({
   name: 'four-eyes',
+  description: 'Books.',
   instructions: 'Help.',
   model: 'script',
   tools: [book],
   rules: [{ tool: 'bo*', then: 'ask', deciders: 'not_requester' }],
 });
 
+const lead = { instructions: 'Lead.', model: 'script', description: 'Leads.' };
+const middle = defineAgent({ ...lead, name: 'middle', agents: [fourEyes] });
+const top = defineAgent({ ...lead, name: 'top', agents: [middle] });
+
 beforeAll(async () => {
   desk = await createDesk();
-  await desk.work([clerk, hasty, capped, fourEyes]);
+  await desk.work([clerk, hasty, capped, fourEyes, middle, top]);
 });
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
@@ -226,6 +232,38 @@ test('the requester of a turn cannot approve its calls if the rules forbid it', 
   });
   await desk.decide(handle, { as: 'approve', by: 'bob' });
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Booked.' });
+});
+
+test('no one for whom an agent was called may decide as another person', async () => {
+  desk.script([
+    { middle: { message: 'x' } },
+    { 'four-eyes': { message: 'y' } },
+    { book: { room: '7' } },
+  ]);
+  const client = await clientOf(desk.rig);
+  const { id } = await client.start('top', { open: true });
+  await client.pause(id);
+  await client.ask(id, { message: 'go', by: 'ann' });
+  await client.ask(id, { message: 'for me, too', by: 'bob', mode: 'steer' });
+  await client.resume(id);
+  const [found] = await vi.waitFor(
+    async () => {
+      const { requests } = await client.requests({ root: id });
+      expect(requests).toHaveLength(1);
+      return requests;
+    },
+    { timeout: 20_000, interval: 100 },
+  );
+  const { run = '', id: request = '', digest = '' } = found ?? {};
+  const approve = async (by: string) =>
+    await client.resolve(run, { request, digest, as: 'approve', by });
+  await expect(approve('ann')).rejects.toMatchObject({ reason: 'not_a_decider' });
+  await expect(approve('bob')).rejects.toMatchObject({ reason: 'not_a_decider' });
+  await approve('cid');
+  await client.result(id, { turn: 1 });
+  expect(desk.done).toEqual(['book 7']);
+  await client.close(id);
+  await client.disconnect();
 });
 
 describe('undo', () => {

@@ -6,6 +6,9 @@ import { PerdureError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
+import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
+import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
+import type { Request } from '../../core/requests/request.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
@@ -18,6 +21,8 @@ import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { collectArguments, collectSettings, parseJsonOption } from '../input/option-parsers.js';
 import { ARG, SETTING, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
+import { checkDigestForm } from '../requests/decide.js';
+import { viewedRequests } from '../requests/open-requests.js';
 import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport } from '../run-view/follow-and-report.js';
@@ -36,6 +41,8 @@ export interface SendOptions {
   readonly arg?: JsonObject;
   /** Settings of the model for the turn. */
   readonly setting?: JsonObject;
+  /** The digest of the request that the message answers, or its beginning. */
+  readonly digest?: string;
   /** Paths of files, and URLs of images. */
   readonly attach?: readonly string[];
   /** `NAME=FILE`. */
@@ -67,14 +74,21 @@ export const send: Command<SendOptions> = {
         'JSON for your tools in this turn; extends the context of the run',
         parseJsonOption,
       )
+      .option('--digest <digest>', 'the request that the message answers, as shown with it')
       .option(...ATTACH)
       .option(...ARTIFACT)
       .option('--no-wait', 'deliver or record the message, and exit'),
   async run(context, options) {
+    const { digest } = options;
+    if (digest !== undefined) checkDigestForm(digest);
     const message = askOf(options, await attachedFiles(context, options.attach));
     const files = await artifactFiles(options.artifact);
     const opened = await requireOpenRun(context, options.id);
-    const ask = { ...message, ...(await ownArtifacts(context, opened.run.id, files)) };
+    const ask = {
+      ...message,
+      ...(await ownArtifacts(context, opened.run.id, files)),
+      ...answersOf(context, opened, { message, digest }),
+    };
     if (!options.wait) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {
@@ -89,6 +103,40 @@ export const send: Command<SendOptions> = {
     });
   },
 };
+
+/**
+ * Binds a message to the request that it answers: to the one with this digest, or without a digest
+ * to the question that the run asks now. Throws if no open request has the digest.
+ */
+function answersOf(
+  context: CliContext,
+  { run }: OpenedRun,
+  { message, digest }: { readonly message: Ask; readonly digest: string | undefined },
+): Pick<Ask, 'answers' | 'sentAt'> {
+  const open = viewedRequests(run.view, run.id);
+  const bind = ({ id: request, digest: whole }: Request): Pick<Ask, 'answers'> => {
+    context.note(
+      `The message answers request ${visible(request)}, ${whole.slice(0, SHOWN_DIGITS)}.`,
+    );
+    return { answers: { request, digest: whole } };
+  };
+  if (digest !== undefined) {
+    const request = open.find((one) => one.digest.startsWith(digest.toLowerCase()));
+    if (request !== undefined) return bind(request);
+    const known = open.map(({ id, digest: whole }) => `${id} ${whole.slice(0, SHOWN_DIGITS)}`);
+    throw new Error(
+      `--digest: expected that of an open request (${known.join(', ') || 'none'}), got ${visible(digest)}; review the request again`,
+    );
+  }
+  const { state } = run.view;
+  if (state === null) return {};
+  const said = { ...message, by: osUser() };
+  const found = messageAnswer(state, said, { update: message.id ?? '', now: Date.now() });
+  const request = found.type === 'decides' ? found.work.request.id : undefined;
+  const asked = open.find(({ id }) => id === request);
+  if (asked !== undefined) return bind(asked);
+  return mayAnswer(message.message ?? '') ? { sentAt: Date.now() } : {};
+}
 
 /** Delivers the message to a worker elsewhere, or records it for a later one if none answers. */
 async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promise<ExitCode> {
@@ -119,8 +167,8 @@ async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise
   const message = await messageOf(context, opened, ask);
   // Without a worker, the run cannot refuse the message, so this process checks it.
   const { state } = run.view;
-  const refusal = state && askRefusal(state, message, message.id);
-  if (refusal !== null) throw new Error(inFlags(refusal));
+  const refusal = state && askRefusal(state, message, { id: message.id, now: Date.now() });
+  if (refusal !== null) throw new Error(inFlags(refusal.message));
   await recordMessage(client, run.id, message);
   return await recorded(context, opened, message.id);
 }
@@ -182,6 +230,11 @@ function inFlags(text: string): string {
     .replace(/^context: /, '--context: ')
     .replace(/^settings/, '--setting')
     .replace(/^attachments/, '--attach')
+    .replaceAll(
+      'answers: expected what the message answers',
+      '--digest: expected the digest of what the message answers',
+    )
+    .replaceAll('give answers: {"request", "digest"}', 'give its --digest')
     .replaceAll('mode "steer"', '--steer')
     .replace('sent again with id', 'sent again with --message-id');
 }

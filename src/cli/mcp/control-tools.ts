@@ -14,20 +14,30 @@ import {
 } from './access.js';
 import { toolResult } from './answers.js';
 
+/** The request that a message answers. Only with the option that lets the client decide. */
+const answered = z
+  .strictObject({ request: z.string().min(1), digest: z.string().min(1) })
+  .optional()
+  .describe('only to decide with this message: the request and its digest, from list_requests');
+
+const sendInput = z.strictObject({
+  id: runId,
+  message: z.string().min(1),
+  operation_id: operationId,
+  steer: z.boolean().optional().describe('join the current turn, before its next step'),
+});
+const decidingSend = sendInput.extend({ answers: answered });
+type SendInput = z.infer<typeof sendInput> & Partial<z.infer<typeof decidingSend>>;
+
 /** Adds the tools that send messages to runs and cancel them. */
 export function addControlTools(server: McpServer, access: RunsAccess): void {
-  const { ensureWorker } = access;
+  const { ensureWorker, canDecide } = access;
   server.registerTool(
     'agent_send',
     {
       description:
         'Sends the next message to a run that was started with open: true; read the answer with agent_result.',
-      inputSchema: z.strictObject({
-        id: runId,
-        message: z.string().min(1),
-        operation_id: operationId,
-        steer: z.boolean().optional().describe('join the current turn, before its next step'),
-      }),
+      inputSchema: canDecide ? decidingSend : sendInput,
       outputSchema: z.object({
         id: z.string(),
         delivered: z
@@ -36,13 +46,15 @@ export function addControlTools(server: McpServer, access: RunsAccess): void {
         turn: z.number().nullable(),
       }),
     },
-    async ({ id, message, operation_id: operation, steer }) => {
+    async ({ id, message, operation_id: operation, steer, answers }: SendInput) => {
       const client = await clientFor(access, id);
       await ensureWorker(await taskQueueOf(client, id));
       const ask = {
         id: operation,
         message,
         by: mcpClaim(),
+        // Without what it answers, a message decides nothing.
+        answers: (canDecide && answers) || false,
         ...(steer && { mode: 'steer' as const }),
       };
       const sent = await askRun(client, id, ask, UPDATE_TIMEOUT).catch(rethrowInToolTerms);

@@ -9,7 +9,7 @@ import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
 import { callCanceled, callFailed, callReturned } from './calls.js';
 import { childEnded, childExisted, followed, followFailed } from './children.js';
 import { modelCanceled, modelFailed, modelReplied } from './model.js';
-import { answeredByMessage, updateEvents, paused } from './people.js';
+import { messageReceived, updateEvents, paused } from './people.js';
 import {
   notRemembered,
   remembered,
@@ -53,8 +53,8 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
       return updateEvents(state, fact);
     case 'signal': {
       if (fact.name === 'pause') return paused(state, fact);
-      const event = fact.name === 'message' ? acceptSignal(state, fact.input, fact.at) : null;
-      return event === null ? [] : [event, ...answeredByMessage(state, event, fact.at)];
+      if (fact.name !== 'message') return [];
+      return messageReceived(state, acceptSignal(state, fact.input, fact.at), fact.at);
     }
     case 'scheduled':
       return begin(state, fact);

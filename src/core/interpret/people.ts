@@ -14,7 +14,6 @@ import { isObject, textField } from '../json.js';
 import type { RunState } from '../state.js';
 import type { Decision } from '../requests/decision.js';
 import { callToUndo } from '../requests/undo.js';
-import { answeredBy } from '../requests/answer-by-message.js';
 import { UNDO } from '../work/work.js';
 import { resumedWork } from './block.js';
 import { decisionEvents, decisionsMade } from './decide.js';
@@ -133,28 +132,23 @@ function messageEvents(state: RunState, { input, id, at }: Update): readonly Run
   if (!isObject(input)) return [];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;
-  const { event } = acceptMessage(state, ask, ask.id ?? id);
-  return event === null ? [] : [event, ...answeredByMessage(state, event, at)];
+  return messageReceived(state, acceptMessage(state, ask, ask.id ?? id), at);
 }
 
-/** Returns the events of a message's decision, because it may answer a question of the graph. */
-export function answeredByMessage(
+/** Returns the events of a message, and those of its decision if it makes one. */
+export function messageReceived(
   state: RunState,
-  event: RunEvent,
+  { event, answer }: Pick<ReturnType<typeof acceptMessage>, 'event' | 'answer'>,
   at: number,
 ): readonly RunEvent[] {
-  if (event.type !== 'message-received') return [];
-  const { id, text, by } = event.message;
-  const work = answeredBy(state, text);
-  if (work === undefined) return [];
-  const decision: Decision = {
-    request: work.request.id,
-    digest: '',
-    as: 'answer',
-    result: text,
-    ...(by !== undefined && { by }),
-  };
-  return decisionEvents(state, work, { decision, id, at, checked: { ok: true, result: { text } } });
+  if (event === null) return [];
+  if (event.type !== 'message-received' || answer.type !== 'decides') return [event];
+  const { id, text } = event.message;
+  const { work, decision } = answer;
+  if (decision.as !== 'answer') return [event, ...decisionsMade(state, [decision], { id, at })];
+  // The words were read here, so no worker needs to check them.
+  const checked = { ok: true, result: { text } } as const;
+  return [event, ...decisionEvents(state, work, { decision, id, at, checked })];
 }
 
 /**

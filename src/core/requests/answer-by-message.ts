@@ -1,45 +1,234 @@
 import { currentNode } from '../graph/node-tool.js';
-import { PLAN_WORDS, readPlanAnswer, readYesOrNo } from '../plan/confirm-plan.js';
-import { planIn } from '../plan/plan.js';
+import type { AnsweredRequest, Ask } from '../inbox.js';
+import { PLAN_WORDS, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
 import type { RunState } from '../state.js';
+import { show } from '../text/format-value.js';
+import { callOfWork, isUndo, type AskingWork } from '../work/work.js';
+import type { Decision } from './decision.js';
 import { askingWork } from './open-requests.js';
-import type { AskingWork } from '../work/work.js';
+import { decisionProblem, requestProblem, type Refused } from './refusal.js';
+
+/** The parts of a message that determine whether it decides. */
+type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;
+
+/** What a message is to the requests of a run. */
+export type MessageAnswer =
+  /** An ordinary message. */
+  | { readonly type: 'message' }
+  | { readonly type: 'decides'; readonly work: AskingWork; readonly decision: Decision }
+  | { readonly type: 'refused'; readonly refused: Refused };
+
+const MESSAGE: MessageAnswer = { type: 'message' };
 
 /**
- * Returns the open question of a `confirm` node, if a message may answer it. A message does not
- * prove its sender, so it never answers a question reserved for certain people.
+ * Returns whether a message decides about a request, is an ordinary message, or is refused. It
+ * decides only where its sender may decide (`answers`) and about what it was sent for: about the
+ * request that it names with its digest, or else about a question of the graph that is still open
+ * in the form that the sender can have seen. Words that are close to an answer never become a turn
+ * while a person is asked. `arrival`: the message's id and the time, Unix time in ms.
  */
-function questionOf(state: RunState): AskingWork | undefined {
-  const node = currentNode(state);
-  if (node?.kind !== 'confirm' || state.config.decisions?.mayDecide === true) return undefined;
-  return askingWork(state).find(
-    ({ request, proposal }) =>
-      (request.kind === 'question' || request.kind === 'plan') &&
-      (request.deciders ?? []).length === 0 &&
-      proposal === undefined,
+export function messageAnswer(
+  state: RunState,
+  said: Said,
+  arrival: { readonly update: string; readonly now: number },
+): MessageAnswer {
+  const { message = '', answers } = said;
+  if (typeof answers === 'object') return boundAnswer(state, { ...said, answers }, arrival);
+  const open = askingWork(state);
+  const [first] = open;
+  if (first === undefined) return MESSAGE;
+  const asked = questionOf(state, open);
+  const decision = asked && decisionIn(state, asked, said);
+  if (asked !== undefined && decision) {
+    const refused = answers === false ? mayNot(asked) : unboundProblem(state, asked, said);
+    return refused === null
+      ? { type: 'decides', work: asked, decision }
+      : { type: 'refused', refused };
+  }
+  const isPlan = asked?.request.kind === 'plan' && said.mode !== 'steer';
+  if (!isPlan && !isClose(message)) return MESSAGE;
+  return {
+    type: 'refused',
+    refused: answers === false ? mayNot(first) : help(state, open, message),
+  };
+}
+
+/** Returns the decision of a message that names what it answers. */
+function boundAnswer(
+  state: RunState,
+  said: Said & { readonly answers: AnsweredRequest },
+  arrival: { readonly update: string; readonly now: number },
+): MessageAnswer {
+  const { request, digest } = said.answers;
+  const wrong = requestProblem(state, { request, digest }, arrival.now);
+  if (wrong !== null) return { type: 'refused', refused: wrong };
+  const open = askingWork(state);
+  const work = open.find((one) => one.request.id === request);
+  if (work === undefined) return MESSAGE;
+  if (isReserved(state, work)) return { type: 'refused', refused: mayNot(work) };
+  const decision = decisionIn(state, work, said);
+  if (decision === null) {
+    return { type: 'refused', refused: help(state, [work], said.message ?? '') };
+  }
+  const refused = decisionProblem(state, { ...decision, digest }, arrival);
+  return refused === null ? { type: 'decides', work, decision } : { type: 'refused', refused };
+}
+
+/** Returns the open question of a `confirm` node, if a message may answer it. */
+function questionOf(state: RunState, open: readonly AskingWork[]): AskingWork | undefined {
+  if (currentNode(state)?.kind !== 'confirm') return undefined;
+  return open.find(
+    (work) =>
+      (work.request.kind === 'question' || work.request.kind === 'plan') &&
+      work.proposal === undefined &&
+      !isReserved(state, work),
   );
 }
 
-/** Returns the work that this message answers; undefined if it answers none. */
-export function answeredBy(state: RunState, text: string): AskingWork | undefined {
-  const work = questionOf(state);
-  return work !== undefined && isClear(state, text) ? work : undefined;
+/** A message does not prove its sender, so it never decides what only certain people may decide. */
+function isReserved({ config }: RunState, { request }: AskingWork): boolean {
+  return config.decisions?.mayDecide === true || (request.deciders ?? []).length > 0;
 }
 
-/** Returns why a message is refused while a plan awaits an answer, or null. */
-export function unclearProblem(state: RunState, text: string): string | null {
-  const work = questionOf(state);
-  if (work?.request.kind !== 'plan' || isClear(state, text)) return null;
-  return (
-    `message: the run waits for an answer to its plan: ${PLAN_WORDS}; send one of them, or decide with ` +
-    `request ${work.request.id}`
+/** Returns the decision that a text makes about a request; null if it makes none. */
+function decisionIn(
+  state: RunState,
+  work: AskingWork,
+  { message = '', by }: Said,
+): Decision | null {
+  const { id, kind } = work.request;
+  const base = { request: id, digest: '', ...(by !== undefined && { by }) };
+  const call = callOfWork(state, work.name);
+  if (call === undefined || isUndo(work)) return null;
+  switch (kind) {
+    case 'plan':
+      return readPlanAnswer(message, shownActions(call.arguments) ?? []) === null
+        ? null
+        : { ...base, as: 'answer', result: message };
+    case 'question':
+      if (currentNode(state)?.kind !== 'confirm' || readYesOrNo(message) === null) return null;
+      return { ...base, as: 'answer', result: message };
+    case 'approval':
+    case 'safety_check': {
+      const word = readYesOrNo(message);
+      return word === null ? null : { ...base, as: word === 'yes' ? 'approve' : 'deny' };
+    }
+    default:
+      return null;
+  }
+}
+
+/**
+ * Returns why a message that does not name what it answers may be about another form of the
+ * question: it was sent before this form was raised, or another person has answered the form
+ * before.
+ */
+function unboundProblem(
+  { decisions = [], turn }: RunState,
+  { request, name }: AskingWork,
+  { sentAt, by }: Said,
+): Refused | null {
+  const refused = (why: string): Refused => ({
+    reason: 'unbound',
+    message: `answers: expected what the message answers, because ${why}; ${bindTo(request.id)}`,
+  });
+  if (sentAt !== undefined && sentAt < request.raisedAt) {
+    return refused(`it was sent before request ${request.id} was raised`);
+  }
+  const node = nodeIn(name);
+  const before = decisions.findLast(
+    ({ what, call, at }) => what === 'resolve' && at >= turn.startedAt && nodeIn(call) === node,
+  );
+  if (before === undefined || before.by === by) return null;
+  return refused(
+    `request ${request.id} has replaced one that ${show(before.by ?? 'another person')} answered`,
   );
 }
 
-function isClear(state: RunState, text: string): boolean {
-  const node = currentNode(state);
-  if (node?.kind !== 'confirm') return false;
-  if (node.plan === undefined) return readYesOrNo(text) !== null;
-  const { actions } = planIn(state.graph?.values ?? {}, node.plan);
-  return readPlanAnswer(text, actions) !== null;
+/** Returns the id of a node's call without the number of its visit. */
+function nodeIn(call = ''): string {
+  return call.split('_').slice(0, -2).join('_');
+}
+
+function bindTo(request: string): string {
+  return `read request ${request} and give answers: {"request", "digest"}`;
+}
+
+function mayNot({ request: { id } }: AskingWork): Refused {
+  const message = `message: the run waits for a decision about request ${id}, and this message may not decide; a person decides about the request itself`;
+  return { reason: 'not_a_decider', message };
+}
+
+/** Returns what can be answered, for words that are no answer. */
+function help(state: RunState, open: readonly AskingWork[], text: string): Refused {
+  const each = open.map((work) => `request ${work.request.id}: ${expectedOf(state, work)}`);
+  const message = `message: the run waits for an answer to ${each.join('; ')}; got ${show(text)}`;
+  return { reason: 'unclear', message };
+}
+
+function expectedOf(state: RunState, work: AskingWork): string {
+  const { kind, id } = work.request;
+  if (!isReserved(state, work) && !isUndo(work)) {
+    if (kind === 'plan') return PLAN_WORDS;
+    if (kind === 'question' && currentNode(state)?.kind === 'confirm')
+      return 'expected "yes" or "no"';
+    if (kind === 'approval' || kind === 'safety_check') {
+      return `expected "yes" or "no" to exactly what was shown; ${bindTo(id)}`;
+    }
+  }
+  return `expected a decision about the request itself (${kind})`;
+}
+
+const CLOSE: ReadonlySet<string> = new Set(
+  (
+    'yes y yeah yea yep yup ja jo jawohl oui si sí sim da да はい 是 ok okay okey sure fine alright agreed agree ' +
+    'absolutely definitely certainly confirm confirmed proceed approve approved accept accepted allow allowed 👍 👌 ✅ ' +
+    'no n nope nah nay nein non não nee нет nej cancel cancelled canceled abort stop deny denied reject rejected ' +
+    "refuse refused decline declined none nothing don't dont 👎 ❌ " +
+    'maybe perhaps possibly probably vielleicht quizás unsure undecided later hmm'
+  ).split(' '),
+);
+const CLOSE_PHRASES: readonly string[] = [
+  'go ahead',
+  'do it',
+  'please do',
+  'sounds good',
+  'looks good',
+  'not now',
+  'not yet',
+  'not sure',
+];
+const PLAN_FIRST: ReadonlySet<string> = new Set([
+  'some',
+  'only',
+  'all',
+  'without',
+  'except',
+  'edit',
+  'change',
+]);
+/** A longer text says more than an answer. */
+const MAX_CLOSE_CHARACTERS = 60;
+const MAX_CLOSE_WORDS = 5;
+
+/** Whether a text is close to a yes, a no, or a maybe, such as "yes please" or "ja". */
+function isClose(text: string): boolean {
+  if (text.length > MAX_CLOSE_CHARACTERS) return false;
+  const words = wordsOf(text);
+  const [first = '', second = ''] = words;
+  if (!CLOSE.has(first) && !CLOSE_PHRASES.includes(`${first} ${second}`)) return false;
+  return words.length <= (text.trimEnd().endsWith('?') ? 2 : MAX_CLOSE_WORDS);
+}
+
+/** Whether a text may be an answer to some request: the client then records when it was sent. */
+export function mayAnswer(text: string): boolean {
+  const [first = ''] = wordsOf(text.slice(0, MAX_CLOSE_CHARACTERS));
+  return CLOSE.has(first) || PLAN_FIRST.has(first) || /^a\d/.test(first);
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text
+    .toLowerCase()
+    .split(/[\s.,!?;:…"()[\]-]+/)
+    .filter((word) => word !== '');
 }

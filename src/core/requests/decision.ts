@@ -43,7 +43,7 @@ export interface Decision {
   readonly by?: string;
 }
 
-/** Why a decision is refused. A refused decision is not recorded. */
+/** Why a decision, or a message that would be one, is refused. It is then not recorded. */
 export type RefusalReason =
   /** The value does not have the form of a decision. */
   | 'malformed'
@@ -60,7 +60,11 @@ export type RefusalReason =
   | 'not_a_decider'
   /** Another decision is being checked on a worker. */
   | 'checking'
-  | 'too_large';
+  | 'too_large'
+  /** For a message: it is close to an answer, but is none; the message says what can be answered. */
+  | 'unclear'
+  /** For a message: it must name the request and the digest that it answers. */
+  | 'unbound';
 
 /** What the update `resolve` returns for each decision. */
 export interface DecisionReceipt {

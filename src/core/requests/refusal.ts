@@ -71,17 +71,11 @@ function oneProblem(
     return malformed(`${path}.request: expected each request once, got "${id}" again`);
   }
   seen.add(id);
-  const work = askingWork(state).find(({ request }) => request.id === id);
+  const wrong = requestProblem(state, decision, now);
+  const work = askingWork(state).find((one) => one.request.id === id);
   const request = openRequests(state, 'RUN').find((open) => open.id === id);
-  if (work === undefined || request === undefined) return unknownProblem(state, id);
-  if (work.request.expiresAt !== undefined && work.request.expiresAt <= now) {
-    const agoMs = now - work.request.expiresAt;
-    const message = `request: ${id} expired ${Math.round(agoMs / 1_000)} s ago`;
-    return { reason: 'expired', message };
-  }
-  if (decision.digest !== request.digest) {
-    const message = `digest: expected the current digest of ${id}, got ${show(decision.digest)}; review the request again`;
-    return { reason: 'wrong_digest', message };
+  if (wrong !== null || work === undefined || request === undefined) {
+    return wrong ?? unknownProblem(state, id);
   }
   if (!request.decisions.includes(as)) {
     const message = `as: expected one of ${request.decisions.join(', ')} for ${id}, got "${as}"`;
@@ -94,6 +88,27 @@ function oneProblem(
     return { reason: 'checking', message };
   }
   return contentProblem(decision, request);
+}
+
+/**
+ * Returns why a run refuses whatever is said about this request: it is not open, or it has another
+ * form. `now`: Unix time in ms.
+ */
+export function requestProblem(
+  state: RunState,
+  { request: id, digest }: Pick<Decision, 'request' | 'digest'>,
+  now: number,
+): Refused | null {
+  const request = openRequests(state, 'RUN').find((open) => open.id === id);
+  if (request === undefined) return unknownProblem(state, id);
+  if (request.expiresAt !== null && request.expiresAt <= now) {
+    const agoMs = now - request.expiresAt;
+    const message = `request: ${id} expired ${Math.round(agoMs / 1_000)} s ago`;
+    return { reason: 'expired', message };
+  }
+  if (digest === request.digest) return null;
+  const message = `digest: expected the current digest of ${id}, got ${show(digest)}; review the request again`;
+  return { reason: 'wrong_digest', message };
 }
 
 const EXPECTED = 'expected {request, digest, as}';

@@ -60,7 +60,11 @@ export function handleUpdates(run: RunContext): void {
     validator: (claim) => refuse(claimProblem(claim)),
   });
   setHandler(askUpdate, (ask) => takeMessage(run, ask), {
-    validator: (ask) => refuse(askProblem(ask) ?? askRefusal(run.state, ask, messageId(ask))),
+    validator: (ask) => {
+      refuse(askProblem(ask));
+      const refusal = askRefusal(run.state, ask, { id: messageId(ask), now: Date.now() });
+      if (refusal !== null) refuse(refusal.message, refusal.reason);
+    },
   });
   setHandler(outcomeUpdate, ({ turn }) => outcomeOfTurn(run, turn), {
     validator: (input) => refuse(waitProblem(run, input)),

@@ -96,7 +96,7 @@ function chooseAsk(state: RunState, dice: Dice, id: string): HumanAction | null 
     ...(dice.chance(4) && { by: dice.pick(['bob', 'ann']) }),
     ...(dice.chance(4) && { attachments: [{ type: 'image', url: 'https://x.test/a.png' }] }),
   };
-  const refusal = askProblem(ask) ?? askRefusal(state, ask, ask.id ?? id);
+  const refusal = askProblem(ask) ?? askRefusal(state, ask, { id: ask.id ?? id, now: 0 });
   return refusal === null ? update('ask', id, ask) : null;
 }
 

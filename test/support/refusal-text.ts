@@ -1,0 +1,8 @@
+import { askRefusal } from '../../src/core/ask.js';
+import type { Ask } from '../../src/core/inbox.js';
+import type { RunState } from '../../src/core/state.js';
+
+/** Returns why a run refuses a message at time 0, as text; null if it accepts it. */
+export function refusalText(state: RunState, ask: Ask, id = 'm'): string | null {
+  return askRefusal(state, ask, { id, now: 0 })?.message ?? null;
+}
