@@ -336,6 +336,11 @@ describe('perdure as an MCP server', () => {
     const deciding = await nextServer();
     const names = (await deciding.tools()).tools.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['decide', 'list_requests']));
+    const properties = async (from: Served): Promise<object> =>
+      (await from.tools()).tools.find(({ name }) => name === 'agent_send')?.inputSchema
+        .properties ?? {};
+    expect(await properties(deciding)).toHaveProperty('answers');
+    expect(await properties(await allRunsServer())).not.toHaveProperty('answers');
     const foreign = await deciding.call('list_requests', { id: 'not-ours' });
     expect(foreign.isError).toBe(true);
     expect(foreign.text).toContain('expected an id that agent_start returned');

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { askRefusal } from '../../src/core/ask.js';
 import type { Ask } from '../../src/core/inbox.js';
+import { needsConsent } from '../../src/core/requests/consent.js';
+import { toolCall } from '../support/activity.js';
 import { mayAnswer } from '../../src/core/requests/answer-by-message.js';
 import type { GraphNode } from '../../src/core/graph/definition.js';
 import type { JsonObject } from '../../src/core/json.js';
@@ -318,6 +320,20 @@ describe('while a person is asked', () => {
       expect(mayAnswer(text)).toBe(true);
     expect(mayAnswer('Book a room')).toBe(false);
   });
+});
+
+test('a confirmed call whose rules were applied late asks for deciders and hidden arguments alone', () => {
+  const verdict = { then: 'ask', why: 'a rule' } as const;
+  const call = { ...toolCall('put', { euros: 5 }), confirmed: true, asks: true, verdict } as const;
+  const state = begunRun();
+  const parsed = { arguments: '{"euros":5,"tip":1}', digest: 'd' };
+  expect(needsConsent(state, call)).toBe(false);
+  expect(needsConsent(state, { ...call, verdict: { ...verdict, deciders: [['boss']] } })).toBe(
+    true,
+  );
+  expect(needsConsent(state, { ...call, parsed })).toBe(true);
+  const { confirmed: _, ...unconfirmed } = call;
+  expect(needsConsent(state, unconfirmed)).toBe(true);
 });
 
 test('a question that is not answered in time is denied', () => {

@@ -103,7 +103,10 @@ function effects(
       const isOwn = request.kind === 'approval';
       const text = isOwn ? `${GIVEN}\n${checked.result.text}` : checked.result.text;
       const answered = succeededCall(call, tool, { ...checked.result, text });
-      return [...lossEvents(checked.result), ...finishCall(noted({ ...answered, executed: !isOwn }), at)];
+      return [
+        ...lossEvents(checked.result),
+        ...finishCall(noted({ ...answered, executed: !isOwn }), at),
+      ];
     }
     case 'happened':
       return finishCall(confirmedCall(call, tool, result), at);

@@ -1,6 +1,7 @@
 import type { ConfirmedPlan } from '../graph/graph-state.js';
 import type { JsonObject } from '../json.js';
 import { planAfter, readPlanAnswer } from './confirm-plan.js';
+import { openRefs } from './references.js';
 import { planDigest, planIn, planValue } from './plan.js';
 
 /** How a `confirm` node with a plan ends. */
@@ -30,7 +31,10 @@ export function planEnd(
   if (answer.as === 'edit') return { exit: 'edit', change: answer.change };
   const left = planAfter(plan, answer) ?? plan;
   // If the rules name deciders for a call, those people approve it in a separate request.
-  const complete = left.actions.filter(({ late, asks }) => !late && asks?.deciders === undefined);
+  // A call with open references is shown without its arguments, so its approval comes later.
+  const complete = left.actions.filter(
+    (action) => openRefs(action).length === 0 && action.asks?.deciders === undefined,
+  );
   return {
     exit: answer.as,
     patch: { [field]: planValue(left) },

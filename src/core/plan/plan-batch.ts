@@ -67,16 +67,15 @@ function failedBefore(id: string | undefined): string | null {
 
 /**
  * Returns the approval fields of a call. A confirmed call needs no further approval. If its
- * arguments were incomplete when the plan was shown, a worker evaluates the call once they are
- * complete.
+ * arguments were completed after the rules were evaluated, a worker evaluates the call again.
  */
 function consentOf(
   { id, asks, late }: PlannedAction,
   { isConfirmed, shown }: { readonly isConfirmed: boolean; readonly shown: readonly string[] },
 ): Pick<ToolCall, 'verdict' | 'confirmed' | 'asks'> {
   if (asks === undefined) return {};
-  if (isConfirmed && shown.includes(id)) return { verdict: asks, confirmed: true };
-  return late ? { asks: true } : { verdict: asks };
+  const evaluated = late ? ({ asks: true } as const) : { verdict: asks };
+  return isConfirmed && shown.includes(id) ? { ...evaluated, confirmed: true } : evaluated;
 }
 
 /** Maximum characters of all results of a plan in the state, and the minimum for each result. */

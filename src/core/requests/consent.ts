@@ -4,6 +4,14 @@ import { grantFor } from './grants.js';
 
 /** Whether a call needs a person's approval before it begins. */
 export function needsConsent(state: RunState, call: ToolCall): boolean {
-  if (call.confirmed) return false;
-  return call.verdict?.then === 'ask' && grantFor(state, call) === undefined;
+  return !isConfirmed(call) && call.verdict?.then === 'ask' && grantFor(state, call) === undefined;
+}
+
+/**
+ * Whether a person's confirmation of the plan covers the call. If the rules were evaluated only
+ * afterwards, it covers neither deciders that they name nor arguments that were not shown.
+ */
+function isConfirmed({ confirmed, asks, verdict, parsed }: ToolCall): boolean {
+  if (!confirmed) return false;
+  return !asks || (verdict?.deciders === undefined && parsed === undefined);
 }
