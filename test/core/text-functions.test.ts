@@ -9,6 +9,7 @@ import { createLiveText } from '../../src/cli/run-view/live-text.js';
 import { errorIn } from '../../src/core/graph/error-in.js';
 import { documentText, parseDocumentKey } from '../../src/core/documents.js';
 import { readPlanAnswer, readYesOrNo } from '../../src/core/plan/confirm-plan.js';
+import { mayAnswer } from '../../src/core/requests/answer-by-message.js';
 import { cutValue } from '../../src/core/plan/cut-value.js';
 import { matchesGlob } from '../../src/core/requests/predicate.js';
 import { beginOf, fillText } from '../../src/core/text/author-texts.js';
@@ -153,7 +154,7 @@ const FRAMED = [' ', '\\', '"', '[', '{', '<', '```'].flatMap((unit) => {
 const declared = tags({ xml: ['a'], fences: ['a'], signals: ['DONE'] });
 const filled = template('x {{a}}', { args: ['a'] });
 const tools = [{ name: 'a', description: '', parameters: { type: 'object' } }];
-const plan = [{ id: 'a1', arguments: {} }];
+const plan = [{ id: 'a1', tool: 'a', arguments: {} }];
 const classes = ['a refund', 'a return'];
 const demoTools = [
   { ...tools[0]!, name: 'list_files' },
@@ -163,6 +164,7 @@ const demoTools = [
 const FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
   readPlanAnswer: (text) => readPlanAnswer(text, plan),
   readYesOrNo,
+  mayAnswer,
   documentText: (text) => documentText('0'.repeat(32), { shown: text, id: text, source: text }),
   parseDocumentKey,
   normalizeLabel,

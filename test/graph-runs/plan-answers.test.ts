@@ -127,7 +127,7 @@ describe('a message', () => {
     desk.script([plan, 'Done.', JSON.stringify({ actions: [], answer: 'Bye.' })]);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'go', open: true });
     await expect(send(handle, 'what is on tomorrow?')).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('the run waits for an answer to its plan') },
+      cause: { message: expect.stringContaining('the run waits for an answer to request r1') },
     });
     expect(await send(handle, ' Yes! ')).toEqual({ turn: 1 });
     await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
