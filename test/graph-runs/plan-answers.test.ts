@@ -156,13 +156,13 @@ describe('a message', () => {
 
 test.each([500, 5_000])(
   'a yes covers arguments that were shown, but the rules apply again: %i',
-  async (euros) => {
+  async (amount) => {
     const balance = defineTool({
       name: 'balance',
       description: 'x',
       input: z.object({}),
       effect: 'read',
-      execute: async () => ({ euros }),
+      execute: async () => ({ euros: amount }),
     });
     const pay = defineTool({
       name: 'pay',
@@ -188,12 +188,12 @@ test.each([500, 5_000])(
       'That is too much to pay.',
     ]);
     const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'pay it out' });
-    expect(requests[0]?.shown).toContain(`pay {"euros":${euros}}`);
+    expect(requests[0]?.shown).toContain(`pay {"euros":${amount}}`);
     await desk.decide(handle, { as: 'approve' });
     const { outcome, projection } = await desk.end(handle);
     expect(projection.state?.requests).toBe(1);
-    expect(desk.done).toEqual(euros === 500 ? ['pay 500'] : []);
-    if (euros === 500) return;
+    expect(desk.done).toEqual(amount === 500 ? ['pay 500'] : []);
+    if (amount === 500) return;
     expect(outcome).toMatchObject({
       answer: 'That is too much to pay.',
       output: { results: { a1: { ok: false, error: { type: 'denied' } } } },
