@@ -33,7 +33,12 @@ export function createStreamRedactor(): StreamRedactor {
     let cut = text.length - open <= SHOWN ? text.length : Math.max(open, shown.length);
     // The end of a complete secret may look like the start of another.
     cut = spans.find(({ from, to }) => from < cut && cut < to)?.to ?? cut;
-    const ready = spans.filter(({ from, to }) => from < cut && to > shown.length);
+    // A secret that is recognized, but may go on: its rest alone would not be recognized.
+    const growing = spans.find(({ from, to }) => to === text.length && open <= from);
+    if (growing !== undefined && !isWhole) cut = Math.max(growing.from, shown.length);
+    const ready = spans.filter(
+      (span) => (isWhole || span !== growing) && span.from < cut && span.to > shown.length,
+    );
     const result = replaceSpans(text, ready, { from: shown.length, to: cut });
     held = text.slice(cut);
     shown = text.slice(Math.max(ready.at(-1)?.to ?? 0, cut - SHOWN), cut);

@@ -259,3 +259,16 @@ test('a configuration names further secrets: listed ones, and those of models, s
   );
   expect(() => defineConfig({ agents: [], secrets: [''] })).toThrow('got something else at [0]');
 });
+
+test('a stream shows no more than three characters of a key, however it is split', () => {
+  const key = CANARIES['CANARY_API_KEY'] ?? '';
+  for (let size = 1; size <= key.length; size += 1) {
+    const redactor = createStreamRedactor();
+    const text = `x ${key} y`;
+    let shown = '';
+    for (let at = 0; at < text.length; at += size)
+      shown += redactor.push(text.slice(at, at + size));
+    shown += redactor.end();
+    expect(shown).toMatch(/^x .{0,3}\[redacted CANARY_API_KEY\] y$/);
+  }
+});
