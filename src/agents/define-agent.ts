@@ -117,8 +117,8 @@ function registryOf(name: string, tools: readonly Tool[]): ToolRegistry {
   }
 }
 
-/** Returns the tool through which an agent calls another one. */
-function callingTool(
+/** Returns the tool through which an agent or a graph calls an agent. */
+export function callingTool(
   name: string,
   { agent, as, description, parentClose, prompt }: CalledAgent,
 ): Tool {

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { Agent } from '../agents/agent.js';
-import { defineAgent } from '../agents/define-agent.js';
+import type { Agent, CalledAgent } from '../agents/agent.js';
+import { callingTool, defineAgent } from '../agents/define-agent.js';
+import { isAgent } from '../agents/options.js';
 import type { AnswerContract } from '../agents/agent-output.js';
 import type { NodeFunction } from '../agents/graph-parts.js';
 import type { GraphDefinition } from '../core/graph/definition.js';
@@ -10,7 +11,12 @@ import type { Tool } from '../tools/tool.js';
 import type { BuiltNode } from './node-parts.js';
 import { buildNodes } from './build-nodes.js';
 import { checkGraph } from './check-graph.js';
-import { assertGraphOptions, type GraphOf, type GraphOptions } from './graph-options.js';
+import {
+  assertGraphOptions,
+  passedOptions,
+  type GraphOf,
+  type GraphOptions,
+} from './graph-options.js';
 import { kindsOf } from './kinds.js';
 import { planningOf, withPlanning } from './plan-nodes.js';
 import type { NodeSpec } from './node-spec.js';
@@ -65,9 +71,13 @@ export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
 export function defineGraph<
   Shape extends z.ZodObject,
   Nodes extends Readonly<Record<string, NodeSpec>>,
->(options: GraphOptions<Shape, Nodes>): UnwiredGraph<Shape, Nodes> {
-  assertGraphOptions(options);
-  const { name } = options;
+>(given: GraphOptions<Shape, Nodes>): UnwiredGraph<Shape, Nodes> {
+  assertGraphOptions(given);
+  const { name } = given;
+  // A graph's model calls agents as it calls tools, so they have exits and can be planned.
+  const called = calledAgents(given);
+  const tools = [...(given.agents === undefined ? [] : (given.tools ?? [])), ...called.tools];
+  const options = { ...given, ...(called.tools.length > 0 && { tools }) };
   const fields = getFields(name, options.state);
   checkFields(options, fields);
   const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
@@ -88,7 +98,7 @@ export function defineGraph<
         ...named(options),
       };
       return Object.freeze({
-        ...agentOf(options, nodes),
+        ...agentOf(options, nodes, called.agents),
         graph: Object.freeze({
           definition: frozen(definition),
           functions: functionsOf(nodes),
@@ -146,11 +156,11 @@ function checkFields(
 function agentOf(
   options: Omit<GraphOptions, 'nodes' | 'state'>,
   nodes: ReadonlyMap<string, BuiltNode>,
+  called: readonly Agent[],
 ): Agent<never> {
-  const { name, decide, description, limits } = options;
+  const { name, decide, tools = [] } = options;
   const planning = planningOf(nodes);
   const instructions = withPlanning(options.instructions ?? '', planning);
-  const { mcp, model, onLimit, rules, settings, tools = [] } = options;
   const used = [...nodes.values()].flatMap((node): readonly Tool[] => node.tools);
   const agent = defineAgent<never>({
     name,
@@ -158,20 +168,38 @@ function agentOf(
     tools: [...new Set([...tools, ...used])],
     ...(planning === 'catalog' && { toolExposure: 'catalog' as const }),
     ...(decide !== undefined && { decide }),
-    ...(description !== undefined && { description }),
-    ...(limits !== undefined && { limits }),
-    ...(mcp !== undefined && { mcp }),
-    ...(model !== undefined && { model }),
-    ...(onLimit !== undefined && { onLimit }),
-    ...(rules !== undefined && { rules }),
-    ...(settings !== undefined && { settings }),
+    ...passedOptions(options),
   });
-  return { ...agent, agents: servedAgents(name, nodes) };
+  return { ...agent, agents: servedAgents(name, nodes, called) };
 }
 
-/** Returns the agents that nodes name as objects. Throws an `InputError` if two share a name. */
-function servedAgents(name: string, nodes: ReadonlyMap<string, BuiltNode>): readonly Agent[] {
-  const agents = [...new Set([...nodes.values()].flatMap((node) => node.agents))];
+/** Returns the agents that a graph's model may call, and the tools for that. */
+function calledAgents({ name, agents = [] }: Pick<GraphOptions, 'name' | 'agents'>): {
+  readonly agents: readonly Agent[];
+  readonly tools: readonly Tool[];
+} {
+  if (!Array.isArray(agents)) {
+    throw new InputError(`graph "${name}": agents: expected a list of agents, got ${show(agents)}`);
+  }
+  const entries = agents.map((entry: Agent | CalledAgent) =>
+    isAgent(entry) ? { agent: entry } : entry,
+  );
+  return {
+    agents: entries.map(({ agent }) => agent),
+    tools: entries.map((entry) => callingTool(name, entry)),
+  };
+}
+
+/**
+ * Returns the agents that nodes or the model call, as objects. Throws an `InputError` if two share a
+ * name.
+ */
+function servedAgents(
+  name: string,
+  nodes: ReadonlyMap<string, BuiltNode>,
+  called: readonly Agent[],
+): readonly Agent[] {
+  const agents = [...new Set([...called, ...[...nodes.values()].flatMap((node) => node.agents)])];
   const twice = agents.find(
     (agent, index) => agents.findIndex((one) => one.name === agent.name) < index,
   );

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import type { Agent, AgentOptions } from '../agents/agent.js';
+import { InputError } from '../core/errors.js';
+import { isObject } from '../core/json.js';
+import { show } from '../core/text/format-value.js';
 import type { TypedInput } from '../core/definition/output-type.js';
 import type { GraphParts } from '../agents/graph-parts.js';
 import {
@@ -11,11 +14,75 @@ import {
 import type { GraphKinds, NodeSpec } from './node-spec.js';
 import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
 
-/** The options that a graph passes to its agent. Most of them affect only `decide` nodes. */
-export type GraphAgentOptions = Pick<
-  AgentOptions,
-  'decide' | 'description' | 'limits' | 'mcp' | 'model' | 'onLimit' | 'rules' | 'settings' | 'tools'
->;
+/** The options of an agent that a graph has, too. Most of them affect only its model calls. */
+export type GraphAgentOptions = Pick<AgentOptions, 'tools' | 'agents' | 'decide' | PassedOption>;
+
+/** The options that a graph passes to its agent unchanged. */
+const PASSED = [
+  'compaction',
+  'description',
+  'forkFrom',
+  'limits',
+  'mcp',
+  'model',
+  'onLimit',
+  'remember',
+  'retrieve',
+  'rules',
+  'settings',
+  'texts',
+] as const;
+export type PassedOption = (typeof PASSED)[number];
+
+/** Returns those of the options that a graph passes to its agent and that are given. */
+export function passedOptions(
+  options: Pick<AgentOptions, PassedOption>,
+): Pick<AgentOptions, PassedOption> {
+  return Object.fromEntries(
+    PASSED.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
+  );
+}
+
+/** The schemas of these options; `defineAgent` checks their values. */
+export const PASSED_SCHEMAS = {
+  agents: z.unknown().optional(),
+  compaction: z.unknown().optional(),
+  description: z.unknown().optional(),
+  forkFrom: z.unknown().optional(),
+  limits: z.unknown().optional(),
+  mcp: z.unknown().optional(),
+  model: z.unknown().optional(),
+  onLimit: z.unknown().optional(),
+  remember: z.unknown().optional(),
+  retrieve: z.unknown().optional(),
+  rules: z.unknown().optional(),
+  settings: z.unknown().optional(),
+  texts: z.unknown().optional(),
+} as const;
+
+/** The options of agents that a graph does not have, and what to use instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  attempts: 'give `attempts` to the decide or plan node',
+  onInvalid: 'wire the exit `failed` of the node',
+  onPlainText: 'wire the exit `text` of the decide node',
+  output: 'a graph ends with its state: use `answerFrom`, or `output` of a decide node',
+  prompts: 'give the prompts to an agent that a node calls',
+  toolCalls: 'a decide node takes one call; use `each` or a plan for several',
+  toolChoice: 'give `toolChoice` to the decide node',
+  toolExposure: 'use `planning: "catalog"` of a plan node',
+};
+
+/** Throws an `InputError` for an option of agents that `kind` (such as `graph`) does not have. */
+export function refuseAgentOptions(kind: string, options: unknown): void {
+  if (!isObject(options)) return;
+  const name = Object.keys(options).find((key) => Object.hasOwn(INSTEAD, key));
+  if (name === undefined) return;
+  const { name: own } = options;
+  const where = typeof own === 'string' ? `${kind} ${show(own)}` : kind;
+  throw new InputError(
+    `${where}: ${name}: expected no such option, which only agents have; ${INSTEAD[name]}`,
+  );
+}
 
 /** What an author passes to `defineGraph`. */
 export interface GraphOptions<
@@ -84,18 +151,13 @@ const graphOptions = z.strictObject({
   errorTo: z.string().optional(),
   perTurn: z.array(z.string()).optional(),
   // `defineAgent` checks these.
+  ...PASSED_SCHEMAS,
   decide: z.unknown().optional(),
-  description: z.unknown().optional(),
-  limits: z.unknown().optional(),
-  mcp: z.unknown().optional(),
-  model: z.unknown().optional(),
-  onLimit: z.unknown().optional(),
-  rules: z.unknown().optional(),
-  settings: z.unknown().optional(),
   tools: z.unknown().optional(),
 } satisfies OptionSchemas<GraphOptions>);
 
 /** Throws an `InputError` with a line for each fault of a graph's options. */
 export function assertGraphOptions(options: object): void {
+  refuseAgentOptions('graph', options);
   checkOptions('graph', { schema: graphOptions, options });
 }

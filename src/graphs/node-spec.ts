@@ -213,7 +213,15 @@ export interface DecideKind<Shape extends z.ZodObject> {
   ): NodeSpec<'done', Capped>;
   /** Calls the graph's model once. List the graph's tools in `tools`, so the edges are typed. */
   <const Names extends readonly string[] = readonly string[]>(
-    options: { readonly tools?: Names; readonly output?: never } & NodeSaveOptions<Shape> &
+    options: {
+      readonly tools?: Names;
+      /**
+       * `required`: the model must call one of the tools. Servers without such a switch may still
+       * send a text, so the exit `text` stays. Default: `auto`.
+       */
+      readonly toolChoice?: 'auto' | 'required';
+      readonly output?: never;
+    } & NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ): NodeSpec<Names[number] | 'text', 'capped'>;
 }

@@ -4,7 +4,13 @@ import type { Tool } from '../tools/tool.js';
 import { anyFunction, checkOptions, type OptionSchemas } from '../validation/check-options.js';
 import { cases } from './cases.js';
 import { defineGraph } from './define-graph.js';
-import type { GraphOf } from './graph-options.js';
+import {
+  passedOptions,
+  PASSED_SCHEMAS,
+  refuseAgentOptions,
+  type GraphOf,
+  type PassedOption,
+} from './graph-options.js';
 import type { Duration } from '../core/text/duration.js';
 import type { GraphKinds } from './node-spec.js';
 import type { GraphPatchOf, GraphStateOf } from './state-shape.js';
@@ -33,15 +39,13 @@ export type BeforePlan = (
 ) => Promise<GraphPatchOf<PlanStateShape>> | GraphPatchOf<PlanStateShape>;
 
 /** Options of `planAndExecute`. */
-export interface PlanAndExecuteOptions extends Pick<
-  AgentOptions,
-  'description' | 'limits' | 'model' | 'onLimit' | 'rules' | 'settings'
-> {
+export interface PlanAndExecuteOptions extends Pick<AgentOptions, 'agents' | PassedOption> {
   /** As for agents; graphs and agents share one namespace. */
   readonly name: string;
   readonly instructions: string;
-  readonly tools: readonly Tool[];
-  /** Default: `schema` for up to 12 tools, else `catalog`. */
+  /** What can be planned, next to the tools of `mcp` and the agents of `agents`. */
+  readonly tools?: readonly Tool[];
+  /** Default: `schema` for up to 12 tools and agents without `mcp`, else `catalog`. */
   readonly planning?: PlanNodeOptions<PlanStateShape>['planning'];
   /**
    * When the user is asked to approve the whole plan: if the rules ask about one of its actions
@@ -69,7 +73,7 @@ export interface PlanAndExecute extends GraphOf<PlanStateShape> {
 const planAndExecuteOptions = z.strictObject({
   name: z.unknown(),
   instructions: z.unknown(),
-  tools: z.unknown(),
+  tools: z.unknown().optional(),
   planning: z.enum(['schema', 'catalog']).optional(),
   confirm: z
     .strictObject({
@@ -81,12 +85,7 @@ const planAndExecuteOptions = z.strictObject({
   atOnce: z.unknown().optional(),
   timeout: z.unknown().optional(),
   onFailedDependency: z.unknown().optional(),
-  description: z.unknown().optional(),
-  limits: z.unknown().optional(),
-  model: z.unknown().optional(),
-  onLimit: z.unknown().optional(),
-  rules: z.unknown().optional(),
-  settings: z.unknown().optional(),
+  ...PASSED_SCHEMAS,
 } satisfies OptionSchemas<PlanAndExecuteOptions>);
 
 const changeOptions = z.strictObject({ before: z.strictObject({ plan: anyFunction }) });
@@ -128,6 +127,7 @@ const MAX_QUESTIONS = 10;
  * ```
  */
 export function planAndExecute(options: PlanAndExecuteOptions): PlanAndExecute {
+  refuseAgentOptions('planAndExecute', options);
   checkOptions('planAndExecute', { schema: planAndExecuteOptions, options });
   return withBefore(options, null);
 }
@@ -147,6 +147,8 @@ function withBefore(options: PlanAndExecuteOptions, before: BeforePlan | null): 
 function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOptions) {
   const {
     tools,
+    agents,
+    mcp,
     planning,
     confirm: confirmation = {},
     atOnce,
@@ -154,7 +156,8 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
     onFailedDependency,
   } = options;
   const { when = 'when_asked', expires = '7 days' } = confirmation;
-  const isMany = Array.isArray(tools) && tools.length > MAX_SHOWN_TOOLS;
+  // How many tools an MCP server has is known only when a run begins.
+  const isMany = count(tools) + count(agents) > MAX_SHOWN_TOOLS || count(mcp) > 0;
   const { choose, plan, confirm, execute, answer } = kinds;
   return {
     plan: plan({
@@ -177,6 +180,11 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
   };
 }
 
+/** `defineGraph` refuses a value that is not a list. */
+function count(list: unknown): number {
+  return Array.isArray(list) ? list.length : 0;
+}
+
 /** Holds if the rules ask about an action of the plan. */
 const ASKS = { op: 'eq', path: 'plan.asks', value: true } as const;
 
@@ -196,18 +204,13 @@ const EDGES = {
 } as const;
 
 function build(options: PlanAndExecuteOptions, before: BeforePlan | null): GraphOf<PlanStateShape> {
-  const { name, instructions, tools, description, limits, model, onLimit, rules, settings } =
-    options;
+  const { name, instructions, tools = [], agents } = options;
   const base = {
     name,
     instructions,
     tools,
-    ...(description !== undefined && { description }),
-    ...(limits !== undefined && { limits }),
-    ...(model !== undefined && { model }),
-    ...(onLimit !== undefined && { onLimit }),
-    ...(rules !== undefined && { rules }),
-    ...(settings !== undefined && { settings }),
+    ...(agents !== undefined && { agents }),
+    ...passedOptions(options),
     state: planState,
     messageTo: 'message',
     answerFrom: 'answer',

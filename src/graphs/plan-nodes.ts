@@ -19,7 +19,7 @@ const ACTION_MS = 30_000;
 
 /** Builds a `decide` node, which chooses a tool or replies under a schema. */
 export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
-  const { tools, output, attempts, save } = options;
+  const { tools, toolChoice, output, attempts, save } = options;
   if (output === undefined) {
     if (attempts !== undefined) {
       throw new InputError(
@@ -27,7 +27,11 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
       );
     }
     return {
-      kind: { kind: 'decide', ...saveField(site, save) },
+      kind: {
+        kind: 'decide',
+        ...saveField(site, save),
+        ...(toolChoice === 'required' && { toolChoice }),
+      },
       exits: null,
       optional: ['capped'],
       ...(tools !== undefined && { named: tools }),
@@ -36,6 +40,11 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   if (tools !== undefined) {
     throw new InputError(
       `${site.where}: tools: expected none with \`output\`, got some; remove one of the two`,
+    );
+  }
+  if (toolChoice !== undefined) {
+    throw new InputError(
+      `${site.where}: toolChoice: expected none with \`output\`, got "${toolChoice}"; remove one of the two`,
     );
   }
   const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));

@@ -22,7 +22,59 @@ export function getFields(graph: string, schema: z.ZodObject): StateFields {
         'rename the field',
     );
   }
+  for (const [name, type] of fields) {
+    const kind = unrecordable(type, new Set());
+    if (kind === undefined) continue;
+    throw new InputError(
+      `graph "${graph}": state.${name}: expected a type whose values are JSON, got z.${kind}(); ` +
+        `the state is recorded as JSON, so use ${INSTEAD[kind] ?? 'JSON'}`,
+    );
+  }
   return fields;
+}
+
+/** Kinds of types whose values do not come back from the recorded state, and what to use instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  bigint: 'z.string()',
+  date: 'z.iso.datetime()',
+  file: 'z.string() with the name of an artifact',
+  function: 'a function of the node',
+  map: 'z.record()',
+  nan: 'z.number().nullable()',
+  promise: 'the type of its value',
+  set: 'z.array()',
+  symbol: 'z.string()',
+};
+
+/**
+ * Returns the kind of a type whose values JSON cannot hold, at any depth; undefined if there is
+ * none. What a type converts its input from or to is not recorded, so only the input of a pipe
+ * counts, and a conversion (`z.coerce`) accepts what was recorded.
+ */
+function unrecordable(type: z.core.$ZodType, seen: Set<object>): string | undefined {
+  if (seen.has(type)) return undefined;
+  seen.add(type);
+  const {
+    _zod: { def },
+  } = type;
+  const isCoerced = 'coerce' in def && def.coerce === true;
+  if (Object.hasOwn(INSTEAD, def.type) && !isCoerced) return def.type;
+  const parts = Object.keys(def).flatMap((key): unknown[] => {
+    // A default may be a getter that runs the author's code.
+    if (key === 'defaultValue' || (def.type === 'pipe' && key === 'out')) return [];
+    const part: unknown = Reflect.get(def, key);
+    if (key === 'shape' || key === 'items' || key === 'options') return Object.values(Object(part));
+    return [part];
+  });
+  for (const part of parts) {
+    const found = isType(part) ? unrecordable(part, seen) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isType(value: unknown): value is z.core.$ZodType {
+  return isObject(value) && '_zod' in value;
 }
 
 /**

@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
 import { actionResult } from '../../src/core/plan/action-result.js';
 import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
-import { EMPTY_PLAN, planProblem, planValue, type Plan } from '../../src/core/plan/plan.js';
+import {
+  EMPTY_PLAN,
+  planFaults,
+  planProblem,
+  planValue,
+  type Plan,
+} from '../../src/core/plan/plan.js';
 import { refsIn, resolveReferences, type Referred } from '../../src/core/plan/references.js';
 import { planEnd } from '../../src/core/plan/confirmation.js';
 import { reportText } from '../../src/core/plan/report.js';
@@ -46,6 +52,23 @@ describe('the fault of a plan', () => {
     ],
   ])('is named: %s', (_, plan, problem) => {
     expect(planProblem(plan, { tools: ['add'], maxActions: 3 })).toContain(problem);
+  });
+
+  test('is one of all that the planner gets at once, except what follows from others', () => {
+    const actions = [
+      action('one', { tool: 'ad', arguments: 'x' }),
+      action('a2', { ...needs('a9'), after: ['a8'] }),
+      action('a3', needs('a2')),
+    ];
+    const faults = planFaults({ actions }, { tools: ['add'], maxActions: 9 });
+    expect(faults.map(({ index }) => index)).toEqual([0, 0, 0, 1, 1]);
+    expect(faults.map(({ problem }) => problem.slice(0, 28))).toEqual([
+      'actions[0].id: expected "a" ',
+      'actions[0].tool: unknown too',
+      'actions[0].arguments: expect',
+      'actions[1]: it depends on "a',
+      'actions[1]: it depends on "a',
+    ]);
   });
 
   test('is null for references at any depth to earlier actions', () => {

@@ -165,7 +165,7 @@ test('an agent passes its input to a graph that reads no message', async () => {
   const double = defineGraph({
     name: 'double',
     description: 'Doubles a number.',
-    state: z.object({ n: z.number(), at: z.date().optional() }),
+    state: z.object({ n: z.number(), at: z.coerce.date().optional() }),
     nodes: ({ run }) => ({ double: run({ run: async ({ n }) => ({ n: n * 2 }) }) }),
   }).wire({ start: 'double', edges: { double: 'end' } });
   const boss = defineAgent({

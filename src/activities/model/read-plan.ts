@@ -1,6 +1,12 @@
 import type { PlanNode } from '../../core/graph/definition.js';
 import { isObject, type Json, type JsonObject } from '../../core/json.js';
-import { askingProblem, planProblem, planValue, type PlannedAction } from '../../core/plan/plan.js';
+import {
+  askingProblem,
+  planFaults,
+  planValue,
+  type PlanFault,
+  type PlannedAction,
+} from '../../core/plan/plan.js';
 import { refsIn } from '../../core/plan/references.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import { extractJson } from '../../output/extract-json.js';
@@ -16,8 +22,9 @@ interface PlanSource {
   readonly isGivenUp: boolean;
 }
 
-/** Maximum faults in one answer to the planner. */
-const MAX_FAULTS = 10;
+/** Maximum faults in one answer to the planner, and characters of all of them. */
+const MAX_FAULTS = 30;
+const MAX_CHARACTERS = 16_000;
 
 /**
  * Reads a whole plan from a model's reply, and checks it before anything is executed: its form,
@@ -33,15 +40,22 @@ export async function readPlan(
   const { definition } = ruleContext.pinned;
   const value = normalizedPlan(extracted.value, definition.tools);
   const tools = definition.tools.map(({ name }) => name);
-  const problem = planProblem(value, { tools, maxActions: node.maxActions });
-  if (problem !== null) return { ok: false, problem };
+  const unsound = planFaults(value, { tools, maxActions: node.maxActions });
+  if (unsound.some(({ index }) => index === undefined)) return refused(unsound);
   const { actions, answer } = readFields(value);
+  // Each reply of the planner is paid for, so it learns all faults from one answer.
   const checked = await Promise.all(
-    actions.map((action) => checkAction(action, { ruleContext, isGivenUp })),
+    actions.map(async (action, index) =>
+      unsound.some((fault) => fault.index === index)
+        ? null
+        : await checkAction(action, { ruleContext, isGivenUp }),
+    ),
   );
-  const faults = checked.flatMap((one) => (typeof one === 'string' ? [one] : []));
-  if (faults.length > 0) return { ok: false, problem: faults.slice(0, MAX_FAULTS).join('\n') };
-  const planned = checked.flatMap((one) => (typeof one === 'string' ? [] : [one]));
+  const faults = checked.flatMap((one, index): readonly PlanFault[] =>
+    typeof one === 'string' ? [{ index, problem: one }] : [],
+  );
+  if (unsound.length + faults.length > 0) return refused([...unsound, ...faults]);
+  const planned = checked.flatMap((one) => (typeof one === 'string' || one === null ? [] : [one]));
   const tooMany = askingProblem(planned);
   if (tooMany !== null) return { ok: false, problem: tooMany };
   const plan = {
@@ -53,6 +67,19 @@ export async function readPlan(
   return { ok: true, output: planValue(plan) };
 }
 
+/** Returns the answer to a plan with these faults, in the order of its actions. */
+function refused(faults: readonly PlanFault[]): ParsedAnswer {
+  const sorted = faults.toSorted((one, other) => (one.index ?? -1) - (other.index ?? -1));
+  let left = MAX_CHARACTERS;
+  const lines = sorted.slice(0, MAX_FAULTS).flatMap(({ problem }) => {
+    left -= problem.length;
+    return left < 0 && left + problem.length < MAX_CHARACTERS ? [] : [problem];
+  });
+  const more = sorted.length - lines.length;
+  const rest = more > 0 ? [`… and ${more} more faults`] : [];
+  return { ok: false, problem: [...lines, ...rest].join('\n') };
+}
+
 /** Returns only the known fields of a plan whose form has been checked. */
 function readFields(value: Json): {
   readonly actions: readonly PlannedAction[];
@@ -60,8 +87,9 @@ function readFields(value: Json): {
 } {
   const { actions, answer } = isObject(value) ? value : {};
   const list: readonly unknown[] = Array.isArray(actions) ? actions : [];
+  const objects = list.map((one) => (isObject(one) ? one : {}));
   return {
-    actions: list.filter(isObject).map(({ id, tool, arguments: given, after }) => ({
+    actions: objects.map(({ id, tool, arguments: given, after }) => ({
       id: String(id),
       tool: String(tool),
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `planProblem` has checked it

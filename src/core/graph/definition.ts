@@ -109,6 +109,8 @@ export type NodeKind =
   | {
       readonly kind: 'decide';
       readonly save?: string;
+      /** The model must call a tool; absent: it may also answer in text. Only without `output`. */
+      readonly toolChoice?: 'required';
       readonly output?: NodeOutput;
     }
   /**

@@ -10,7 +10,7 @@ function hasOwnDefinition(node: GraphNode): boolean {
 }
 
 function isTyped(node: GraphNode): boolean {
-  return node.kind === 'decide' && node.output !== undefined;
+  return node.kind === 'decide' && (node.output ?? node.toolChoice) !== undefined;
 }
 
 /** Returns the name of the current node if its model calls differ from the graph's definition. */
@@ -31,7 +31,10 @@ export function definitionAt(
   const node = name === undefined || graph === undefined ? undefined : findNode(graph, name);
   switch (node?.kind) {
     case 'decide': {
-      if (node.output === undefined) return definition;
+      if (node.output === undefined) {
+        const { toolChoice = definition.toolChoice } = node;
+        return { ...definition, toolChoice };
+      }
       const { attempts, ...output } = node.output;
       return { ...definition, output: { type: 'json', ...output }, toolChoice: 'none', attempts };
     }

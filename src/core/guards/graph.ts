@@ -88,6 +88,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     ...node,
     kind: oneOf('decide'),
     save: optional(text),
+    toolChoice: optional(oneOf('required')),
     output: optional(fields<NodeOutput>({ name: text, schema: jsonObject, attempts: count })),
   }),
   plan: fields<NodeOf<'plan'>>({

@@ -89,57 +89,79 @@ export function askingProblem(actions: readonly PlannedAction[]): string | null 
 /** Maximum characters of all arguments of a plan together. */
 const MAX_CHARACTERS = 96 * 1024;
 
+/** A fault of a plan, in words for the model. */
+export interface PlanFault {
+  /** The place of the action in the list; absent for a fault of the whole plan. */
+  readonly index?: number;
+  readonly problem: string;
+}
+
+/** Returns the first problem with a plan, or null if its structure is sound. */
+export function planProblem(value: unknown, bounds: PlanBounds): string | null {
+  return planFaults(value, bounds)[0]?.problem ?? null;
+}
+
 /**
- * Returns the problem with a model's plan, in words for the model, or null if its structure is
- * sound. An action may depend only on earlier ones, so a plan has no cycles.
+ * Returns all faults in the structure of a model's plan. An action may depend only on earlier ones,
+ * so a plan has no cycles.
  */
-export function planProblem(
+export function planFaults(
   value: unknown,
   { tools, maxActions, refsOf = writtenRefs }: PlanBounds,
-): string | null {
-  const actions = isObject(value) ? value['actions'] : undefined;
-  if (!Array.isArray(actions)) return 'actions: expected a list of actions';
+): readonly PlanFault[] {
+  const actions: unknown = isObject(value) ? value['actions'] : undefined;
+  if (!Array.isArray(actions)) return [{ problem: 'actions: expected a list of actions' }];
   if (actions.length > maxActions) {
-    return `actions: expected at most ${maxActions}, got ${actions.length}; plan fewer at a time`;
+    const got = `got ${actions.length}; plan fewer at a time`;
+    return [{ problem: `actions: expected at most ${maxActions}, ${got}` }];
   }
   const characters = JSON.stringify(actions).length;
   if (characters > MAX_CHARACTERS) {
-    return `actions: expected at most ${MAX_CHARACTERS} characters, got ${characters}; shorten the arguments`;
+    const got = `got ${characters}; shorten the arguments`;
+    return [{ problem: `actions: expected at most ${MAX_CHARACTERS} characters, ${got}` }];
   }
   const earlier: string[] = [];
-  for (const [index, action] of actions.entries()) {
-    const problem = actionProblem(action, { earlier, tools, refsOf });
-    if (problem !== null) return `actions[${index}]${problem}`;
+  return actions.flatMap((action: unknown, index): readonly PlanFault[] => {
+    const problems = actionProblems(action, { earlier, tools, refsOf });
     if (isObject(action)) earlier.push(String(action['id']));
-  }
-  return null;
+    return problems.map((problem) => ({ index, problem: `actions[${index}]${problem}` }));
+  });
 }
 
-function actionProblem(
+function actionProblems(
   action: unknown,
   {
     earlier,
     tools,
     refsOf,
   }: Required<Pick<PlanBounds, 'tools' | 'refsOf'>> & { readonly earlier: readonly string[] },
-): string | null {
-  if (!isObject(action)) return ': expected an object { id, tool, arguments }';
+): readonly string[] {
+  if (!isObject(action)) return [': expected an object { id, tool, arguments }'];
   const { id, tool, arguments: given, after = [] } = action;
+  const problems: string[] = [];
   if (typeof id !== 'string' || !ID.test(id)) {
-    return `.id: expected "a" and a number, such as "a1", got ${shown(id)}`;
+    problems.push(`.id: expected "a" and a number, such as "a1", got ${shown(id)}`);
+  } else if (earlier.includes(id)) {
+    problems.push(`.id: "${id}" is the id of an earlier action; use another id`);
   }
-  if (earlier.includes(id)) return `.id: "${id}" is the id of an earlier action; use another id`;
   if (typeof tool !== 'string' || !tools.includes(tool)) {
-    return `.tool: unknown tool ${shown(tool)}; expected one of ${tools.slice(0, 40).join(', ')}`;
+    const names = tools.slice(0, 40).join(', ');
+    problems.push(`.tool: unknown tool ${shown(tool)}; expected one of ${names}`);
   }
-  if (!isObject(given)) return `.arguments: expected an object, got ${shown(given)}`;
-  if (!Array.isArray(after)) return `.after: expected a list of ids, got ${shown(after)}`;
-  const needs: readonly unknown[] = [...after, ...refsOf(action).map(({ ref }) => ref)];
-  const unknown = needs.find((one) => typeof one !== 'string' || !earlier.includes(one));
-  if (unknown === undefined) return null;
-  if (unknown === id) return `: "${id}" depends on itself; refer only to earlier actions`;
+  if (!isObject(given)) problems.push(`.arguments: expected an object, got ${shown(given)}`);
+  if (!Array.isArray(after)) problems.push(`.after: expected a list of ids, got ${shown(after)}`);
+  const listed: readonly unknown[] = Array.isArray(after) ? after : [];
+  const needs: readonly unknown[] = [...listed, ...refsOf(action).map(({ ref }) => ref)];
+  const unknown = needs.filter((one) => typeof one !== 'string' || !earlier.includes(one));
   const known = `available: ${earlier.join(', ') || 'none'}`;
-  return `: it depends on ${shown(unknown)}, which is not an earlier action; ${known}`;
+  for (const one of new Set(unknown)) {
+    problems.push(
+      one === id
+        ? `: ${shown(id)} depends on itself; refer only to earlier actions`
+        : `: it depends on ${shown(one)}, which is not an earlier action; ${known}`,
+    );
+  }
+  return problems;
 }
 
 function writtenRefs({ arguments: given }: Record<string, unknown>): readonly Reference[] {
