@@ -1,11 +1,15 @@
 import { isObject, parseJson } from '../src/core/json.js';
-import type { Message, ToolCall } from '../src/core/transcript/messages.js';
+import type { Message } from '../src/core/transcript/messages.js';
 import type { Ledger } from './ledger.js';
+import type { ChaosRun } from './traffic.js';
 
 /** Results of a payment or a posting whose outcome `verify` or a person determined. */
 const FOUND = ['The call took effect.', 'found on the statement'];
 /** Errors that state that a call did not take effect. */
-const DENIALS = ['tool_error', 'not_executed'];
+const DENIALS = ['tool_error', 'not_executed', 'denied'];
+/** How the engine begins results that come from a person, and those of changed calls. */
+const GIVEN = '[a person gave this result; the tool was not executed]';
+const CHANGED = '[a person changed the arguments before this was executed:';
 /** Errors that do not tell whether a call took effect. */
 const DOUBTS = ['cancelled', 'timeout'];
 
@@ -21,6 +25,18 @@ export function effectFaults({ paid, put }: Ledger): readonly string[] {
   ];
 }
 
+/** I5 and I13: what an agent that asks has executed is exactly what a person has allowed. */
+export function consentFaults(
+  { id, agent, number, decided }: ChaosRun,
+  { paid, put }: Pick<Ledger, 'paid' | 'put'>,
+): readonly string[] {
+  if (agent !== 'careful') return [];
+  const allowed = new Set(decided.values());
+  return [...paid.keys(), ...put.keys()]
+    .filter((at) => at.startsWith(`${number}/`) && !allowed.has(at))
+    .map((at) => `I5: ${at} was executed by ${id}, although no person has allowed it`);
+}
+
 /** I2: what the model read about a call agrees with the ledger. */
 export function reportFaults(
   messages: readonly Message[],
@@ -32,9 +48,16 @@ export function reportFaults(
   );
   return calls.flatMap((call) => {
     if (call.name !== 'pay' && call.name !== 'put') return [];
-    const at = placeOf(call);
-    const text = results.get(call.id) ?? 'nothing';
+    const read = results.get(call.id) ?? 'nothing';
+    const isChanged = read.startsWith(CHANGED);
+    const text = isChanged ? read.slice(read.indexOf('\n') + 1) : read;
+    const at = isChanged
+      ? placeOf(read.slice(CHANGED.length, read.indexOf(']\n')))
+      : placeOf(call.arguments);
     const times = call.name === 'pay' ? paid.get(at)?.length : put.get(at)?.size;
+    if (text.startsWith(GIVEN)) {
+      return times === undefined ? [] : [`I13: ${at} happened, although a person gave its result`];
+    }
     const isDone = text === `${call.name} ${at} done` || FOUND.includes(text);
     const error = errorOf(text);
     const isTrue =
@@ -49,7 +72,7 @@ export function reportFaults(
   });
 }
 
-function placeOf({ arguments: text }: ToolCall): string {
+function placeOf(text: string): string {
   const given = parseJson(text);
   return isObject(given) ? `${String(given['at'])}/${String(given['part'])}` : text;
 }

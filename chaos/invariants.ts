@@ -8,7 +8,7 @@ import type { Outcome } from '../src/core/outcome.js';
 import type { DurableEvent } from '../src/history/durable-events.js';
 import { AHEAD } from '../src/workflows/interceptors.js';
 import { transcriptQuery } from '../src/workflows/messages/definitions.js';
-import { effectFaults, reportFaults } from './effects.js';
+import { consentFaults, effectFaults, reportFaults } from './effects.js';
 import { historiesOf, plainText, timeOf, type History, type HistoryEvent } from './histories.js';
 import type { Model } from './model.js';
 import type { ChaosRun } from './traffic.js';
@@ -81,6 +81,7 @@ async function runFaults(
       ? await readerFaults(run, { client, perdure })
       : [`I12: ${run.fault}; ${await lastStatus(run, perdure)}`]),
     ...reportFaults((await perdure.transcript(run.id)).messages, world.ledger),
+    ...consentFaults(run, world.ledger),
     ...run.outcomes.flatMap((outcome, index) => outcomeFaults(run, { outcome, index })),
     ...histories.flatMap((history) => repeatedCalls(history.events ?? [], model)),
     ...failedTasks(events),
@@ -104,6 +105,8 @@ function outcomeFaults(
   if (run.agent === 'capped' && steps > 2) return [`I7: ${steps} steps, 2 were allowed`];
   if (status === 'cancelled' && run.isCancelled) return [];
   if (run.agent === 'capped' && status === 'stopped' && reason === 'steps') return [];
+  // People may deny three calls in a row.
+  if (run.agent === 'careful' && status === 'stopped' && reason === 'denied') return [];
   const expected = `answer to run ${run.number} message ${index} [`;
   if (status === 'completed' && answer?.startsWith(expected)) return [];
   return [`I1: turn ${index + 1} ended as ${status} (${reason}): ${outcome.error ?? answer}`];

@@ -6,8 +6,10 @@ import { reply, type Step } from '../src/testing/steps.js';
 import type { Stub } from '../src/testing/stub-server.js';
 import { integer, seeded, type Random } from './random.js';
 
-/** The content of a message of the chaos run: `run 7 message 3 steps 4`. */
-const TASK = /run (\d+) message (\d+) steps (\d+)/;
+/** The content of a message of the chaos run: `run 7 message 3 steps 4 as chaos`. */
+const TASK = /run (\d+) message (\d+) steps (\d+) as (\w+)/;
+/** The agents whose prompts only grow: a graph's nodes and a function send prompts of their own. */
+const GROWING = ['chaos', 'capped', 'careful'];
 const FAULT_SHARE = 0.1;
 
 /** The model of the chaos run, and what it saw. */
@@ -46,7 +48,7 @@ export function answerAll(stub: Stub, seed: number, canary: string): Model {
 function answerTo(request: StubRequest, digest: string): Step {
   const { messages } = request;
   const last = messages.findLastIndex(({ role, content }) => role === 'user' && isTask(content));
-  const [, run, message, steps] = TASK.exec(text(messages[last]?.content)) ?? [];
+  const [, run, message, steps, agent] = TASK.exec(text(messages[last]?.content)) ?? [];
   const done = messages.slice(last).filter(({ role }) => role === 'assistant').length;
   const delivery = { delay: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
   if (run === undefined || done >= Number(steps)) {
@@ -54,11 +56,28 @@ function answerTo(request: StubRequest, digest: string): Step {
   }
   const at = `${run}/${message}/${done}`;
   const random = seeded(Number.parseInt(digestOf(at).slice(0, 8), 16));
+  if (agent === 'planner') {
+    if (done > 0)
+      return reply.text(`answer to run ${run} message ${message} [${digest}]`, delivery);
+    return reply.text(planOf(at, { random, digest }), delivery);
+  }
   const calls = Array.from({ length: integer(random, 1, 4) }, (_, part) => ({
     name: toolFor(random),
-    arguments: { at, part },
+    // A function's decision has no text, so its calls carry the digest.
+    arguments: { at, part, ...(agent === 'decider' && { note: `[${digest}]` }) },
   }));
   return reply.calls(calls, { ...delivery, text: `step [${digest}]` });
+}
+
+/** A plan of one to five actions, some of which depend on the one before. */
+function planOf(at: string, { random, digest }: { random: Random; digest: string }): string {
+  const actions = Array.from({ length: integer(random, 1, 6) }, (_, part) => ({
+    id: `a${part + 1}`,
+    tool: toolFor(random),
+    arguments: { at, part, note: `[${digest}]` },
+    ...(part > 0 && random() < 0.4 && { after: [`a${part}`] }),
+  }));
+  return JSON.stringify({ actions });
 }
 
 function toolFor(random: Random): string {
@@ -101,8 +120,10 @@ function brokenPrefix(
   messages: readonly StubMessage[],
   longest: Map<string, readonly string[]>,
 ): string | null {
-  const [, run] = TASK.exec(text(messages.find(({ role }) => role === 'user')?.content)) ?? [];
+  const first = text(messages.find(({ role }) => role === 'user')?.content);
+  const [, run, , , agent = ''] = TASK.exec(first) ?? [];
   if (run === undefined) return 'a prompt without a task';
+  if (!GROWING.includes(agent)) return null;
   const digests = messages.map((message) => digestOf(JSON.stringify(message)));
   const known = longest.get(run) ?? [];
   if (digests.length > known.length) longest.set(run, digests);

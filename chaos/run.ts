@@ -13,7 +13,7 @@ import { keepEvidence } from './evidence.js';
 import { inflict } from './faults.js';
 import { violations } from './invariants.js';
 import { answerAll } from './model.js';
-import { answerUnknowns } from './person.js';
+import { answerRequests } from './person.js';
 import { traffic, type ChaosRun } from './traffic.js';
 import { createWorld, QUEUE } from './world.js';
 
@@ -48,7 +48,12 @@ const progress = setInterval(() => {
 }, 30_000);
 try {
   const working = traffic(perdure, { seed, signal: faults.signal, runs });
-  const resolving = answerUnknowns(perdure, { ledger: world.ledger, runs, signal: people.signal });
+  const resolving = answerRequests(perdure, {
+    ledger: world.ledger,
+    runs,
+    seed,
+    signal: people.signal,
+  });
   const harming = inflict(world, seed, faults.signal);
   // None of these ends earlier; if one fails, the chaos run ends.
   await Promise.race([pause(minutes * 60_000), working, resolving, harming]);
@@ -63,9 +68,10 @@ try {
   console.log(
     `${runs.length} runs, ${turns} turns, ${world.stub.requestCount} model requests, ` +
       `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
-      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} outcomes resolved by a person, ` +
+      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} decisions of people, ` +
       `${world.ledger.refused.length} late payments refused by the ledger`,
   );
+  console.log(`turns by agent: ${countAgents(runs)}`);
   console.log(`turns by end: ${countEnds(runs)}`);
   for (const violation of found) console.log(violation);
   console.log(`seed ${seed}: ${found.length} violations`);
@@ -78,6 +84,15 @@ try {
   await connection.close();
   await world.close({ keep: isKept });
   if (isKept) console.log(`kept: ${world.home}`);
+}
+
+/** How many turns each agent has ended, such as `planner 12`. */
+function countAgents(ended: readonly ChaosRun[]): string {
+  const counts = new Map<string, number>();
+  for (const { agent, outcomes } of ended) {
+    counts.set(agent, (counts.get(agent) ?? 0) + outcomes.length);
+  }
+  return [...counts].map(([agent, count]) => `${agent} ${count}`).join(', ');
 }
 
 /** How many turns ended in each way, such as `completed (answer) 12`. */

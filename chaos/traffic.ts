@@ -10,16 +10,34 @@ const LANES = 10;
 /** How long a run may take to end after the last fault. */
 const PATIENCE_MS = 180_000;
 
+/**
+ * The agents of the chaos run: two whose model calls tools, one whose function decides, one that
+ * asks about every call with a side effect, a graph, and one that plans.
+ */
+const AGENTS = [
+  'chaos',
+  'chaos',
+  'chaos',
+  'decider',
+  'careful',
+  'careful',
+  'walker',
+  'planner',
+] as const;
+export type AgentName = (typeof AGENTS)[number] | 'capped';
+
 /** A run as its caller knows it: what was accepted, and how it ended. */
 export interface ChaosRun {
   readonly number: number;
   readonly id: string;
-  readonly agent: 'chaos' | 'capped';
+  readonly agent: AgentName;
   readonly open: boolean;
   /** Texts of the messages that the run accepted. */
   readonly accepted: string[];
   readonly outcomes: Outcome[];
   isCancelled: boolean;
+  /** What a person decided about a call, by its place: the place that it was allowed, or null. */
+  readonly decided: Map<string, string | null>;
   /** What a reader saw that followed the run through all faults. */
   readonly followed: DurableEvent[];
   /** Why it did not end in the time that is left after the last fault. */
@@ -91,8 +109,10 @@ function newRun(number: number, random: Random): ChaosRun {
   return {
     number,
     id: `chaos-${number}`,
-    agent: !open && random() < 0.15 ? 'capped' : 'chaos',
+    agent:
+      !open && random() < 0.1 ? 'capped' : (AGENTS[integer(random, 0, AGENTS.length)] ?? 'chaos'),
     open,
+    decided: new Map(),
     accepted: [],
     outcomes: [],
     isCancelled: false,
@@ -104,7 +124,7 @@ function newRun(number: number, random: Random): ChaosRun {
 
 async function converse({ client, patience }: Place, run: ChaosRun, random: Random): Promise<void> {
   const text = (message: number): string =>
-    `run ${run.number} message ${message} steps ${integer(random, 1, 5)}`;
+    `run ${run.number} message ${message} steps ${integer(random, 1, 5)} as ${run.agent}`;
   const first = text(0);
   const cancels = !run.open && random() < 0.1;
   await persist(patience, () => start(client, run, first));

@@ -3,10 +3,11 @@ import { z } from 'zod';
 
 // A worker process of the chaos run. It loads only the built package, as a user's program does, so
 // it is up again soon after each kill.
-const { createWorker, defineAgent, defineConfig, defineTool } = await import(process.env.PACKAGE);
+const { createWorker, defineAgent, defineConfig, defineGraph, defineTool, planAndExecute, text } =
+  await import(process.env.PACKAGE);
 
 const { ADDRESS, QUEUE, BUNDLE, LEDGER, SEGMENT_STEPS } = process.env;
-const input = z.object({ at: z.string(), part: z.number() });
+const input = z.object({ at: z.string(), part: z.number(), note: z.string().optional() });
 
 async function post(tool, given, { idempotencyKey, call, signal }) {
   const at = `${given.at}/${given.part}`;
@@ -47,13 +48,103 @@ const pay = tool('pay', 'once', {
   },
 });
 const tools = [tool('look', 'read'), tool('put', 'keyed'), pay, big];
+/** Side effects need a person's approval. */
+const rules = [
+  { tool: 'pay', then: 'ask' },
+  { tool: 'put', then: 'ask' },
+];
+
+/** Asks the model twice, and decides as it said the second time. */
+const decide = async ({ model }) => {
+  await model.call({ instructions: 'Think first.' });
+  const { text: answer, calls } = await model.call();
+  return calls.length > 0 ? { calls } : { answer };
+};
+
+/** Posts from a node of a graph, as a tool does. */
+const postFrom = async (s, part, { idempotencyKey, signal }) =>
+  await post(
+    'put',
+    { at: s.at, part },
+    { idempotencyKey, signal, call: { scheduledAt: Date.now() } },
+  );
+
 const base = { instructions: 'Do what you are told.', model: 'stub', tools };
+const helper = defineAgent({ name: 'helper', ...base });
+
+const walker = defineGraph({
+  name: 'walker',
+  state: z.object({
+    message: z.string().default(''),
+    at: z.string().default(''),
+    task: z.string().default(''),
+    parts: z.array(z.number()).default([]),
+    results: z.array(z.object({ ok: z.boolean(), value: z.string().optional() })).default([]),
+    helped: z.string().default(''),
+    answer: z.string().default(''),
+  }),
+  messageTo: 'message',
+  answerFrom: 'answer',
+  tools: [pay],
+  nodes: ({ run, each, confirm, tool: call, agent }) => ({
+    load: run({
+      attempts: 50,
+      run: async (s, context) => {
+        const [, number, message] = /run (\d+) message (\d+)/.exec(s.message);
+        const at = `${number}/${message}/w`;
+        await postFrom({ at }, 0, context);
+        const task = `run ${number} message ${message} steps 2 as helper`;
+        return {
+          at,
+          task,
+          parts: [1, 2, 3, 4],
+          answer: `answer to run ${number} message ${message} [`,
+        };
+      },
+    }),
+    all: each({
+      over: (s) => s.parts,
+      run: async (s, part, context) => await postFrom(s, part, context),
+      atOnce: 2,
+      attempts: 50,
+      save: 'results',
+    }),
+    sure: confirm({ show: (s) => text`Pay for ${s.at}?` }),
+    pay: call({ tool: pay, arguments: (s) => ({ at: s.at, part: 9 }) }),
+    help: agent({ agent: helper, message: (s) => text`${s.task}`, save: 'helped' }),
+    finish: run({
+      attempts: 50,
+      run: async (s, context) => {
+        await postFrom(s, 10, context);
+        if (s.results.length !== 4 || s.results.some(({ ok }) => !ok)) {
+          return { answer: `wrong results: ${JSON.stringify(s.results)}` };
+        }
+        return { answer: s.answer };
+      },
+    }),
+  }),
+}).wire({
+  start: 'load',
+  edges: {
+    load: 'all',
+    all: 'sure',
+    sure: { yes: 'pay', no: 'finish' },
+    pay: { done: 'help', failed: 'help' },
+    help: { done: 'finish', stopped: 'finish', failed: 'finish' },
+    finish: 'end',
+  },
+});
 
 const worker = await createWorker({
   config: defineConfig({
     agents: [
       defineAgent({ name: 'chaos', ...base }),
       defineAgent({ name: 'capped', ...base, limits: { steps: 2 }, onLimit: 'compose' }),
+      defineAgent({ name: 'careful', ...base, rules }),
+      defineAgent({ name: 'decider', ...base, decide }),
+      planAndExecute({ name: 'planner', ...base, rules: [{ tool: 'pay', then: 'ask' }] }),
+      helper,
+      walker,
     ],
   }),
   address: ADDRESS,
