@@ -41,7 +41,14 @@ export interface UpdateTarget {
 const WITHIN_MS = 60_000;
 /** The time for one try: about as long as the server takes to notice a frozen worker. */
 const TRY_MS = 10_000;
+/** The pause before the next try doubles from the first to the last of these, with jitter. */
 const PAUSE_MS = 100;
+const MAX_PAUSE_MS = 2_000;
+/**
+ * Maximum updates that one client has in flight in one run. The server admits ten from all clients
+ * together and refuses the others, which would then try again and again.
+ */
+const MAX_IN_FLIGHT = 8;
 /** The minimum time for one try; a shorter one would only hide why the earlier ones failed. */
 const MIN_TRY_MS = 1_000;
 /** The run did not accept the update, and may accept the next one. */
@@ -86,13 +93,13 @@ export async function executeUpdate<T>(
   }
   const giveUpAt = Date.now() + withinMs;
   let mayArrive = false;
-  for (;;) {
+  for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       signal?.throwIfAborted();
-      return await tryOnce(client, update, {
-        until: Math.min(Date.now() + TRY_MS, giveUpAt),
-        signal,
-      });
+      await takeTurn(client, target.id, { until: giveUpAt - MIN_TRY_MS, signal });
+      return await sendInTurn(client, target.id, async () =>
+        tryOnce(client, update, { until: Math.min(Date.now() + TRY_MS, giveUpAt), signal }),
+      );
     } catch (error) {
       const failed = await classify(client, target, error);
       mayArrive ||= failed.delivery === 'unknown';
@@ -110,7 +117,74 @@ export async function executeUpdate<T>(
         });
       }
     }
-    await pause(PAUSE_MS);
+    await pause(pauseMs * (0.5 + Math.random() / 2));
+  }
+}
+
+/** The updates of one client that are in flight in one run, and those that wait for their turn. */
+interface Gate {
+  inFlight: number;
+  readonly waiting: Set<() => void>;
+}
+
+const gates = new WeakMap<Client, Map<string, Gate>>();
+
+/** The update has waited for its turn until its deadline, and was not sent. */
+class NotSentError extends Error {
+  constructor() {
+    super('other updates of this client wait for the run');
+  }
+}
+
+/**
+ * Resolves as soon as fewer than the maximum are in flight, in the order of arrival. Rejects with a
+ * `NotSentError` at the Unix time `until`, and if the signal aborts.
+ */
+async function takeTurn(
+  client: Client,
+  id: string,
+  { until, signal }: { readonly until: number; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  const ofClient = gates.get(client) ?? new Map<string, Gate>();
+  gates.set(client, ofClient);
+  const gate = ofClient.get(id) ?? { inFlight: 0, waiting: new Set() };
+  ofClient.set(id, gate);
+  if (gate.inFlight < MAX_IN_FLIGHT) {
+    gate.inFlight += 1;
+    return;
+  }
+  await new Promise<void>((resolve, reject) => {
+    const stop = (): void => {
+      gate.waiting.delete(begin);
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', giveUp);
+    };
+    const begin = (): void => {
+      stop();
+      resolve();
+    };
+    const giveUp = (): void => {
+      stop();
+      reject(new NotSentError());
+    };
+    const timer = setTimeout(giveUp, Math.max(0, until - Date.now()));
+    signal?.addEventListener('abort', giveUp, { once: true });
+    gate.waiting.add(begin);
+  });
+}
+
+/** Sends an update that has its turn, and passes the turn on. */
+async function sendInTurn<T>(client: Client, id: string, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } finally {
+    const ofClient = gates.get(client);
+    const gate = ofClient?.get(id);
+    const [next] = gate?.waiting ?? [];
+    // The next one takes this one's place.
+    if (next !== undefined) next();
+    else if (gate !== undefined) gate.inFlight -= 1;
+    if (gate?.inFlight === 0) ofClient?.delete(id);
   }
 }
 
@@ -147,6 +221,7 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
     const delivery = isOpen ? 'not_delivered' : 'refused';
     return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
   }
+  if (error instanceof NotSentError) return { delivery: 'not_delivered', shouldRetry: true };
   // The run may have accepted the update.
   if (isUnanswered(error)) return { delivery: 'unknown', shouldRetry: true };
   const code = grpcCode(error);
@@ -197,7 +272,9 @@ async function toDeliveryError(
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);
   }
-  if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) {
+  const isSilent =
+    error instanceof WorkflowUpdateRPCTimeoutOrCancelledError || error instanceof NotSentError;
+  if (!isSilent) {
     return new NotDeliveredError(`${reasonOf(error, id)}; ${advice}`, known);
   }
   const queue = await findTaskQueue(client, target);

@@ -1,7 +1,9 @@
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Agent } from '../../src/agents/agent.js';
+import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker, type RunningWorker } from '../../src/worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { blockingAgents } from './blocking-agents.js';
@@ -51,6 +53,7 @@ export async function workerByEnv(
         ...ledgerGraphs(env['LEDGER'] ?? ''),
         ...blockingAgents(env['CHECKS']),
         ...mcpAgents(env),
+        askingAgent(),
       ],
       ...(window > 0 && { models: { stub: { window } } }),
     }),
@@ -66,6 +69,19 @@ export async function workerByEnv(
     ...(env['LIVE'] && { live: {} }),
     ...rest,
   });
+}
+
+/** An agent that asks about each of its calls. */
+function askingAgent(): Agent {
+  const look = defineTool({
+    name: 'look',
+    description: 'looks',
+    input: z.object({ part: z.number() }),
+    effect: 'read',
+    execute: async ({ part }) => `seen ${part}`,
+  });
+  const rules = [{ tool: 'look', then: 'ask' }] as const;
+  return defineAgent({ name: 'asking', instructions: 'x', model: 'stub', tools: [look], rules });
 }
 
 /** If there are files of a fixture server, adds an agent that has it as a tool source. */

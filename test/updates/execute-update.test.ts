@@ -9,6 +9,7 @@ import {
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { executeUpdate } from '../../src/updates/execute-update.js';
+import { gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -65,6 +66,25 @@ describe('an update', () => {
     const once = failingOnce(error);
     expect(await executeUpdate(rig.client, { id }, once.update)).toBe('taken');
     expect(once.made).toBe(2);
+  });
+
+  test('waits for its turn while eight others are in flight, and is not sent after its deadline', async () => {
+    const open = gate();
+    let sent = 0;
+    const slow = async (): Promise<string> => {
+      sent += 1;
+      await open.wait();
+      return 'taken';
+    };
+    const first = Array.from({ length: 8 }, () => executeUpdate(rig.client, { id }, slow));
+    const late = executeUpdate(rig.client, { id }, slow, { within: 1_050 });
+    const next = executeUpdate(rig.client, { id }, slow);
+    await expect(late).rejects.toMatchObject({ mayArrive: false });
+    await expect(late).rejects.toThrow('it was not delivered, so it is safe to send it again');
+    expect(sent).toBe(8);
+    open.release();
+    expect(await Promise.all([...first, next])).toEqual(Array(9).fill('taken'));
+    expect(sent).toBe(9);
   });
 
   test.each([
