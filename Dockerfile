@@ -1,30 +1,32 @@
+# The image of a worker, from a checkout or from the npm package, which has `dist` in place of `src`.
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3 AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
-# `prepare` would build before the sources are copied.
-RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
-COPY scripts scripts
-COPY src src
-# Some peer dependencies are also development dependencies. Deleting that list keeps them from being pruned.
-RUN npm run build \
-  && npm pkg delete devDependencies \
-  && npm prune --ignore-scripts
+# .dockerignore lists what the context has.
+COPY . .
+# `prepare` would build again. Some peer dependencies are also development dependencies: deleting that
+# list keeps them from being pruned.
+RUN if [ -d src ]; then \
+    npm ci --ignore-scripts && npm run build && npm pkg delete devDependencies && npm prune --ignore-scripts; \
+  else \
+    npm pkg delete devDependencies && npm install --ignore-scripts --no-audit --no-fund; \
+  fi
 
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3
 # Temporal's client uses the system's certificate authorities.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/* \
-  && install --directory --owner=node --group=node /data
-WORKDIR /app
+  && install --directory --owner=node --group=node /data /agents
 ENV NODE_ENV=production PERDURE_HOME=/data
-COPY --from=build /app/node_modules node_modules
-COPY --from=build /app/dist dist
-COPY package.json ./
-COPY bin bin
-COPY docker/worker-health.js docker/
+COPY --from=build /app/node_modules /app/node_modules
+COPY --from=build /app/dist /app/dist
+COPY --from=build /app/package.json /app/
+COPY --from=build /app/bin /app/bin
+COPY --from=build /app/docker/worker-health.js /app/docker/
+# The folder of the configuration; without one, that of the built-in agent.
+WORKDIR /agents
 USER node
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --start-interval=5s \
-  CMD ["node", "docker/worker-health.js"]
-CMD ["node", "bin/perdure.js", "worker"]
+  CMD ["node", "--env-file-if-exists=.env", "/app/docker/worker-health.js"]
+# Variables that the container already has win over those of the file.
+CMD ["node", "--env-file-if-exists=.env", "/app/bin/perdure.js", "worker"]

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { SEARCH_ATTRIBUTES } from '../src/temporal/search-attributes.js';
 import { DYNAMIC_CONFIG, RETENTION_HOURS } from '../src/server/server-settings.js';
@@ -36,6 +37,13 @@ function composed(env: NodeJS.ProcessEnv): z.infer<typeof compose>['services'] |
     return null;
   }
   return compose.parse(JSON.parse(run('config', '--format', 'json'))).services;
+}
+
+/** The composition as YAML, with its anchors merged. */
+function composition(): { services: Record<string, Record<string, unknown>> } {
+  return z
+    .object({ services: z.record(z.string(), z.record(z.string(), z.unknown())) })
+    .parse(parseYaml(text('docker-compose.yml'), { merge: true }));
 }
 
 test('the dynamic configuration for Docker is that of the embedded server', () => {
@@ -73,17 +81,53 @@ test('every image has a version and a digest, and every port is for this machine
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
 });
 
-test('the image is made of files that exist and that its context includes', () => {
-  const sources = matches('Dockerfile', /^COPY (?!--from)(.*) \S+$/gm).flatMap((line) =>
-    line.split(' '),
-  );
+test('the image is made of files that its context includes, from a checkout and from the package', () => {
   const allowed = matches('.dockerignore', /^!(.+)$/gm);
-  expect(sources).toContain('bin');
-  for (const source of sources) {
-    expect(existsSync(join(root, source))).toBe(true);
-    expect(allowed).toContain(source);
+  const published = z
+    .object({ files: z.array(z.string()) })
+    .parse(JSON.parse(text('package.json')));
+  // Each part of the image is in the context, or is made by the build.
+  const parts = matches('Dockerfile', /^COPY --from=build \/app\/(\S+) /gm);
+  expect(parts).toEqual(['node_modules', 'dist', 'package.json', 'bin', 'docker/worker-health.js']);
+  for (const part of parts.slice(1)) expect(allowed).toContain(part);
+  for (const part of allowed) {
+    if (part !== 'dist') expect(existsSync(join(root, part))).toBe(true);
   }
+  const shipped = ['dist', 'bin', 'docker', 'docker-compose.yml', 'Dockerfile', '.dockerignore'];
+  expect(published.files).toEqual(expect.arrayContaining(shipped));
+  expect(allowed.filter((part) => part.startsWith('.env'))).toEqual([]);
   expect(matches('Dockerfile', /^USER (.+)$/gm)).toEqual(['node']);
+});
+
+test('no container is root, has capabilities, or can write to its image', () => {
+  const hardened = z.object({
+    user: z.string().regex(/^(?!root|0\b)/),
+    cap_drop: z.tuple([z.literal('ALL')]),
+    security_opt: z.tuple([z.literal('no-new-privileges:true')]),
+    read_only: z.literal(true),
+    tmpfs: z.array(z.string()).min(1),
+    privileged: z.never().optional(),
+    cap_add: z.never().optional(),
+  });
+  const { services } = composition();
+  expect(Object.keys(services)).toHaveLength(6);
+  for (const each of Object.values(services)) hardened.parse(each);
+});
+
+test('the worker runs the agents of a mounted folder, which the header of the composition names', () => {
+  const { worker } = composition().services;
+  expect(worker).toMatchObject({
+    build: '.',
+    volumes: ['blobs:/data', '${PERDURE_AGENTS:-./agents}:/agents:ro'],
+  });
+  expect(matches('Dockerfile', /^WORKDIR (.+)$/gm).at(-1)).toBe('/agents');
+  expect(text('docker-compose.yml')).toContain(
+    'PERDURE_AGENTS="$PWD" docker compose --file node_modules/perdure/docker-compose.yml up --detach --build',
+  );
+  // Keys of the folder come from its .env, without a place in the image or the composition.
+  expect(text('Dockerfile')).toContain(
+    '"--env-file-if-exists=.env", "/app/bin/perdure.js", "worker"',
+  );
 });
 
 test('the health check of the image imports modules that the build makes', () => {

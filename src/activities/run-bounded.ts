@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { runAttributed, StrayError } from '../tools/stray-errors.js';
 
 /** How a bounded function ended. */
@@ -31,6 +32,8 @@ export async function runBounded<T>(
 ): Promise<BoundedResult<T>> {
   const abort = new AbortController();
   const { signal } = abort;
+  // A tool may listen any number of times, such as once for each of its requests.
+  setMaxListeners(0, signal);
   // Node would keep a signal from AbortSignal.any, and thus the whole activity, in memory
   // indefinitely.
   const cancel = (): void => abort.abort(bounds.cancelled.reason);

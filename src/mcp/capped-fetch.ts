@@ -1,4 +1,5 @@
 import { quoteLargeIntegers } from '../core/foreign-json.js';
+import { setMaxListeners } from 'node:events';
 import { createParser } from 'eventsource-parser';
 import { isObject, parseJson } from '../core/json.js';
 import { mcpTextProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
@@ -25,6 +26,8 @@ export interface CappedFetchOptions {
  */
 export function cappedFetch({ onBreach, find }: CappedFetchOptions): typeof fetch {
   return async (url, init) => {
+    // Each request adds a listener to the signal of its connection, which the next collection removes.
+    if (init?.signal) setMaxListeners(0, init.signal);
     const response = await fetch(url, init);
     const { body, headers, ok } = response;
     if (body === null) return response;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { CallFault } from '../tools/arguments/call-fault.js';
 import { connect, type McpConnection } from './connection.js';
 import type { McpServer } from './mcp-server.js';
@@ -32,6 +33,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
   let failed: { readonly error: unknown; readonly until: number } | null = null;
   const ending = new AbortController();
   const { signal } = ending;
+  setMaxListeners(0, signal);
 
   const open = (): Line => {
     if (line !== null) return line;

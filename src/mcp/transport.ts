@@ -1,4 +1,5 @@
 import { quoteLargeIntegers } from '../core/foreign-json.js';
+import { ChildProcess } from 'node:child_process';
 import type { JSONRPCMessage, ReadBuffer, Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { redactMessage } from '../secrets/redact.js';
@@ -54,6 +55,13 @@ async function openStdio(
   const { parseJSONRPCMessage } = await import('@modelcontextprotocol/client');
   const guard = guardTransport(transport);
   Reflect.set(transport, '_readBuffer', messageBuffer(parseJSONRPCMessage, guard));
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    // Each large call in progress adds a listener until the child has read it.
+    const child: unknown = Reflect.get(transport, '_process');
+    if (child instanceof ChildProcess) child.stdin?.setMaxListeners(0);
+  };
   return {
     transport,
     stderrTail: collectStderr(transport),

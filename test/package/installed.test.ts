@@ -99,6 +99,13 @@ describe('the installed package', () => {
     const root = join(project.folder, 'node_modules/perdure');
     const files = await readdir(root, { recursive: true });
     expect(files).toContain(join('docs', 'mcp.md'));
+    // What `docker compose --file node_modules/perdure/docker-compose.yml` needs.
+    for (const file of ['docker-compose.yml', 'Dockerfile', '.dockerignore']) {
+      expect(files).toContain(file);
+    }
+    for (const file of ['setup.sh', 'worker-health.js', 'dynamicconfig/perdure.yaml']) {
+      expect(files).toContain(join('docker', file));
+    }
     expect(files).toContain(join('examples', 'classifier', 'perdure.config.ts'));
     const maps = files.filter((path) => path.endsWith('.js.map'));
     expect(maps.length).toBeGreaterThan(200);

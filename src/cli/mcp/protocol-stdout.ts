@@ -10,12 +10,14 @@ import { redactJsonText } from '../../secrets/redact-json.js';
 export function takeStdout(): Writable {
   const write = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  return new Writable({
+  const output = new Writable({
     decodeStrings: false,
     write: (chunk: string | Uint8Array, _encoding, done) => {
       write(typeof chunk === 'string' ? escapeJson(redactedLine(chunk)) : chunk, () => done());
     },
   });
+  // Each large answer in progress adds a listener until the client has read it.
+  return output.setMaxListeners(0);
 }
 
 /** Redacts a message of the protocol, which is JSON in one line. */
