@@ -202,6 +202,22 @@ test('an MCP server that repeats its page under new cursors lists each tool once
   expect(odd).toEqual([]);
 });
 
+test('twelve large calls at once over stdio cause no warning', async () => {
+  const warnings: string[] = [];
+  const warn = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', warn);
+  onTestFinished(() => void process.off('warning', warn));
+  const session = hostile();
+  const args = { pad: 'x'.repeat(200_000) };
+  const large = async (): Promise<unknown> => {
+    const { signal } = new AbortController();
+    return await session.call('answered', args, { signal, idempotencyKey: 'k' });
+  };
+  await Promise.all(Array.from({ length: 12 }, large));
+  await new Promise(setImmediate);
+  expect(warnings).toEqual([]);
+});
+
 describe('an MCP server over HTTP', () => {
   const far = (url: string): McpServer =>
     mcpServer({ name: 'far', transport: 'http', url, authEnv: 'TOKEN', connectTimeout: 10_000 });

@@ -246,23 +246,6 @@ describe('an executed call', () => {
   });
 });
 
-test('thirty large calls at once over stdio cause no warning', async () => {
-  const warnings: string[] = [];
-  const warn = ({ message }: Error): void => void warnings.push(message);
-  process.on('warning', warn);
-  onTestFinished(() => void process.off('warning', warn));
-  const session = await overStdio({ 'tools/call': resultOf({ content: 'seven' }) });
-  const pad = 'x'.repeat(200_000);
-  await Promise.all(
-    Array.from({ length: 30 }, async () => {
-      const { signal } = new AbortController();
-      return await session.call('x', { pad }, { signal, idempotencyKey: 'k' });
-    }),
-  );
-  await new Promise(setImmediate);
-  expect(warnings).toEqual([]);
-});
-
 describe.each([
   ['JSON over HTTP', overHttp],
   ['stdio', overStdio],
