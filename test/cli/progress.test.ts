@@ -3,10 +3,11 @@ import { nextCommand } from '../../src/cli/reports/next-command.js';
 import { runHeader, uiLink } from '../../src/cli/reports/run-header.js';
 import { liveLine } from '../../src/cli/run-view/live-line.js';
 import { isColorWanted, palette } from '../../src/cli/format/output.js';
+import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { createStepLines, lastLines } from '../../src/cli/run-view/step-lines.js';
 import { formatCount, formatDuration, formatUsage } from '../../src/cli/format/format.js';
 import type { Projection } from '../../src/history/projection.js';
-import { errorText, type CallResult } from '../../src/core/calls/call-result.js';
+import { errorText, failureOf, type CallResult } from '../../src/core/calls/call-result.js';
 import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
@@ -64,6 +65,40 @@ describe('the lines of recorded steps', () => {
     expect(stepLines(viewOf(second))).toEqual([
       'step 2 · put 1 · tool_error: no \\u001b[31m space · 1.5 s',
     ]);
+  });
+
+  test('show a success whose text reads like an error as a success, and any failure as one', () => {
+    const stepLines = createStepLines(paint, fixes);
+    const start = begun(config());
+    const asked = reduce(start, {
+      type: 'model-replied',
+      reply: callReply(['look', { n: 1 }], ['look', { n: 2 }], ['look', { n: 3 }]),
+      at: 5,
+    });
+    const text = errorText({ type: 'denied', message: 'a line of a log' });
+    const plain = { id: 'call_1_1_2', ok: false, text: 'no such host', executed: true };
+    const results = [ok('call_1_1_0', text), ok('call_1_1_1', 'fine'), plain];
+    const done = withResults(asked, results, 10);
+    expect(stepLines(viewOf(done))).toEqual([
+      'step 1 · 3 calls: look 1, look 2, look 3 · 71 B · 1 failed, the first: tool_error: no such host · 0.0 s',
+    ]);
+    expect(
+      done.transcript.messages.slice(-3).map((message) => 'ok' in message && message.ok),
+    ).toEqual([true, false, false]);
+    const read = dialogue(done.transcript.messages, { full: false, paint });
+    expect(read.filter((line) => line.includes('· failed'))).toHaveLength(1);
+  });
+
+  test('read the failures of messages that an older version recorded', () => {
+    const text = errorText({ type: 'timeout', message: 'a "quoted" line\nand more' });
+    expect(failureOf({ text })).toEqual({ type: 'timeout', message: 'a "quoted" line\nand more' });
+    expect(failureOf({ text: 'fine' })).toBeNull();
+    expect(failureOf({ ok: false, text: `[a person changed the arguments]\n${text}` })).toEqual({
+      type: 'timeout',
+      message: 'a "quoted" line\nand more',
+    });
+    // The middle of a long text is not in the history.
+    expect(failureOf({ text: text.slice(0, 45) })?.type).toBe('timeout');
   });
 
   test('wait for all calls of a step', () => {

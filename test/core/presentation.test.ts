@@ -7,6 +7,7 @@ import type { RunState } from '../../src/core/state.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/text/summaries.js';
 import { transcriptPage } from '../../src/core/transcript/pages.js';
+import { asking, mail } from './graph/fixture.js';
 import { callReply, begun, config, withResults } from '../support/scripts.js';
 
 /** A run that has made one call with these arguments and this result. */
@@ -74,6 +75,22 @@ describe('summaries', () => {
 });
 
 describe('current details', () => {
+  test('show a success whose text reads like an error by its size', () => {
+    const text = '{"error":{"type":"denied","message":"a line of a log"}}';
+    const state = called({}, text);
+    expect(currentDetails(state, statusOf(state))).toContain('55 B');
+  });
+
+  test("have one row for the run's position in its graph", () => {
+    const state = begun(config());
+    const definition = { ...state.config.definition, graph: mail };
+    const inGraph = { ...state, config: { ...state.config, definition }, graph: asking };
+    const details = currentDetails(inGraph, statusOf(state)).split('\n');
+    expect(details.filter((line) => line.startsWith('| **Graph**'))).toEqual([
+      '| **Graph**\u2003 | node ask, visit 2; done: load, sort, ask, send |',
+    ]);
+  });
+
   test('are tables that no argument, result, or message can break out of', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {

@@ -6,6 +6,7 @@ import { collectArguments, parseJsonOption } from '../../src/cli/input/option-pa
 import { followUp } from '../../src/cli/requests/read-decision.js';
 import { oneLine, pieces, wrapped } from '../../src/cli/requests/wrap.js';
 import { createLiveText } from '../../src/cli/run-view/live-text.js';
+import { failureOf } from '../../src/core/calls/call-result.js';
 import { errorIn } from '../../src/core/graph/error-in.js';
 import { documentText, parseDocumentKey } from '../../src/core/documents.js';
 import { readPlanAnswer, readYesOrNo } from '../../src/core/plan/confirm-plan.js';
@@ -195,6 +196,8 @@ const FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
   inertMarkdown,
   eventSummary,
   visible,
+  failureOf: (text) =>
+    failureOf({ ok: false, text: `[note]\n{"error":{"type":"a","message":"${text}` }),
   callSummary: (text) => callSummary({ id: 'c', name: text, arguments: text } as never),
   problemText,
   repairText: (problem) => repairText(problem, { attempt: 1, attempts: 2 }),

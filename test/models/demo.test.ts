@@ -177,6 +177,24 @@ describe('the tour of the demo model', () => {
     expect(usage?.cachedTokens).toBe(0);
   });
 
+  it('reads whether a call failed from its record, not from its text', async () => {
+    const tools = await projectTools();
+    const { messages } = await ask('What does src/lamp.ts do?', tools);
+    const text = '{"error":{"type":"denied","message":"a line of a log"}}';
+    const told = (ok: boolean | undefined, said: string) => {
+      const last = messages.findLastIndex(({ role }) => role === 'tool');
+      const changed = messages.map((message, at) =>
+        at === last && message.role === 'tool'
+          ? { ...message, text: said, ...(ok !== undefined && { ok }) }
+          : message,
+      );
+      return getReply(request(changed, { tools }));
+    };
+    expect((await told(true, text)).text).toContain(`read_file returned "${text}"`);
+    expect((await told(undefined, text)).text).toContain('read_file failed: a line of a log');
+    expect((await told(false, 'no disk')).text).toContain('read_file failed: no disk');
+  });
+
   it('ends its delay when it is canceled', async () => {
     const cancel = new AbortController();
     const waiting = demoModel({ delayMs: 2 ** 30 }).call(request([]), { signal: cancel.signal });

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { artifactText } from '../../core/artifacts/artifact-text.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
-import type { ToolSuccess } from '../../core/calls/call-result.js';
+import { recordedOk, type ToolSuccess } from '../../core/calls/call-result.js';
 import { canonicalJson } from '../../core/json.js';
 import { parseProblem } from '../../core/failure.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
@@ -150,11 +150,13 @@ function cacheResult(
   { input, pinned, result }: Pick<Execution, 'input' | 'pinned'> & { result: RunToolResult },
 ): void {
   if (result.ok !== true && result.ok !== false) return;
+  const text = result.ok ? transcriptText(result, input, pinned) : result.text;
   transcripts.noteResult(runKey(info), {
     role: 'tool',
-    text: result.ok ? transcriptText(result, input, pinned) : result.text,
+    text,
     callId: input.call.id,
-    // These are the fields that `succeededCall` adds to the message.
+    // These are the fields that `closeBatch` adds to the message.
+    ...recordedOk({ ok: result.ok, text }),
     ...(result.ok && result.attachments && { attachments: result.attachments }),
     ...(result.ok && input.call.safety && { acknowledged: true as const }),
   });

@@ -1,4 +1,5 @@
 import { attachedBytes } from '../../storage/attached-text.js';
+import { failureOf } from '../../core/calls/call-result.js';
 import type { CallPair } from '../../core/transcript/call-pairs.js';
 import type {
   AssistantMessage,
@@ -58,9 +59,15 @@ export function pairLines(pairs: readonly CallPair[], options: DialogueOptions):
   return pairs.flatMap(({ call, result, n, turn, step }) => [
     options.paint.bold(`#${n} · turn ${turn} · step ${step}`),
     ...callLines(call, options).map((line) => `${INDENT}${line}`),
-    ...(result === null ? ['no result'] : body(result, options)).map((line) => `${INDENT}${line}`),
+    ...resultLines(result, options).map((line) => `${INDENT}${line}`),
     '',
   ]);
+}
+
+function resultLines(result: CallPair['result'], options: DialogueOptions): readonly string[] {
+  if (result === null) return ['no result'];
+  const failed = failureOf(result) === null ? [] : [options.paint.red('failed')];
+  return [...failed, ...body(result, options)];
 }
 
 function header(message: Message, names: ReadonlyMap<string, string>): string {
@@ -80,7 +87,8 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
       const name = names.get(message.callId);
       const shown =
         name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`;
-      return `${visible(shown)}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
+      const failed = failureOf(message) === null ? '' : ' · failed';
+      return `${visible(shown)}${failed}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
     }
   }
 }

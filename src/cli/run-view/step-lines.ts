@@ -1,3 +1,5 @@
+import { failureOf } from '../../core/calls/call-result.js';
+import { headOf } from '../../core/text/whole-text.js';
 import type { Projection } from '../../history/projection.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
@@ -8,6 +10,8 @@ import { formatDateTime } from '../format/format-time.js';
 import { viewedRequests } from '../requests/open-requests.js';
 
 const NAMED_CALLS = 3;
+/** The maximum length of the message of an error, in UTF-16 units. */
+const MAX_MESSAGE = 80;
 /** The maximum number of lines about the past of a joined run. */
 const EARLIER_LINES = 5;
 
@@ -100,21 +104,19 @@ function callsOf({ calls = [] }: AssistantMessage): string {
 
 function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
   const size = formatBytes(results.reduce((sum, { text }) => sum + text.length, 0));
-  const errors = results.flatMap(({ text }) => errorOf(text) ?? []);
+  const errors = results.flatMap((result) => failureLine(result) ?? []);
   const [first] = errors;
   if (first === undefined) return size;
   if (results.length === 1) return paint.red(first);
   return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
 }
 
-/**
- * Shortens the error of a failed call that the engine sends to the model; null if the call
- * succeeded.
- */
-function errorOf(text: string): string | null {
-  const [, type, message] =
-    /^\{"error":\{"type":"(\w+)","message":"((?:[^"\\]|\\.){0,80})/.exec(text) ?? [];
-  return type === undefined ? null : visible(message ? `${type}: ${message}` : type);
+/** Returns the error of a failed call, shortened; null if the call succeeded. */
+function failureLine(result: ToolMessage): string | null {
+  const failure = failureOf(result);
+  if (failure === null) return null;
+  const message = headOf(failure.message, MAX_MESSAGE);
+  return visible(message === '' ? failure.type : `${failure.type}: ${message}`);
 }
 
 /** Returns the last lines about the past of a joined run. */

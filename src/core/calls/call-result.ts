@@ -1,6 +1,12 @@
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import type { Json } from '../json.js';
-import type { CreatedArtifact, Attachment, BlobRef, ToolCall } from '../transcript/messages.js';
+import { parseJson, type Json } from '../json.js';
+import type {
+  Attachment,
+  BlobRef,
+  CreatedArtifact,
+  ToolCall,
+  ToolMessage,
+} from '../transcript/messages.js';
 import type { Usage } from '../outcome.js';
 import type { AttemptReport } from '../report.js';
 
@@ -63,6 +69,41 @@ export type CallErrorType =
 /** Returns the tool message for an error: `{"error":{"type","message"}}`. */
 export function errorText(error: { type: CallErrorType; message: string }): string {
   return JSON.stringify({ error: { type: error.type, message: error.message } });
+}
+
+/** A failed call, as the model reads it. */
+export interface CallFailure {
+  /** A `CallErrorType`, or that of another version. */
+  readonly type: string;
+  readonly message: string;
+}
+
+const ERROR_TEXT = /^\{"error":\{"type":"(\w+)"(?:,"message":"((?:[^"\\]|\\.)*))?/;
+/** A note of the engine, in a line of its own, may precede the text of a result. */
+const AFTER_NOTE = ']\n{"error":';
+
+/**
+ * Returns the failure that a tool message reports; null if the call succeeded. A text that reads
+ * like an error counts only in a message that an older version has recorded, without `ok`.
+ */
+export function failureOf({ ok, text }: Pick<ToolMessage, 'ok' | 'text'>): CallFailure | null {
+  if (ok === true) return null;
+  const note = ok === false && text.startsWith('[') ? text.indexOf(AFTER_NOTE) : -1;
+  const [, type, raw = ''] = ERROR_TEXT.exec(note < 0 ? text : text.slice(note + 2)) ?? [];
+  if (type !== undefined) {
+    const message = parseJson(`"${raw}"`);
+    return { type, message: typeof message === 'string' ? message : raw };
+  }
+  return ok === false ? { type: 'tool_error', message: text } : null;
+}
+
+/**
+ * Returns the field of a tool message that records whether the call succeeded. A success needs none
+ * unless its text reads like a failure.
+ */
+export function recordedOk({ ok, text }: Pick<CallResult, 'ok' | 'text'>): { ok?: boolean } {
+  if (!ok) return { ok: false };
+  return failureOf({ text }) === null ? {} : { ok: true };
 }
 
 /** Returns an error that the engine produces without executing anything. */

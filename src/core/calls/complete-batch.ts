@@ -3,7 +3,7 @@ import { nameArtifacts } from '../artifacts/artifacts.js';
 import { guardsRepeats, notExecuted, openCalls, findTool } from './batch.js';
 import { isCatalogCall } from '../catalog/catalog.js';
 import { shortSignature, signature } from './idempotency.js';
-import type { CallResult } from './call-result.js';
+import { recordedOk, type CallResult } from './call-result.js';
 import { appendMessage, endTurn, withTurn } from '../change.js';
 import { sha256Hex } from '../digest.js';
 import { finishDecided, finishNode } from '../graph/finish-node.js';
@@ -83,6 +83,7 @@ export function closeBatch(
       text: call.edited ? `${editedNote(call)}\n${result.text}` : result.text,
       ...(result.blob && { blob: result.blob }),
       callId: result.id,
+      ...recordedOk(result),
       ...(result.attachments && { attachments: result.attachments }),
       ...(result.acknowledged && { acknowledged: true }),
       ...(result.grant !== undefined && { grant: result.grant }),

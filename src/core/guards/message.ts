@@ -20,6 +20,7 @@ import { verdictShape } from './requests.js';
 import {
   count,
   fields,
+  flag,
   hex,
   jsonObject,
   list,
@@ -136,6 +137,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     text,
     blob: optional(blobShape),
     callId: text,
+    ok: optional(flag),
     attachments: optional(list(attachmentShape)),
     acknowledged: optional(yes),
     refused: optional(refusedShape),

@@ -1,8 +1,10 @@
+import { failureOf } from '../calls/call-result.js';
 import { describeGraph } from '../graph/describe.js';
 import { runGraph } from '../graph/draw-run.js';
 import { planLine } from '../plan/progress.js';
 import { escapeMarkdown } from './markdown.js';
 import type { RunState } from '../state.js';
+import type { ToolMessage } from '../transcript/messages.js';
 import type { RunStatus } from '../status.js';
 import { callSummary, formatBytes, visible } from './summaries.js';
 
@@ -45,8 +47,9 @@ function graphRows(state: RunState): readonly (readonly [string, string])[] {
   const graph = runGraph(state);
   if (graph === null) return [];
   const plan = planLine(state);
+  const lines = describeGraph(graph, null);
   return [
-    ...describeGraph(graph, null).map((line) => ['Graph', line] as const),
+    ...(lines.length === 0 ? [] : [['Graph', lines.join('; ')] as const]),
     ...(plan === null ? [] : [['Plan', plan] as const]),
   ];
 }
@@ -65,14 +68,13 @@ function lastCalls(state: RunState): readonly string[] {
   if (calls.length === 0) return [];
   const rows = calls.map((call) => {
     const result = results.get(call.id);
-    return `| ${cell(call.id)}${GAP} | ${cell(callSummary(call))}${GAP} | ${result ? resultSummary(result.text) : '…'} |`;
+    return `| ${cell(call.id)}${GAP} | ${cell(callSummary(call))}${GAP} | ${result ? resultSummary(result) : '…'} |`;
   });
   return ['| Call | | Result |', '|---|---|---|', ...rows];
 }
 
-function resultSummary(text: string): string {
-  const [, errorType] = /^\{"error":\{"type":"(\w+)"/.exec(text) ?? [];
-  return errorType ?? formatBytes(text.length);
+function resultSummary(result: ToolMessage): string {
+  return failureOf(result)?.type ?? formatBytes(result.text.length);
 }
 
 /**

@@ -223,6 +223,11 @@ export interface ToolMessage extends MessagePosition {
   readonly text: string;
   readonly blob?: BlobRef;
   readonly callId: string;
+  /**
+   * False: the call failed, or was not executed. True only for a success whose text reads like a
+   * failure. Absent: the text shows it; see `failureOf`.
+   */
+  readonly ok?: boolean;
   /** The screenshot that the tool made; `text` describes it. */
   readonly attachments?: readonly Attachment[];
   /** A person has acknowledged the provider's safety checks. */

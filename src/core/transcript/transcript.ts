@@ -72,9 +72,16 @@ export function fixedTokens(definition: AgentDefinition): number {
 
 /**
  * Returns the next link of the digest chain: 32 hex digits over the previous link and one message.
+ * Whether a call failed is not part of it, because a provider reads only the text.
  */
 export function chain(head: string, prompt: PromptMessage | null): string {
-  return sha256Hex(`${head}\n${JSON.stringify(prompt)}`).slice(0, 32);
+  return sha256Hex(`${head}\n${JSON.stringify(sentPart(prompt))}`).slice(0, 32);
+}
+
+function sentPart(prompt: PromptMessage | null): PromptMessage | null {
+  if (prompt?.role !== 'tool' || prompt.ok === undefined) return prompt;
+  const { ok: _, ...sent } = prompt;
+  return sent;
 }
 
 /** Returns the transcript with one more message. */
@@ -193,6 +200,7 @@ export function toPromptMessage(given: PromptMessage): PromptMessage {
         callId: message.callId,
         ...(message.attachments && { attachments: message.attachments.map(promptAttachment) }),
         ...(message.acknowledged && { acknowledged: true }),
+        ...(message.ok !== undefined && { ok: message.ok }),
       };
   }
 }

@@ -1,5 +1,5 @@
+import { failureOf } from '../../core/calls/call-result.js';
 import { CLOSING_INSTRUCTION } from '../../core/compose.js';
-import { isObject, parseJson } from '../../core/json.js';
 import { parseDocumentKey } from '../../core/documents.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
 
@@ -30,7 +30,9 @@ export function readConversation(messages: readonly PromptMessage[]): DemoConver
   );
   const calls = turn.flatMap((message) => {
     const tool = message.role === 'tool' ? tools.get(message.callId) : undefined;
-    return tool === undefined ? [] : [{ tool, ...parseResult(message.text) }];
+    if (message.role !== 'tool' || tool === undefined) return [];
+    const failure = failureOf(message);
+    return [{ tool, ok: failure === null, text: failure?.message ?? message.text }];
   });
   return { question: messages[start]?.text ?? '', calls };
 }
@@ -41,13 +43,4 @@ export function readConversation(messages: readonly PromptMessage[]): DemoConver
  */
 function isQuestion({ role, text }: PromptMessage): boolean {
   return role === 'user' && text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
-}
-
-/** Parses a result. The engine reports a failure as `{"error":{"type","message"}}`. */
-function parseResult(text: string): Omit<FinishedCall, 'tool'> {
-  const value = text.startsWith('{"error":') ? parseJson(text) : undefined;
-  const error = isObject(value) ? value['error'] : undefined;
-  return isObject(error) && typeof error['message'] === 'string'
-    ? { ok: false, text: error['message'] }
-    : { ok: true, text };
 }
