@@ -3,6 +3,7 @@ import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../../core/compact
 import type { CallModelInput } from '../../core/contract.js';
 import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { BlobRef, PromptMessage } from '../../core/transcript/messages.js';
+import { takeTurns } from '../../core/transcript/transcript.js';
 import { ModelError } from '../../models/model-error.js';
 import type { ModelRequest } from '../../models/model.js';
 import { toParameters } from '../../models/parameters.js';
@@ -62,7 +63,7 @@ function baseRequest(
   return {
     model,
     instructions: definition.instructions,
-    messages: withInvocations(definition, messages),
+    messages: takeTurns(withInvocations(definition, messages)),
     tools: shownTools(definition),
     toolChoice: input.closing ? 'none' : definition.toolChoice,
     ...(definition.texts?.demandCall !== undefined && { demandCall: definition.texts.demandCall }),

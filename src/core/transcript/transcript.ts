@@ -123,6 +123,32 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
   return blob === undefined ? estimateTokens(JSON.stringify(items)) : Math.ceil(blob.bytes / 3);
 }
 
+/** Stands where a model is asked and nobody has spoken. It never changes, so prefixes stay equal. */
+const NEXT: PromptMessage = { role: 'user', text: 'Continue.' };
+
+/**
+ * Returns the messages of a prompt as every provider accepts them: the first and the last are not
+ * the assistant's, and no two texts of the assistant follow each other. The model is then asked to
+ * continue. The place depends only on the neighbors, so a request begins with all messages of the
+ * request that its prompt extends by a reply.
+ */
+export function takeTurns(prompt: readonly PromptMessage[]): readonly PromptMessage[] {
+  const asks = prompt[0]?.role === 'user' ? [] : [NEXT];
+  return [
+    ...asks,
+    ...prompt.flatMap((message, index) => {
+      const next = prompt[index + 1];
+      const isAnswered = next !== undefined && next.role !== 'assistant';
+      return isText(message) && !isAnswered ? [message, NEXT] : [message];
+    }),
+  ];
+}
+
+/** Whether a message is a text of the assistant, after which no results of calls come. */
+function isText(message: PromptMessage): boolean {
+  return message.role === 'assistant' && (message.calls ?? []).length === 0;
+}
+
 /** The first link of every digest chain. */
 export const FIRST_LINK = chain('perdure', null);
 
