@@ -1,7 +1,7 @@
+import { shellLine } from '../core/text/shell.js';
 import { sha256Hex } from '../core/digest.js';
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { canonicalJson, isJsonObject, isObject, parseJson, type Json } from '../core/json.js';
-import { visible } from '../core/text/summaries.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
 import { usableTool, type ListedTool, type OddTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
@@ -116,9 +116,7 @@ export async function lockedTools(
 
 /** Returns the command with which a person accepts the present form of a tool. */
 export function acceptCommand({ name }: Pick<McpServer, 'name'>, tool: string): string {
-  const isPlain = /^[\w.:@/-]+$/.test(tool) && !tool.startsWith('-');
-  const shown = isPlain ? tool : `'${visible(tool).replaceAll("'", String.raw`'\''`)}'`;
-  return `perdure mcp accept ${name} ${shown}`;
+  return shellLine({ program: 'perdure mcp accept', operands: [name, tool], options: [] });
 }
 
 function toForm(listed: ListedTool): ToolForm {

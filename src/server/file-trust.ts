@@ -1,3 +1,4 @@
+import { shellWord } from '../core/text/shell.js';
 import { chmod, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -29,7 +30,7 @@ async function assertOne(path: string, canFix: boolean): Promise<void> {
   if ((mode & STICKY) !== 0) return;
   if (uid === me && (mode & ALL_MAY_WRITE) === 0) return;
   throw new Error(
-    `${path}: expected a path that other users cannot change; run chmod go-w ${path}`,
+    `${path}: expected a path that other users cannot change; run chmod go-w ${shellWord(path)}`,
   );
 }
 

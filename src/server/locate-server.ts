@@ -1,3 +1,4 @@
+import { shellWord } from '../core/text/shell.js';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addressOf, probeOwnServer } from './dev-server.js';
@@ -144,7 +145,7 @@ async function foreignHandle(
   if (hours === null) {
     throw new NoServerError(
       `The Temporal server at ${address} has no namespace ${namespace}. Correct ` +
-        `TEMPORAL_NAMESPACE, or create it: temporal operator namespace create -n ${namespace}`,
+        `TEMPORAL_NAMESPACE, or create it: temporal operator namespace create -n ${shellWord(namespace)}`,
     );
   }
   const { how, version } = found;

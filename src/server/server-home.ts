@@ -1,3 +1,4 @@
+import { shellWord } from '../core/text/shell.js';
 import { randomUUID } from 'node:crypto';
 import { lstat, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -112,7 +113,7 @@ async function makePrivate(
   if (isLink && found.some(({ path, kind }) => path === real && kind === 'open')) {
     throw new NoServerError(
       `PERDURE_HOME ${named} is a symbolic link to ${real}, which other users can read. ` +
-        `Make that folder private (chmod 700 ${real}), or set PERDURE_HOME to another one.`,
+        `Make that folder private (chmod 700 ${shellWord(real)}), or set PERDURE_HOME to another one.`,
     );
   }
   const changed = await tighten(real);

@@ -1,3 +1,4 @@
+import { shellWord } from '../core/text/shell.js';
 import { execFile } from 'node:child_process';
 import { access, constants, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -134,7 +135,7 @@ async function executable(path: string): Promise<string> {
   if (!file) throw new Error(`there is no file ${path}`);
   if (!file.isFile()) throw new Error(`${path} is not a file`);
   await access(path, constants.X_OK).catch(() => {
-    throw new Error(`${path} is not executable; run chmod +x`);
+    throw new Error(`${path} is not executable; run chmod +x ${shellWord(path)}`);
   });
   return path;
 }

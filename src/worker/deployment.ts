@@ -1,3 +1,4 @@
+import { shellWord } from '../core/text/shell.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import { GRPC } from '../temporal/grpc.js';
@@ -109,8 +110,9 @@ export async function promote(
 export function promotionCommand(version: DeploymentVersion): string {
   const { address, namespace, deploymentName, buildId } = version;
   return (
-    `temporal worker deployment set-current-version --address ${address} --namespace ${namespace} ` +
-    `--deployment-name '${deploymentName}' --build-id '${buildId}' --yes`
+    `temporal worker deployment set-current-version --address ${shellWord(address)} ` +
+    `--namespace ${shellWord(namespace)} --deployment-name ${shellWord(deploymentName)} ` +
+    `--build-id ${shellWord(buildId)} --yes`
   );
 }
 

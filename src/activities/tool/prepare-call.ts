@@ -1,3 +1,4 @@
+import { shellLine } from '../../core/text/shell.js';
 import { z } from 'zod';
 import type { Context } from '@temporalio/activity';
 import type { NodeFunction } from '../../agents/graph-parts.js';
@@ -147,7 +148,8 @@ async function findTool(
   const { id, name } = call;
   const known = definedTool(agent.definition, name);
   const pinned = known && toolAt(agent.definition, known, call);
-  const resolve = `perdure resolve ${context.info.workflowExecution?.workflowId ?? 'RUN'} ${id}`;
+  const run = context.info.workflowExecution?.workflowId ?? 'RUN';
+  const resolve = shellLine({ program: 'perdure resolve', operands: [run, id], options: [] });
   const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, resolve }));
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);
   const own = agent.tools.get(name) ?? (pinned && findNodeFunction(agent, pinned));

@@ -7,7 +7,7 @@ import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { noteServer } from '../hosting/note-server.js';
 import { requireOpenRun } from '../open-run.js';
-import { nextCommandOf } from '../reports/next-command.js';
+import { nextCommandAbout } from '../reports/next-command.js';
 import { inboxLines } from '../requests/inbox-lines.js';
 import { openRequest } from '../requests/open-request.js';
 import { columnsOf, readable, shownRequest } from '../requests/show-request.js';
@@ -49,7 +49,7 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
   else if (requests.length === 0) {
     if (unreadable.length === 0) context.note('No run is waiting for a decision.');
   } else {
-    const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stdout'), now: Date.now(), show };
     for (const line of inboxLines(requests, options)) context.out(line);
   }

@@ -7,7 +7,7 @@ import { withDiskCheck } from '../hosting/full-disk.js';
 import { nextSteps } from '../reports/next-steps.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
-import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
+import { nextCommandFor, nextCommandAbout } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-header.js';
 import { statusLines } from '../run-view/status-lines.js';
 import { dataPalette } from '../format/table.js';
@@ -45,7 +45,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   if (below.length > 0) {
     context.out('');
     context.out('A run that this run called is waiting for a decision; decide in that run:');
-    const show = (one: OpenRequest) => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
     const lines = inboxLines(below, { width: columnsOf('stdout'), now, show });
     for (const line of lines) context.out(line);
   }

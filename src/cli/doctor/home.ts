@@ -1,3 +1,4 @@
+import { shellWord } from '../../core/text/shell.js';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { formatBytes } from '../../core/text/summaries.js';
@@ -49,17 +50,13 @@ export async function permissionsFinding(folder: string): Promise<Finding> {
   });
   const kinds = new Set(found.map(({ kind }) => kind));
   const fix = [
-    ...(kinds.has('open') ? [`chmod -R go= ${quoted(home.folder)}`] : []),
-    ...(kinds.has('foreign') ? [`sudo chown -R "$(id -un)" ${quoted(home.folder)}`] : []),
+    ...(kinds.has('open') ? [`chmod -R go= ${shellWord(home.folder)}`] : []),
+    ...(kinds.has('foreign') ? [`sudo chown -R "$(id -un)" ${shellWord(home.folder)}`] : []),
     ...(kinds.has('link')
       ? ['remove the symbolic links, or set PERDURE_HOME to another folder']
       : []),
   ];
   return { name, level: 'problem', text: text.join('\n'), fix: fix.join('\n'), data };
-}
-
-function quoted(path: string): string {
-  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 async function totalSize(files: readonly string[]): Promise<number | null> {

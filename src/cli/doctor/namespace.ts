@@ -1,3 +1,4 @@
+import { shellWord } from '../../core/text/shell.js';
 import type { Connection } from '@temporalio/client';
 import { livePollers, listPollers } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
@@ -86,7 +87,7 @@ async function retention(connection: Connection, { namespace }: ServerHandle): P
   if (hours === null || hours >= SHORT_HOURS) return { name: 'namespace', level: 'ok', text, data };
   const fix =
     'transcripts and histories are deleted after that; keep them longer with: ' +
-    `temporal operator namespace update -n ${namespace} --retention 720h`;
+    `temporal operator namespace update -n ${shellWord(namespace)} --retention 720h`;
   return { name: 'namespace', level: 'note', text, fix, data };
 }
 
@@ -102,7 +103,7 @@ async function attributes(
   const flags = missing.map((attribute) => `--name ${attribute} --type Keyword`).join(' ');
   const fix =
     pid === null
-      ? `temporal operator search-attribute create --address ${address} --namespace ${namespace} ${flags}`
+      ? `temporal operator search-attribute create --address ${shellWord(address)} --namespace ${shellWord(namespace)} ${flags}`
       : '`run` adds them to the embedded server';
   const text = `${missing.join(', ')} missing: perdure works without them, but lists are slower and the UI cannot filter`;
   return { name, level: 'note', text, fix, data };

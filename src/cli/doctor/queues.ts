@@ -1,3 +1,4 @@
+import { shellWord } from '../../core/text/shell.js';
 import type { QueueState } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
 import { promotionCommand } from '../../worker/deployment.js';
@@ -46,7 +47,7 @@ function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
   const text = `${titled(taskQueue)}: ${formatCount(open, 'running run')}, and no worker polls it`;
-  const fix = `start a worker there: perdure worker --task-queue '${visible(taskQueue)}'`;
+  const fix = `start a worker there: perdure worker --task-queue ${shellWord(taskQueue)}`;
   return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
 }
 
@@ -64,7 +65,7 @@ function misrouted({ taskQueue, state }: Seen, { server }: CheckTarget): readonl
     const text = `${titled(taskQueue)}: workers of ${buildTitle(build)} poll it, but no build is current: no run starts`;
     return [{ ...problem, what: 'no_current', text, fix: promotion }];
   }
-  const start = `start workers with --deployment ${current.deploymentName}`;
+  const start = `start workers with --deployment ${shellWord(current.deploymentName)}`;
   if (!isPolledBy(state, current)) {
     const text = `${titled(taskQueue)}: runs start on ${buildTitle(current)}, but no worker of that build is running`;
     const or = promotion === undefined ? '' : `, or promote a build that polls: ${promotion}`;

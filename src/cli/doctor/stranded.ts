@@ -1,3 +1,5 @@
+import { queryTerm } from '../../client/queries.js';
+import { shellWord } from '../../core/text/shell.js';
 import type { OpenRun } from './open-runs.js';
 import type { Build } from '../../temporal/pollers.js';
 import { visible } from '../../core/text/summaries.js';
@@ -68,15 +70,15 @@ function names(runs: readonly OpenRun[]): string {
  */
 function fixFor({ build, runs }: Strand, { server: { address, namespace } }: CheckTarget): string {
   const { deploymentName, buildId } = build;
-  const query = `TemporalWorkerDeploymentVersion = '${deploymentName}:${buildId}' AND ExecutionStatus = 'Running'`;
+  const query = `${queryTerm('TemporalWorkerDeploymentVersion', `${deploymentName}:${buildId}`)} AND ExecutionStatus = 'Running'`;
   const [run] = runs;
   const which =
     runs.length === 1 && run !== undefined
-      ? `--workflow-id '${run.id.replaceAll("'", `'\\''`)}'`
-      : `--query "${query}" --yes`;
+      ? `--workflow-id ${shellWord(run.id)}`
+      : `--query ${shellWord(query)} --yes`;
   return (
-    `start a worker of that build again, or, if perdure replay --from-server "${query}" succeeds, ` +
-    `move them to the current one: temporal workflow update-options --address ${address} ` +
-    `--namespace ${namespace} ${which} --versioning-override-behavior auto_upgrade`
+    `start a worker of that build again, or, if perdure replay --from-server ${shellWord(query)} succeeds, ` +
+    `move them to the current one: temporal workflow update-options --address ${shellWord(address)} ` +
+    `--namespace ${shellWord(namespace)} ${which} --versioning-override-behavior auto_upgrade`
   );
 }

@@ -1,4 +1,5 @@
 import { relative } from 'node:path';
+import { shellLine, shellWord } from '../../core/text/shell.js';
 import type { CliContext, GlobalOptions } from '../context.js';
 import { permissionFlags } from '../input/permissions.js';
 
@@ -20,14 +21,32 @@ export function nextCommand({ options }: Pick<CliContext, 'options'>, command: s
 
 /** Returns a command line of words, which are quoted for the shell. */
 export function nextCommandOf(
-  context: Pick<CliContext, 'options'>,
-  words: readonly string[],
+  { options }: Pick<CliContext, 'options'>,
+  [command = '', ...rest]: readonly string[],
 ): string {
-  return nextCommand(context, words.map((word) => shellWord(word)).join(' '));
+  const words = [...rest, ...placeFlags(options)];
+  return shellLine({ program: `${programName()} ${command}`, operands: [], options: words });
 }
 
 /**
- * Returns a command line about a run. It includes the run's task queue if that differs from ours.
+ * Returns a command line about a run or a schedule. `words`: the command, the id, further operands,
+ * and the options. An id may be any text, also one that looks like an option.
+ */
+export function nextCommandAbout(
+  { options }: Pick<CliContext, 'options'>,
+  [command = '', ...rest]: readonly string[],
+): string {
+  const at = rest.findIndex((word, index) => index > 0 && word.startsWith('--'));
+  const end = at < 0 ? rest.length : at;
+  return shellLine({
+    program: `${programName()} ${command}`,
+    operands: rest.slice(0, end),
+    options: [...rest.slice(end), ...placeFlags(options)],
+  });
+}
+
+/**
+ * Like `nextCommandAbout`. It includes the run's task queue if that differs from ours.
  */
 export async function nextCommandFor(
   context: CliContext,
@@ -36,7 +55,7 @@ export async function nextCommandFor(
 ): Promise<string> {
   const here = await context.taskQueue();
   const options = here === taskQueue ? context.options : { ...context.options, taskQueue };
-  return nextCommandOf({ options }, words);
+  return nextCommandAbout({ options }, words);
 }
 
 /** Returns the flags that select the server, the queue, the configuration, and the permissions. */
@@ -54,9 +73,4 @@ function programName(): string {
   if (!file.endsWith('perdure.js')) return 'npx perdure';
   const near = relative(process.cwd(), file);
   return `node ${near.startsWith('..') ? file : near}`;
-}
-
-/** Quotes a word for the shell where needed: an id may contain any character. */
-function shellWord(word: string): string {
-  return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

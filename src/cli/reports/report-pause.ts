@@ -2,7 +2,7 @@ import type { FollowedRun } from '../../history/follow-run.js';
 import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { nextCommandFor, nextCommandOf } from './next-command.js';
+import { nextCommandFor, nextCommandAbout } from './next-command.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
 import { inboxLines } from '../requests/inbox-lines.js';
 import { viewedRequests, viewedStatus } from '../requests/open-requests.js';
@@ -36,7 +36,8 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
   }
   if (below.length > 0) {
     context.note('A run that this run called is waiting for a decision; decide in that run:');
-    const show = (one: OpenRequest): string => nextCommandOf(context, ['inbox', one.run, one.id]);
+    const show = (one: OpenRequest): string =>
+      nextCommandAbout(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stderr'), now: Date.now(), show };
     for (const line of inboxLines(below, options)) context.note(line);
   }

@@ -41,12 +41,12 @@ export function decidingCommand(
     case 'answer':
       if (kind === 'plan') {
         return {
-          words: ['answer', run, id, ...seen, 'edit', 'TEXT'],
+          words: ['answer', run, id, 'edit', 'TEXT', ...seen],
           purpose: 'request a new plan with your change',
         };
       }
       return kind === 'question'
-        ? { words: ['answer', run, id, ...seen, 'TEXT'], purpose: 'answer the question' }
+        ? { words: ['answer', run, id, 'TEXT', ...seen], purpose: 'answer the question' }
         : {
             words: ['answer', run, id, ...seen, '--result', 'JSON'],
             purpose: 'provide the result of the call yourself',

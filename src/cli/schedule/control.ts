@@ -4,7 +4,7 @@ import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
-import { nextCommandOf } from '../reports/next-command.js';
+import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
 import { withSchedules } from './schedules.js';
 
 export interface ScheduleNoteOptions {
@@ -26,7 +26,7 @@ export const pauseSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => entry.argument(...ID).option(...NOTE),
   async run(context, { id, note }) {
     await withSchedules(context, (schedules) => schedules.pause(id, { note }));
-    const resume = nextCommandOf(context, ['schedule', 'resume', id]);
+    const resume = nextCommandAbout(context, ['schedule resume', id]);
     const text = `is paused. Runs that it has started continue. Resume it with: ${resume}`;
     return report(context, { id, text, fields: { paused: true } });
   },

@@ -2,6 +2,7 @@ import { headOf } from '../text/whole-text.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeJson, printable } from '../text/hidden.js';
+import { shellLine } from '../text/shell.js';
 import { formatBytes } from '../text/summaries.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import { sha256Hex } from '../digest.js';
@@ -92,28 +93,36 @@ function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
   };
 }
 
-/** Returns the command that decides. Alternatives for the person are separated by `|`. */
+/**
+ * Returns the command that decides, quoted for a shell. Alternatives for the person are separated by
+ * `|`.
+ */
 function fixFor({
   run,
   id,
   kind,
   digest,
 }: Pick<Request, 'id' | 'kind' | 'digest'> & { run: string }): string {
-  const which = `${run} ${id} --digest ${digest.slice(0, SHOWN_DIGITS)}`;
+  const line = (command: string, options: readonly string[] = [], more: readonly string[] = []) =>
+    shellLine({
+      program: `perdure ${command}`,
+      operands: [run, id, ...more],
+      options: ['--digest', digest.slice(0, SHOWN_DIGITS), ...options],
+    });
   switch (kind) {
     case 'approval':
     case 'plan':
     case 'safety_check':
-      return `perdure approve ${which}`;
+      return line('approve');
     case 'question':
     case 'client_tool':
-      return `perdure answer ${which} TEXT`;
+      return line('answer', [], ['TEXT']);
     case 'limit':
-      return `perdure resolve ${which} --as raise|stop`;
+      return line('resolve', ['--as', 'raise|stop']);
     case 'outcome_unknown':
-      return `perdure resolve ${which} --as happened|retry|abandon [--result JSON]`;
+      return line('resolve', ['--as', 'happened|retry|abandon']);
     case 'tool_changed':
-      return `perdure resolve ${which} --as accept|deny`;
+      return line('resolve', ['--as', 'accept|deny']);
   }
 }
 
