@@ -5,7 +5,8 @@ import { callingTool, defineAgent } from '../agents/define-agent.js';
 import { isAgent } from '../agents/options.js';
 import type { AnswerContract } from '../agents/agent-output.js';
 import type { NodeFunction } from '../agents/graph-parts.js';
-import type { GraphDefinition } from '../core/graph/definition.js';
+import type { GraphDefinition, GraphNode } from '../core/graph/definition.js';
+import { callsModel } from '../core/graph/node-tool.js';
 import { show } from '../core/text/format-value.js';
 import type { Tool } from '../tools/tool.js';
 import type { BuiltNode } from './node-parts.js';
@@ -96,6 +97,7 @@ export function defineGraph<
         initial: initialValues(name, fields),
         perTurn: perTurnOf(options),
         ...named(options),
+        ...(nodesJoin(wired) && { nodesJoin: true }),
       };
       return Object.freeze({
         ...agentOf(options, nodes, called.agents),
@@ -130,6 +132,18 @@ function named(
     ...(refusedFrom !== undefined && { refusedFrom }),
     ...(errorTo !== undefined && { errorTo }),
   };
+}
+
+/** Whether the graph's model reads the answers of the agents and graphs that nodes call. */
+function nodesJoin(nodes: readonly GraphNode[]): boolean {
+  const reads = nodes.some(
+    (node) => callsModel(node) && !(node.kind === 'decide' && node.message !== undefined),
+  );
+  const answers = nodes.some((node) => {
+    const { kind } = node.kind === 'each' ? node.body : node;
+    return kind === 'agent' || kind === 'graph';
+  });
+  return reads && answers;
 }
 
 /** Throws an `InputError` if an option names a field that the state does not have. */

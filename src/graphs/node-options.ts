@@ -71,6 +71,7 @@ export const NODE_OPTIONS = {
   decide: z.strictObject({
     tools: z.array(z.string()).optional(),
     toolChoice: z.enum(['auto', 'required']).optional(),
+    message: authorFunction.optional(),
     output: outputType.optional(),
     attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
     ...save,

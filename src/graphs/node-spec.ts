@@ -200,6 +200,15 @@ export interface GraphKinds<Shape extends z.ZodObject> {
   ) => NodeSpec<'done', 'capped'>;
 }
 
+/** What a `decide` node says to the graph's model. */
+interface DecideMessage<Shape extends z.ZodObject> {
+  /**
+   * Added to the conversation as a message of the user at each visit. Without it, the model sees the
+   * conversation with the answers of the agents and graphs that nodes have called.
+   */
+  message?(state: Place<Shape>): Message;
+}
+
 /** The two forms of a `decide` node. */
 export interface DecideKind<Shape extends z.ZodObject> {
   /** Calls the graph's model once; the reply is JSON under a schema and is saved in the state. */
@@ -208,7 +217,8 @@ export interface DecideKind<Shape extends z.ZodObject> {
       readonly output: z.ZodType;
       /** The maximum number of replies before the node fails; default 5. */
       readonly attempts?: number;
-    } & NodeSaveOptions<Shape> &
+    } & DecideMessage<Shape> &
+      NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ): NodeSpec<'done', Capped>;
   /** Calls the graph's model once. List the graph's tools in `tools`, so the edges are typed. */
@@ -221,7 +231,8 @@ export interface DecideKind<Shape extends z.ZodObject> {
        */
       readonly toolChoice?: 'auto' | 'required';
       readonly output?: never;
-    } & NodeSaveOptions<Shape> &
+    } & DecideMessage<Shape> &
+      NodeSaveOptions<Shape> &
       GraphNodeOptions,
   ): NodeSpec<Names[number] | 'text', 'capped'>;
 }

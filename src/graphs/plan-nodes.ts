@@ -19,7 +19,12 @@ const ACTION_MS = 30_000;
 
 /** Builds a `decide` node, which chooses a tool or replies under a schema. */
 export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
-  const { tools, toolChoice, output, attempts, save } = options;
+  const { tools, toolChoice, output, attempts, save, message } = options;
+  const common = {
+    kind: 'decide',
+    ...saveField(site, save),
+    ...(message !== undefined && { message: computed(site, 'message', message) }),
+  } as const;
   if (output === undefined) {
     if (attempts !== undefined) {
       throw new InputError(
@@ -27,11 +32,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
       );
     }
     return {
-      kind: {
-        kind: 'decide',
-        ...saveField(site, save),
-        ...(toolChoice === 'required' && { toolChoice }),
-      },
+      kind: { ...common, ...(toolChoice === 'required' && { toolChoice }) },
       exits: null,
       optional: ['capped'],
       ...(tools !== undefined && { named: tools }),
@@ -53,11 +54,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
     throw new InputError(`${site.where}: output: expected a zod type`);
   const { name, schema } = definition;
   return {
-    kind: {
-      kind: 'decide',
-      ...saveField(site, save),
-      output: { name, schema, attempts: attempts ?? ATTEMPTS },
-    },
+    kind: { ...common, output: { name, schema, attempts: attempts ?? ATTEMPTS } },
     exits: ['done'],
     optional: ['failed', 'capped'],
     output: contract,

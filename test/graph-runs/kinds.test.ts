@@ -87,6 +87,65 @@ test('an agent node with `continues` resumes the conversation of its previous vi
   ]);
 });
 
+test('a judge sees what the node before it wrote, and its own message', async () => {
+  const writer = defineAgent({ name: 'writer', instructions: 'Write.', model: 'script' });
+  const graph = (name: string, hasMessage: boolean) =>
+    defineGraph({
+      name,
+      instructions: 'Judge.',
+      model: 'script',
+      state: z.object({ text: z.string().default(''), draft: z.string().default('') }),
+      messageTo: 'text',
+      answerFrom: 'draft',
+      nodes: ({ agent, decide }) => ({
+        write: agent({ agent: writer, message: (s) => s.text, save: 'draft', maxVisits: 2 }),
+        judge: decide({
+          output: z.object({ good: z.boolean() }),
+          ...(hasMessage && { message: (s) => text`Is "${s.draft}" good?` }),
+        }),
+      }),
+    }).wire({
+      start: 'write',
+      edges: {
+        write: { done: 'judge', stopped: 'end', failed: 'end', capped: 'end' },
+        judge: { done: 'write' },
+      },
+    });
+  const prompts: string[][] = [];
+  await desk.work([graph('by-default', false), graph('by-message', true), writer], {
+    models: {
+      script: {
+        call: async ({ instructions, messages }) => {
+          const isJudge = instructions === 'Judge.';
+          if (isJudge) prompts.push(messages.map(({ role, text: said }) => `${role}: ${said}`));
+          const said = isJudge ? '{"good":false}' : 'A draft.';
+          const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+          return { text: said, calls: [], finish: 'stop', usage };
+        },
+      },
+    },
+  });
+  await desk.run({ agent: 'by-default', message: 'Write!' });
+  const { projection } = await desk.run({ agent: 'by-message', message: 'Write!' });
+  const own = 'user: Is "A draft." good?';
+  const reply = 'assistant: {"good":false}';
+  const draft = 'assistant: A draft.';
+  expect(prompts).toEqual([
+    ['user: Write!', draft, 'user: Continue.'],
+    ['user: Write!', draft, 'user: Continue.', reply, 'user: Continue.', draft, 'user: Continue.'],
+    ['user: Write!', own],
+    ['user: Write!', own, reply, own],
+  ]);
+  expect(projection.messages.map(({ role }) => role)).toEqual([
+    'user',
+    'user',
+    'assistant',
+    'user',
+    'assistant',
+    'assistant',
+  ]);
+});
+
 describe('a decide node with an output', () => {
   const sort = (attempts: number) =>
     defineGraph({

@@ -55,6 +55,27 @@ const mail = defineGraph({
 });
 
 describe('a graph', () => {
+  test.each([
+    [undefined, true],
+    [() => 'Judge.', undefined],
+  ])('joins the answers of nodes where its model reads them (%s)', (message, joins) => {
+    const graph = defineGraph({
+      name: 'judge',
+      instructions: 'Judge.',
+      state: z.object({ draft: z.string().default('') }),
+      nodes: ({ agent, decide }) => ({
+        write: agent({ agent: 'writer', message: () => 'Write.', save: 'draft' }),
+        judge: decide({ output: z.object({ good: z.boolean() }), ...(message && { message }) }),
+      }),
+    }).wire({
+      start: 'write',
+      edges: { write: { done: 'judge', stopped: 'end', failed: 'end' }, judge: 'end' },
+    });
+    const { nodes, nodesJoin } = graph.graph.definition;
+    expect(nodesJoin).toBe(joins);
+    expect(nodes[1]).toMatchObject(message ? { message: 'Judge.' } : { kind: 'decide' });
+  });
+
   test('is data, frozen', () => {
     expect(Object.isFrozen(mail.graph.definition.nodes)).toBe(true);
     expect(JSON.parse(JSON.stringify(mail.graph.definition))).toEqual({

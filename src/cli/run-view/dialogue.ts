@@ -93,12 +93,13 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   }
 }
 
-function assistantName({ side, origin, refuses, refused }: AssistantMessage): string {
+function assistantName({ side, origin, refuses, refused, node }: AssistantMessage): string {
   if (refused !== undefined) return 'model · withheld, not in the prompt';
   if (side) return 'model · refused answer';
   if (refuses !== undefined) {
     return `graph · refused #${refuses.from} to #${refuses.to}, which the model does not see`;
   }
+  if (node !== undefined) return visible(`node ${node}`);
   return origin === undefined ? 'model' : origin;
 }
 
@@ -113,12 +114,13 @@ function userName(message: UserMessage): string {
   return `${senderName(message)}${refused === undefined ? '' : REFUSED[refused]}`;
 }
 
-function senderName({ document, origin, pinned, compacts, side, by }: UserMessage): string {
+function senderName({ document, origin, pinned, compacts, side, by, node }: UserMessage): string {
   if (compacts !== undefined) {
     return `perdure · summary, replaces #${compacts.from} to #${compacts.to} for the model`;
   }
   if (side) return 'perdure · about the refused answer';
   if (origin === 'perdure') return 'perdure';
+  if (origin === 'graph') return visible(`node ${node ?? ''} · message to the model`);
   if (origin === 'retrieved') {
     return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
   }

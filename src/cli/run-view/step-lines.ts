@@ -144,6 +144,8 @@ function messageLine(
   if (origin === 'perdure') {
     return paint.yellow('limit reached: one last model call for an answer');
   }
+  // The line of the node says it.
+  if (origin === 'graph') return null;
   if (origin === 'retrieved') {
     const name = document?.source ?? document?.id ?? 'a document';
     return paint.dim(

@@ -29,6 +29,12 @@ export interface GraphDefinition {
    */
   readonly answerJoins?: true;
   /**
+   * The answers of agents and graphs that nodes call become messages of the conversation, so that the
+   * graph's model sees them. Absent where no model reads them, and in graphs of versions that did not
+   * do that.
+   */
+  readonly nodesJoin?: true;
+  /**
    * The field that is true if the graph has refused the turn's messages: they and the answer then
    * stay out of later prompts.
    */
@@ -109,6 +115,8 @@ export type NodeKind =
   | {
       readonly kind: 'decide';
       readonly save?: string;
+      /** Added to the conversation as a message of the user at each visit; absent: nothing is. */
+      readonly message?: GraphValue;
       /** The model must call a tool; absent: it may also answer in text. Only without `output`. */
       readonly toolChoice?: 'required';
       readonly output?: NodeOutput;

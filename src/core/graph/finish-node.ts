@@ -15,7 +15,7 @@ import type { ConfirmedPlan } from './graph-state.js';
 import type { GraphNode } from './definition.js';
 import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
 import { sizeFault } from './node-calls.js';
-import { itemsOf } from './values.js';
+import { answerText, itemsOf } from './values.js';
 import { leave } from './walk.js';
 
 /** Maximum bytes of a state's JSON, which is passed to the nodes and from segment to segment. */
@@ -35,6 +35,8 @@ interface NodeEnd {
   readonly change?: string;
   /** A person's note for the model. */
   readonly note?: string;
+  /** The answer of the agents or the graph that the node called. */
+  readonly said?: string;
 }
 
 /** Leaves the current node with the results of its calls. Does nothing while one is missing. */
@@ -45,7 +47,19 @@ export function finishNode(state: RunState, batch: Batch, at: number): RunState 
   const deciding = withTurn(state, { phase: { type: 'deciding' } });
   const results = batch.results.flatMap((result) => result ?? []);
   const end = endOf(deciding, node, { batch, results });
-  return leaveWith(withAnswer(deciding, end, at), node, { ...end, at });
+  const answered = withSaid(withAnswer(deciding, end, at), node, { ...end, at });
+  return leaveWith(answered, node, { ...end, at });
+}
+
+/** Adds the answer of a node to the conversation, if the graph's model reads it there. */
+function withSaid(
+  state: RunState,
+  { name }: GraphNode,
+  { said = '', at }: Pick<NodeEnd, 'said'> & { readonly at: number },
+): RunState {
+  if (graphOf(state)?.nodesJoin === undefined || said.trim() === '') return state;
+  const text = answerText(said);
+  return appendMessage(state, at, { role: 'assistant', text, origin: 'graph', node: name });
 }
 
 /** Adds a person's answer to a plan to the run's state. */
@@ -188,11 +202,12 @@ function failedEnd(result: CallResult | undefined): NodeEnd {
 function calledEnd(node: GraphNode & { readonly save?: string }, output: Json): NodeEnd {
   const { status, answer, value, error } = isObject(output) ? output : {};
   const patch = saved(node.save, value ?? answer ?? null);
+  const said = typeof answer === 'string' && { said: answer };
   switch (status) {
     case 'completed':
-      return { exit: 'done', patch };
+      return { exit: 'done', patch, ...said };
     case 'stopped':
-      return { exit: 'stopped', patch };
+      return { exit: 'stopped', patch, ...said };
     default:
       return { exit: 'failed', error: { type: 'agent_failed', message: toText(error) } };
   }
@@ -238,13 +253,20 @@ function eachEnd(
   }
   const fault = sizeFault(batch.calls);
   if (fault !== null) return { exit: 'failed', error: { type: 'too_large', message: fault } };
-  const values = results.map((result, index): Json => {
+  const ends = results.map((result, index) => {
     const isOwn = nodeOfCall(batch.calls[index] ?? { name: '' }) !== null;
     const end = isOwn && node.body.kind !== 'run' ? calledEnd(node, result.output ?? null) : null;
-    if (result.ok && end?.error === undefined) return { ok: true, value: valueOf(result, isOwn) };
-    return { ok: false, error: { ...(end?.error ?? errorIn(result.text)) } };
+    const value: Json =
+      result.ok && end?.error === undefined
+        ? { ok: true, value: valueOf(result, isOwn) }
+        : { ok: false, error: { ...(end?.error ?? errorIn(result.text)) } };
+    return { value, said: end?.said };
   });
-  return { exit: 'done', patch: saved(node.save, values) };
+  const said = ends
+    .flatMap((end, index) => (end.said === undefined ? [] : [`${index + 1}. ${end.said}`]))
+    .join('\n\n');
+  const values = ends.map(({ value }) => value);
+  return { exit: 'done', patch: saved(node.save, values), said };
 }
 
 /** Returns one item's value: that of a function or a tool, or an agent's answer. */

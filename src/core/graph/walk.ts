@@ -11,7 +11,7 @@ import type { GraphState, NodeVisits } from './graph-state.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/report.js';
 import { findNode, graphOf } from './node-tool.js';
-import { answerText, valueAt } from './values.js';
+import { answerText, evaluateText, valueAt } from './values.js';
 
 /** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
 const MAX_PASSED = 1_000;
@@ -176,12 +176,24 @@ function prepared(
     const own = { [node.save]: planValue(EMPTY_PLAN), ...Object.fromEntries(fresh) };
     return { ...state, graph: { ...rest, values: { ...graph.values, ...own } } };
   }
+  if (node.kind === 'decide') return withMessage(state, node, at);
   if (node.kind !== 'answer') return state;
   const error = graphOf(state)?.errorTo;
   const text = reportText({ ...node, values: graph.values, error });
   return text === null
     ? state
     : appendMessage(state, at, { role: 'user', text, origin: 'perdure' });
+}
+
+/** Adds the message of a node to the conversation, if it has one and it is not empty. */
+function withMessage(
+  state: RunState & { readonly graph: GraphState },
+  { name, message }: Extract<GraphNode, { kind: 'decide' }>,
+  at: number,
+): RunState {
+  const text = message === undefined ? '' : evaluateText(message, { state: state.graph.values });
+  if (text.trim() === '') return state;
+  return appendMessage(state, at, { role: 'user', text, origin: 'graph', node: name });
 }
 
 /** Passes through a node that takes no time. */

@@ -88,6 +88,7 @@ const nodeShape = tagged<GraphNode, 'kind'>('kind', {
     ...node,
     kind: oneOf('decide'),
     save: optional(text),
+    message: optional(json),
     toolChoice: optional(oneOf('required')),
     output: optional(fields<NodeOutput>({ name: text, schema: jsonObject, attempts: count })),
   }),
@@ -153,6 +154,7 @@ export const graphShape = fields<GraphDefinition>({
   ),
   answerFrom: optional(text),
   answerJoins: optional(yes),
+  nodesJoin: optional(yes),
   refusedFrom: optional(text),
   errorTo: optional(text),
 });

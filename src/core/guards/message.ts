@@ -106,7 +106,8 @@ export const messageShape = tagged<Message, 'role'>('role', {
     role: oneOf('user'),
     text,
     attachments: optional(list(attachmentShape)),
-    origin: optional(oneOf('perdure', 'retrieved')),
+    origin: optional(oneOf('perdure', 'retrieved', 'graph')),
+    node: optional(text),
     document: optional(
       fields<NonNullable<UserMessage['document']>>({ id: optional(text), source: optional(text) }),
     ),
@@ -125,6 +126,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     side: optional(yes),
     supplied: optional(yes),
     origin: optional(oneOf('graph')),
+    node: optional(text),
     refuses: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
     refused: optional(refusedShape),
     blob: optional(blobShape),

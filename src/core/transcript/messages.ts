@@ -173,9 +173,12 @@ export interface UserMessage extends MessagePosition {
   readonly attachments?: readonly Attachment[];
   /**
    * `perdure`: written by the engine (the closing instruction, a summary), not by a person.
-   * `retrieved`: a document that the agent's `retrieve` function has found.
+   * `retrieved`: a document that the agent's `retrieve` function has found. `graph`: the message of
+   * a node to the graph's model.
    */
-  readonly origin?: 'perdure' | 'retrieved';
+  readonly origin?: 'perdure' | 'retrieved' | 'graph';
+  /** The node of the graph whose message it is. */
+  readonly node?: string;
   /** Id and source of the document, if `retrieve` specifies them. */
   readonly document?: { readonly id?: string; readonly source?: string };
   /** The whole document, if the text is its head and tail. */
@@ -202,8 +205,13 @@ export interface AssistantMessage extends MessagePosition {
    * The sender supplied this message as part of the conversation; no model wrote it in this run.
    */
   readonly supplied?: true;
-  /** `graph`: the answer of a graph's turn, which no model wrote as a message of this run. */
+  /**
+   * `graph`: the answer of a graph's turn or of one of its nodes, which no model wrote as a message
+   * of this run.
+   */
   readonly origin?: 'graph';
+  /** The node of the graph whose answer it is. */
+  readonly node?: string;
   /**
    * The graph refused the messages of its turn: by `n`, inclusive. They and this message are in no
    * later prompt; summaries among them are.
@@ -248,11 +256,16 @@ export function isSide(message: Message): boolean {
 /** Maximum characters of the texts in `latestTexts`. */
 const MAX_LATEST = 64 * 1024;
 
-/** Returns the texts of people and the model in messages; results of tools are none. */
+/**
+ * Returns the texts of people and the model in messages. Results of tools and a node's message to
+ * the model are none.
+ */
 export function saidTexts(messages: readonly Message[]): readonly SuppliedMessage[] {
-  return messages.flatMap(({ role, text }) =>
-    role === 'tool' || text === '' ? [] : [{ role, text }],
-  );
+  return messages.flatMap((message) => {
+    const { role, text } = message;
+    if (role === 'tool' || text === '') return [];
+    return role === 'user' && message.origin === 'graph' ? [] : [{ role, text }];
+  });
 }
 
 /** Returns the last texts, as many as fit. */
