@@ -95,6 +95,9 @@ describe('the arguments that were judged', () => {
     expect(await prepare(current, args, { ...rest, node: 'n' })).toMatchObject({
       ok: rest.parsed === undefined,
     });
+    // Unless a person saw it in a confirmed plan.
+    const shown = await prepare(current, args, { ...rest, node: 'n', asShown: true });
+    expect(shown).toMatchObject({ ok: false, result: { ok: false } });
   });
 });
 

@@ -85,8 +85,9 @@ async function judgedValue(
     value,
   }: Pick<Extract<PreparedCall, { ok: true }>, 'tool' | 'pinned' | 'original' | 'value'>,
 ): Promise<{ readonly value: unknown } | null> {
-  // This worker judges the call of a graph's node itself, before it is executed.
-  const isJudgedHere = call.node !== undefined && !call.verdict && !call.parsed;
+  // This worker judges the call of a graph's node itself, unless a person has already seen it.
+  const isSeen = call.verdict !== undefined || call.parsed !== undefined || call.asShown === true;
+  const isJudgedHere = call.node !== undefined && !isSeen;
   const current = parsedJson(value);
   const { parsed } = call;
   if (isJudgedHere || current === (parsed?.arguments ?? canonicalJson(original))) return { value };

@@ -88,6 +88,7 @@ export const callShape = fields<ToolCall>({
   refs: optional(list(list(placeKey))),
   asks: optional(yes),
   confirmed: optional(yes),
+  asShown: optional(yes),
 });
 
 export const providerShape = fields<ProviderItems>({

@@ -67,15 +67,18 @@ function failedBefore(id: string | undefined): string | null {
 
 /**
  * Returns the approval fields of a call. A confirmed call needs no further approval. If its
- * arguments were completed after the rules were evaluated, a worker evaluates the call again.
+ * arguments were completed after the rules were evaluated, a worker evaluates the call again, as it
+ * does for a call that needed no approval.
  */
 function consentOf(
   { id, asks, late }: PlannedAction,
   { isConfirmed, shown }: { readonly isConfirmed: boolean; readonly shown: readonly string[] },
-): Pick<ToolCall, 'verdict' | 'confirmed' | 'asks'> {
-  if (asks === undefined) return {};
+): Pick<ToolCall, 'verdict' | 'confirmed' | 'asks' | 'asShown'> {
+  const isShown = isConfirmed && shown.includes(id);
+  // What the tool gets was not known when the plan was made if the arguments had references.
+  if (asks === undefined) return isShown && !late ? { asShown: true } : {};
   const evaluated = late ? ({ asks: true } as const) : { verdict: asks };
-  return isConfirmed && shown.includes(id) ? { ...evaluated, confirmed: true } : evaluated;
+  return isShown ? { ...evaluated, confirmed: true } : evaluated;
 }
 
 /** Maximum characters of all results of a plan in the state, and the minimum for each result. */

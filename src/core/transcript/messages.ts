@@ -148,6 +148,11 @@ export interface ToolCall extends RequestedCall {
   readonly asks?: true;
   /** A person has confirmed the plan that the call is a part of, with these very arguments. */
   readonly confirmed?: true;
+  /**
+   * The call needed no approval, and a person saw it in a plan and confirmed the plan: the tool must
+   * get what was shown.
+   */
+  readonly asShown?: true;
 }
 
 /** The place of a message in its run. */
