@@ -104,17 +104,27 @@ test('the events of a run show its plan, and the progress of each action', async
   const emit = createStepEmitter('run');
   const steps = (history.events ?? []).map(decodeEvent).flatMap((event) => emit(event));
   const shown = steps.flatMap((step) => {
+    if (step.type === 'node-begun' || step.type === 'node-ended')
+      return [`${step.type} ${step.node}`];
     if (step.type === 'plan-made') return [step.actions.map(({ id }) => id).join(', ')];
     if (step.type !== 'action-changed') return [];
     return [`${step.action.id} ${step.action.state}, ${step.done} of ${step.total}`];
   });
+  // Each step of the plan is between the beginning and the end of its node.
   expect(shown).toEqual([
+    'node-begun plan',
     'a1, a2',
+    'node-ended plan',
+    'node-ended asks',
+    'node-begun execute',
     'a1 running, 0 of 2',
     'a2 waiting, 0 of 2',
     'a1 done, 1 of 2',
     'a2 running, 1 of 2',
     'a2 failed, 1 of 2',
+    'node-ended execute',
+    'node-begun answer',
+    'node-ended answer',
   ]);
 });
 
