@@ -11,6 +11,9 @@ import {
 } from '../../src/core/plan/plan.js';
 import { refsIn, resolveReferences, type Referred } from '../../src/core/plan/references.js';
 import { planEnd } from '../../src/core/plan/confirmation.js';
+import { actionOf, planCalls } from '../../src/core/plan/plan-batch.js';
+import type { GraphState } from '../../src/core/graph/graph-state.js';
+import { EXECUTE } from '../support/graph-agent.js';
 import { reportText } from '../../src/core/plan/report.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
 
@@ -273,4 +276,28 @@ describe('the result of an action', () => {
       value: { total: 3 },
     });
   });
+});
+
+test('a confirmed plan marks the calls without approval that were shown whole', () => {
+  const asks = { then: 'ask', why: 'a rule' } as const;
+  const plan = {
+    ...EMPTY_PLAN,
+    actions: [
+      action('a1', { asks }),
+      action('a2'),
+      action('a3', { after: ['a1'] }),
+      action('a4', needs('a1')),
+      // Completed from a read: its form for the tool was not shown.
+      action('a5', { late: true }),
+    ],
+  };
+  const values = { plan: planValue(plan) };
+  const { confirmed, patch } = planEnd(values, 'plan', { text: 'yes', expired: false });
+  const before = { values: { ...values, ...patch }, at: null, visited: [] };
+  const marked = (graph: GraphState) =>
+    planCalls({ name: 'do', ...EXECUTE }, graph).flatMap((call) =>
+      call.asShown ? [actionOf(call)] : [],
+    );
+  expect(marked({ ...before, ...(confirmed && { confirmed }) })).toEqual(['a2', 'a3']);
+  expect(marked(before)).toEqual([]);
 });

@@ -134,25 +134,6 @@ describe('a confirmed plan', () => {
     expect(digests[0]).not.toBe(digests[1]);
   });
 
-  test('marks the calls without approval that the person saw whole, for the worker to compare', () => {
-    const reads = { title: { $ref: 'a1', path: '' } };
-    const plan = planOf(
-      action('a1', { asks: ASKS }),
-      action('a2'),
-      action('a3', { after: ['a1'] }),
-      action('a4', { arguments: reads }),
-      // Completed from a read: its form for the tool was not shown.
-      action('a5', { late: true }),
-    );
-    const state = answered(at([confirm, execute()], plan), 'yes');
-    expect(callOf(state, 'a2')).toMatchObject({ asShown: true });
-    expect(callOf(state, 'a3')).toMatchObject({ asShown: true });
-    for (const id of ['a1', 'a4', 'a5']) expect(callOf(state, id)).not.toHaveProperty('asShown');
-    // Rules that ask for approval by now are not answered by the earlier yes.
-    expect(callOf(state, 'a2')).not.toHaveProperty('confirmed');
-    expect(callOf(at([execute()], planOf(action('a2'))), 'a2')).not.toHaveProperty('asShown');
-  });
-
   test('can only be answered by a message to its own question', () => {
     const state = at([execute()], planOf(action('a1', { asks: ASKS })));
     const arrival = { update: 'm', now: 1 };
