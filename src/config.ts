@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import type { Agent } from './agents/agent.js';
 import { isAgent } from './agents/options.js';
-import { assertRules, requestOptions } from './agents/check-requests.js';
+import { withCalled } from './agents/catalog.js';
+import { assertRuleNames, assertRules, requestOptions } from './agents/check-requests.js';
 import type { RequestOptions } from './agents/requests.js';
 import { InputError } from './core/errors.js';
+import { show } from './core/text/format-value.js';
+import { findPrice, findWindow } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/names.js';
 import {
@@ -12,6 +15,7 @@ import {
   uniquelyNamed,
   type OptionSchemas,
 } from './validation/check-options.js';
+import { likelyMeant } from './validation/nearest.js';
 
 /** The default export of `perdure.config.ts`. */
 export interface Config extends RequestOptions {
@@ -68,5 +72,30 @@ export function defineConfig(config: Config): Config {
   const problem = secretNamesProblem(config.secrets, 'config');
   if (problem !== null) throw new InputError(problem);
   assertRules(config.rules, 'config');
+  const agents = withCalled(config.agents);
+  assertRuleNames(config.rules, agents, 'config');
+  assertModelNames(agents, Object.keys(config.models ?? {}));
   return Object.freeze({ ...config });
+}
+
+/**
+ * Throws an `InputError` for a model that is almost the name of an entry, and would be sent to a
+ * provider that does not have it. Names with other digits, such as those of another version, are
+ * names of other models.
+ */
+function assertModelNames(agents: readonly Agent[], entries: readonly string[]): void {
+  for (const { name, model } of agents) {
+    if (model === null || model === 'demo' || entries.includes(model)) continue;
+    if (findPrice(model) !== null || findWindow(model) !== null) continue;
+    const meant = likelyMeant(model, entries);
+    if (meant === undefined || digits(meant) !== digits(model)) continue;
+    throw new InputError(
+      `config: agent ${show(name)}: model: expected an entry of \`models\`, got ${show(model)} (did you mean ` +
+        `${show(meant)}); correct it, or add an entry ${show(model)}: {} for a model with this name`,
+    );
+  }
+}
+
+function digits(name: string): string {
+  return name.replaceAll(/\D/g, '');
 }

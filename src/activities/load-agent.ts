@@ -12,6 +12,7 @@ import type { ContextRef } from '../core/transcript/messages.js';
 import { show } from '../core/text/format-value.js';
 import type { RunConfig } from '../core/state.js';
 import { nearestFirst } from '../validation/nearest.js';
+import { ruleFindings, type KnownTools } from '../validation/rule-names.js';
 import type { LoadAgentInput } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
 import { problemFailure, searchDelayMs } from './failures.js';
@@ -38,6 +39,8 @@ export async function loadAgent(
   const definition = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
   const misfit = input.prompt && promptProblem(definition, input.prompt);
   if (typeof misfit === 'string') throw refused(misfit);
+  const [silent] = ruleFindings(input.rules ?? [], knownTools(loaded, definition)).errors;
+  if (silent !== undefined) throw refused(silent);
   if (definition.hash !== loaded.definition.hash) definitions.add(definition);
   if (definition.model === '') {
     throw refused(`agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL`);
@@ -65,6 +68,11 @@ export async function loadAgent(
     ...decisionsOf(deps),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
   };
+}
+
+/** Returns the tools of a run: the agent's own, with their schemas, and those of its MCP servers. */
+function knownTools({ tools }: LoadedAgent, definition: AgentDefinition): KnownTools {
+  return { tools: definition.tools.map((tool) => tools.get(tool.name) ?? tool) };
 }
 
 /** Returns the workers' settings for requests that the run pins; empty if there are none. */
@@ -97,7 +105,12 @@ async function createDefinition(
       message: 'its MCP servers must list their tools first',
     });
   }
-  return await listMcpTools(deps, loaded, { definition, refuse: refused });
+  const listed = await listMcpTools(deps, loaded, { definition, refuse: refused });
+  // The names of these tools are not known earlier. Such a rule must not end the run.
+  for (const error of ruleFindings(loaded.agent.rules, knownTools(loaded, listed)).errors) {
+    Context.current().log.warn(`agent "${loaded.agent.name}": ${error}`);
+  }
+  return listed;
 }
 
 /** Fills the instructions with the run's arguments, if they are a template. */

@@ -1,14 +1,19 @@
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
-import { rulesProblem } from '../core/requests/rules.js';
+import { rulesProblem, type Rule } from '../core/requests/rules.js';
 import {
   anyFunction,
   checkOptions,
   expectedHidden,
   type OptionSchemas,
 } from '../validation/check-options.js';
+import { ruleFindings, type RuleFindings } from '../validation/rule-names.js';
+import type { Agent } from './agent.js';
 import type { NotifyTarget, RequestOptions } from './requests.js';
+
+/** The parts of an agent that rules can be about. */
+type RuledAgent = Pick<Agent, 'tools'> & { readonly mcp: readonly { readonly name: string }[] };
 
 const notifyTarget = z.strictObject({
   url: expectedHidden('an address such as "https://hooks.example/perdure"', isHttpUrl),
@@ -48,6 +53,33 @@ export function assertRequestOptions(options: unknown, subject: string): void {
 export function assertRules(rules: unknown, subject: string): void {
   const problem = rulesProblem(rules);
   if (problem !== null) throw new InputError(`${subject}: ${problem}`);
+}
+
+/**
+ * Throws an `InputError` with a line for each rule that can apply to no call, because no tool has the
+ * name, effect, or argument. `subject` starts each line and names the owner of the rules.
+ */
+export function assertRuleNames(
+  rules: readonly Rule[] | undefined,
+  agents: readonly RuledAgent[],
+  subject: string,
+): void {
+  const { errors } = rulesOn(agents, rules);
+  if (errors.length > 0)
+    throw new InputError(errors.map((line) => `${subject}: ${line}`).join('\n'));
+}
+
+/** Returns what rules name that no call of these agents can match, or that nothing matches yet. */
+export function rulesOn(
+  agents: readonly RuledAgent[],
+  rules: readonly Rule[] | undefined = [],
+): RuleFindings {
+  if (rules.length === 0) return { errors: [], warnings: [] };
+  const known = {
+    tools: agents.flatMap(({ tools }) => tools.tools),
+    unlisted: agents.flatMap(({ mcp }) => mcp.map(({ name }) => name)),
+  };
+  return ruleFindings(rules, known);
 }
 
 function isHttpUrl(value: unknown): boolean {

@@ -10,6 +10,7 @@ import type { Tool } from '../tools/tool.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { answerContract } from './agent-output.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
+import { assertRuleNames } from './check-requests.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { assertAgentOptions, isAgent, isTemplate } from './options.js';
 import { createRememberer } from './memory.js';
@@ -46,6 +47,7 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
   ]);
   const { decide = 'tools', toolExposure = 'all' } = options;
   refuseEndless(options, tools);
+  assertRuleNames(options.rules, [{ tools, mcp: options.mcp ?? [] }], `agent "${name}"`);
   const prompts = promptsOf(options, tools);
   if (toolExposure === 'catalog') refuseCatalog(name, { decide, names: tools.names });
   return Object.freeze({

@@ -46,6 +46,8 @@ export interface LoadAgentInput extends SpanPlace {
   readonly args?: JsonObject;
   /** The prompt that the run's first message names; absent once the run has an agent. */
   readonly prompt?: PromptCall;
+  /** The rules of the run's own input; absent once the run has an agent. */
+  readonly rules?: readonly Rule[];
   /** The remaining budget of the caller. */
   readonly budget?: LimitSet;
   /** The run's context; present only if it is too large to send with every call. */

@@ -23,6 +23,14 @@ export function likelyMeant(name: string, candidates: readonly string[]): string
 }
 
 function editDistance(from: string, to: string): number {
-  const [a, b] = [from, to].map((text) => text.slice(0, MAX_CHARACTERS).toLowerCase());
-  return distance(a ?? '', b ?? '');
+  const [a = '', b = ''] = [from, to].map((text) => text.slice(0, MAX_CHARACTERS).toLowerCase());
+  return isSwapped(a, b) ? 1 : distance(a, b);
+}
+
+/** Whether two neighboring characters are in the other order: one mistake of a typist, not two. */
+function isSwapped(a: string, b: string): boolean {
+  if (a === b || a.length !== b.length) return false;
+  let at = 0;
+  while (a[at] === b[at]) at += 1;
+  return a.slice(0, at) + (a[at + 1] ?? '') + (a[at] ?? '') + a.slice(at + 2) === b;
 }

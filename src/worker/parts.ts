@@ -1,13 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import type { Worker, WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
+import { Runtime, type Worker, type WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
 import { InputError } from '../core/errors.js';
 import { toMs } from '../core/text/duration.js';
 import type { Activities } from '../core/contract.js';
 import { createActivities } from '../activities/create-activities.js';
 import { createDefinitionCache } from '../activities/definitions.js';
 import { createTranscriptCache } from '../activities/model/transcript-cache.js';
-import { createAgentCatalog } from '../agents/catalog.js';
+import { createAgentCatalog, withCalled } from '../agents/catalog.js';
+import { assertRuleNames, rulesOn } from '../agents/check-requests.js';
 import type { RequestOptions } from '../agents/requests.js';
 import { openStores } from '../storage/file-stores.js';
 import { workerStore } from '../storage/worker-store.js';
@@ -22,6 +23,7 @@ import type { SharedWorkerOptions } from './options.js';
 import { mergeRequestOptions, mergeRequestSettings } from './requests.js';
 import { collectSecretNames } from './secret-names.js';
 import { learnSecrets } from '../secrets/known.js';
+import { redactMessage } from '../secrets/redact.js';
 import { createAttributeLookup } from '../temporal/search-attributes.js';
 import { readResultTool } from '../tools/built-in/read-result.js';
 
@@ -49,6 +51,7 @@ export function createWorkerParts(
   const { agents: definitions, models = {} } = config;
   // This runs before anything is created that could log a secret.
   const requests = mergeRequestOptions(config, options);
+  checkRules(withCalled(definitions), { config: config.rules, worker: options.rules });
   const named = collectSecretNames({ ...config, ...requests });
   learnSecrets({ env, names: [...named, ...(options.secrets ?? [])] });
   const stopping = new AbortController();
@@ -113,6 +116,24 @@ function assertNativeTools(
       `agent "${name}": settings.nativeTools: model "${model}" does not have ${JSON.stringify(tool['type'])}; ` +
         "name a model that has it, at an entry in `models` of the config with api: 'responses'",
     );
+  }
+}
+
+/**
+ * Throws an `InputError` for rules that can apply to no call. Logs which of them apply to none yet,
+ * and which cannot be checked yet.
+ */
+function checkRules(
+  agents: readonly Agent[],
+  given: Readonly<Record<'config' | 'worker', RequestOptions['rules']>>,
+): void {
+  const own = agents.map((agent) => [`agent "${agent.name}"`, [agent], agent.rules] as const);
+  const shared = Object.entries(given).map(([owner, rules]) => [owner, agents, rules] as const);
+  for (const [owner, on, rules] of [...shared, ...own]) {
+    assertRuleNames(rules, on, owner);
+    for (const warning of rulesOn(on, rules).warnings) {
+      Runtime.instance().logger.warn(redactMessage(`${owner}: ${warning}`));
+    }
   }
 }
 

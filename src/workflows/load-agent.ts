@@ -88,7 +88,7 @@ async function loadLocally(run: RunContext, request: LoadAgentInput): Promise<un
 }
 
 function loadInput(
-  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs, called }: RunInput,
+  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs, rules, called }: RunInput,
   hasAgent: boolean,
 ): LoadAgentInput {
   const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
@@ -101,6 +101,7 @@ function loadInput(
     ...(called?.span !== undefined && { span: called.span }),
     ...(prompt !== undefined &&
       !hasAgent && { prompt: { prompt, ...(promptArgs && { args: promptArgs }) } }),
+    ...(rules !== undefined && !hasAgent && { rules }),
     ...(large && { context, root: rootRun() }),
   };
 }

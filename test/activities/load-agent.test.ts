@@ -4,6 +4,7 @@ import { loadAgent } from '../../src/activities/load-agent.js';
 import { createAgentCatalog } from '../../src/agents/catalog.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { isRunConfig } from '../../src/core/guards/recorded.js';
+import type { Rule } from '../../src/core/requests/rules.js';
 import type { RunConfig } from '../../src/core/state.js';
 import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
 
@@ -11,11 +12,14 @@ const clerk = defineAgent({
   name: 'clerk',
   instructions: 'x',
   model: 'm',
-  rules: [{ tool: 'pay', then: 'ask' }],
+  rules: [{ tool: 'pay*', then: 'ask' }],
 });
 
 /** Loads an agent on a worker with this handling of requests. */
-async function load(requests: Partial<ActivityDependencies['requests']>): Promise<RunConfig> {
+async function load(
+  requests: Partial<ActivityDependencies['requests']>,
+  rules?: readonly Rule[],
+): Promise<RunConfig> {
   const deps = {
     ...workerDeps(pinnedAgent([]), requests),
     agents: createAgentCatalog([clerk], { defaultModel: '', builtIn: [] }),
@@ -24,7 +28,9 @@ async function load(requests: Partial<ActivityDependencies['requests']>): Promis
   };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that this activity uses
   const given = deps as unknown as ActivityDependencies;
-  return await inActivity(() => loadAgent(given, { agent: 'clerk', limits: {} }));
+  return await inActivity(() =>
+    loadAgent(given, { agent: 'clerk', limits: {}, ...(rules && { rules }) }),
+  );
 }
 
 test('a run pins its worker’s handling of requests, and its rules', async () => {
@@ -37,4 +43,12 @@ test('a run pins its worker’s handling of requests, and its rules', async () =
 
 test('a run pins nothing if its worker does not handle requests', async () => {
   expect(await load({})).not.toHaveProperty('decisions');
+});
+
+test('a run whose own rule names no tool of its agent is refused', async () => {
+  await expect(load({}, [{ tool: 'pay', then: 'ask' }])).rejects.toMatchObject({
+    type: 'AgentRefused',
+    message: expect.stringContaining('rules[0].tool: expected the name of a tool') as string,
+  });
+  await expect(load({}, [{ tool: 'pay*', then: 'ask' }])).resolves.toBeDefined();
 });

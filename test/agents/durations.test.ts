@@ -112,7 +112,7 @@ test('an option that refuses part of a millisecond, or too long a time, gives th
 });
 
 describe('the rules of a configuration and of a run', () => {
-  const words: Rule = { tool: 'pay', then: 'ask', expires: '2 days' };
+  const words: Rule = { tool: 'pay*', then: 'ask', expires: '2 days' };
 
   test('may say when a request expires in words', () => {
     expect(() => defineConfig({ agents: [], rules: [words] })).not.toThrow();

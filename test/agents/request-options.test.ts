@@ -5,7 +5,7 @@ import { defineConfig } from '../../src/config.js';
 import { mergeRequestOptions, mergeRequestSettings } from '../../src/worker/requests.js';
 import { collectSecretNames } from '../../src/worker/secret-names.js';
 
-const pay = { tool: 'pay', then: 'ask' } as const;
+const pay = { tool: 'pay*', then: 'ask' } as const;
 const common = { name: 'a', instructions: 'x' };
 const hashOf = (agent: ReturnType<typeof defineAgent>): string =>
   toAgentDefinition(agent, { model: 'm', tools: [] }).hash;

@@ -39,6 +39,28 @@ test('doctor lists the tools of the MCP servers of each agent, and reports those
   expect(findings[3]?.text).toContain('NO_SUCH_VARIABLE');
 });
 
+test('doctor compares rules with the tools that the servers list', async () => {
+  const mcp = [
+    mcpServer({ name: 'far', transport: 'http', url: far.url }),
+    mcpServer({ ...gone, startup: 'best_effort' }),
+  ];
+  const ask = { then: 'ask' } as const;
+  const rules = [
+    { tool: 'far__look', ...ask },
+    { tool: 'far__lok', ...ask },
+  ];
+  const agent = defineAgent({ name: 'a', instructions: 'x', mcp, rules });
+  const config = defineConfig({ agents: [agent], rules: [{ tool: 'gone__x', ...ask }] });
+  const findings = await mcpFindings(config, {}, fileToolLock('/nonexistent'));
+  expect(findings.at(-1)).toMatchObject({ name: 'rules', level: 'note', data: { rules: 3 } });
+  expect(findings.at(-1)?.text.split('\n')).toEqual([
+    expect.stringMatching(/^config: rules\[0\]\.tool: "gone__x" was not checked, because/),
+    expect.stringMatching(
+      /^agent "a": rules\[1\]\.tool: .* got "far__lok" \(did you mean "far__look"\)/,
+    ),
+  ]);
+});
+
 test('doctor names the tools that are left out', async () => {
   const files = await fixtureFiles([
     listed('look'),

@@ -1,39 +1,49 @@
+import { withCalled } from '../../agents/catalog.js';
 import type { Config } from '../../config.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { printable } from '../../core/text/hidden.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { acceptCommand, compareTools } from '../../mcp/lock-tools.js';
 import { createSessions, type McpSessions } from '../../mcp/sessions.js';
 import { describeOdd, serverTools } from '../../mcp/server-tools.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
+import { ruleFindings } from '../../validation/rule-names.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
 /** Time for a server to start and answer. A slower server may still work for a run. */
 const WITHIN_MS = 8_000;
 
+/** The servers whose tools could be listed, with the tools that agents get of them. */
+type Listed = Map<McpServer, readonly ToolDefinition[]>;
+
 /**
  * Checks the MCP servers of each agent by listing their tools, as a worker with this environment
- * would.
+ * would, and then what the rules name.
  */
 export async function mcpFindings(
-  { agents }: Config,
+  config: Config,
   env: Readonly<Record<string, string | undefined>>,
   lock: ToolLock,
 ): Promise<readonly Finding[]> {
   const sessions = createSessions(env);
+  const found: Listed = new Map();
   try {
-    return await Promise.all(
-      agents.flatMap((agent) =>
-        agent.mcp.map((server) => finding({ sessions, lock }, { agent: agent.name, server })),
+    const findings = await Promise.all(
+      config.agents.flatMap((agent) =>
+        agent.mcp.map((server) =>
+          finding({ sessions, lock, found }, { agent: agent.name, server }),
+        ),
       ),
     );
+    return [...findings, ...ruleFindingsOf(config, found)];
   } finally {
     await sessions.close();
   }
 }
 
 async function finding(
-  { sessions, lock }: { sessions: McpSessions; lock: ToolLock },
+  { sessions, lock, found }: { sessions: McpSessions; lock: ToolLock; found: Listed },
   { agent, server }: { agent: string; server: McpServer },
 ): Promise<Finding> {
   const { name: serverName, startup, transport } = server;
@@ -43,6 +53,10 @@ async function finding(
   try {
     const listed = await sessions.of(server).listing({ maxAgeMs: WITHIN_MS, waitMs: WITHIN_MS });
     const { used, odd, problems } = serverTools(server, listed);
+    found.set(
+      server,
+      used.map((tool) => tool.definition),
+    );
     const { unknown, changed } = await compareTools(lock, server, used);
     const count = listed.tools.length + listed.odd.length;
     const unaccepted = server.trust === 'accepted' ? unknown.map((tool) => tool.listed.name) : [];
@@ -74,6 +88,31 @@ async function finding(
   } catch (error) {
     return { name, level, text: error instanceof Error ? error.message : String(error), data };
   }
+}
+
+/** Reports rules that apply to no call, or not yet; empty if there are no rules. */
+function ruleFindingsOf(config: Config, found: Listed): readonly Finding[] {
+  const all = withCalled(config.agents);
+  const owners = [
+    { owner: 'config', rules: config.rules ?? [], on: all },
+    ...all.map((agent) => ({ owner: `agent "${agent.name}"`, rules: agent.rules, on: [agent] })),
+  ];
+  const count = owners.reduce((sum, { rules }) => sum + rules.length, 0);
+  if (count === 0) return [];
+  const texts = owners.flatMap(({ owner, rules, on }) => {
+    const servers = on.flatMap(({ mcp }) => mcp);
+    const tools = [
+      ...on.flatMap((agent) => agent.tools.tools),
+      ...servers.flatMap((server) => found.get(server) ?? []),
+    ];
+    const unlisted = servers.filter((server) => !found.has(server)).map(({ name }) => name);
+    const { errors, warnings } = ruleFindings(rules, { tools, unlisted });
+    return [...errors, ...warnings].map((text) => `${owner}: ${text}`);
+  });
+  const data = { rules: count, silent: texts };
+  if (texts.length > 0) return [{ name: 'rules', level: 'note', text: texts.join('\n'), data }];
+  const text = `${formatCount(count, 'rule')}; each names a tool that exists`;
+  return [{ name: 'rules', level: 'ok', text, data }];
 }
 
 function shown(tool: string): string {

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { Effect } from '../core/definition/tool-definition.js';
+import type { JsonObject } from '../core/json.js';
+import { matchesGlob } from '../core/requests/predicate.js';
+import type { Rule } from '../core/requests/rules.js';
+import { show } from '../core/text/format-value.js';
+import { predicateMisfit } from '../core/requests/predicate-misfit.js';
+import { isSchema } from '../core/requests/schema-place.js';
+import { likelyMeant } from './nearest.js';
+
+/** What is known about a tool that a rule may name. `Tool` and `ToolDefinition` are assignable. */
+export interface NamedTool {
+  readonly name: string;
+  readonly effect: Effect;
+  /** JSON schema of the arguments, as the model writes them. */
+  readonly parameters: JsonObject;
+  /** The schema that parses the arguments; rules are also tested on what it returns. */
+  readonly input?: z.ZodType;
+}
+
+/** The tools that rules can be about. */
+export interface KnownTools {
+  readonly tools: readonly NamedTool[];
+  /** Names of MCP servers whose tools are not known yet; they are named `<server>__<tool>`. */
+  readonly unlisted?: readonly string[];
+}
+
+/** What is wrong with the names in rules, as texts `field: expected X, got Y; fix`. */
+export interface RuleFindings {
+  /** Rules that can never apply to a call. */
+  readonly errors: readonly string[];
+  /** Globs that match nothing yet, and names that cannot be checked yet. */
+  readonly warnings: readonly string[];
+}
+
+/** Maximum names that an error lists. */
+const NAMED = 20;
+
+/** The tool that workers add to each agent that has tools. */
+const READ_RESULT: NamedTool = { name: 'read_result', effect: 'read', parameters: {} };
+
+/**
+ * Compares the names, effects, and paths in valid rules with the tools that exist. A rule that names
+ * what does not exist would be silent, and its call would be executed. `path`: the field that holds the
+ * rules.
+ */
+export function ruleFindings(
+  rules: readonly Rule[],
+  { tools, unlisted = [] }: KnownTools,
+  path = 'rules',
+): RuleFindings {
+  const known = [...tools, READ_RESULT];
+  const errors: string[] = [];
+  const warnings: string[] = [];
+  for (const [index, rule] of rules.entries()) {
+    const at = `${path}[${index}]`;
+    const found = known.filter(({ name }) => matchesGlob(name, rule.tool));
+    const isGlob = /[*?]/.test(rule.tool);
+    if (found.length === 0) {
+      const server = unlisted.find((name) => rule.tool.startsWith(`${name}__`));
+      if (server !== undefined) warnings.push(uncheckedTool(at, rule.tool, server));
+      else if (isGlob) {
+        if (unlisted.length === 0) warnings.push(emptyGlob(at, rule.tool));
+      } else errors.push(unknownTool(at, rule.tool, tools));
+      continue;
+    }
+    const problems = found.map((tool) => misfit(rule, tool, at));
+    const [first = null] = problems;
+    if (first === null || problems.includes(null)) continue;
+    if (!isGlob) errors.push(first);
+    else if (unlisted.length === 0) warnings.push(first);
+  }
+  return { errors, warnings };
+}
+
+function unknownTool(at: string, tool: string, tools: readonly NamedTool[]): string {
+  const names = tools.map(({ name }) => name);
+  const meant = likelyMeant(tool, names);
+  const hint =
+    meant === undefined
+      ? `the tools are ${names.slice(0, NAMED).join(', ') || 'none'}`
+      : `did you mean ${show(meant)}`;
+  return (
+    `${at}.tool: expected the name of a tool that exists, got ${show(tool)} (${hint}); correct it, ` +
+    `or write a glob such as ${show(`${tool}*`)} for tools to come`
+  );
+}
+
+function emptyGlob(at: string, tool: string): string {
+  return `${at}.tool: expected a glob that matches a tool, got ${show(tool)}; no tool has such a name now, so the rule applies to no call`;
+}
+
+function uncheckedTool(at: string, tool: string, server: string): string {
+  return `${at}.tool: ${show(tool)} was not checked, because the tools of MCP server ${show(server)} are not known yet; perdure doctor checks it`;
+}
+
+/** Returns why a rule never applies to a tool; null if it may. */
+function misfit({ effect, where }: Rule, tool: NamedTool, at: string): string | null {
+  if (effect !== undefined && effect !== tool.effect) {
+    return `${at}.effect: expected "${tool.effect}", the effect of tool ${show(tool.name)}, got "${effect}"; correct or remove it`;
+  }
+  if (where === undefined) return null;
+  const { name, parameters, input } = tool;
+  const schemas = [parameters, ...parsedSchema(input)];
+  return predicateMisfit(where, { name, schemas, meantBy: likelyMeant }, `${at}.where`);
+}
+
+/** Returns the JSON schema of what `input` returns, which differs in transforms; it may be absent. */
+function parsedSchema(input: z.ZodType | undefined): readonly JsonObject[] {
+  if (input === undefined) return [];
+  try {
+    const schema: unknown = JSON.parse(
+      JSON.stringify(z.toJSONSchema(input, { io: 'output', unrepresentable: 'any' })),
+    );
+    return isSchema(schema) ? [schema] : [{}];
+  } catch {
+    return [{}];
+  }
+}

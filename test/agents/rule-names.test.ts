@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { rulesOn } from '../../src/agents/check-requests.js';
+import { predicateMisfit } from '../../src/core/requests/predicate-misfit.js';
+import type { Rule } from '../../src/core/requests/rules.js';
+import { defineAgent, defineConfig, defineTool, mcpServer } from '../../src/index.js';
+import { likelyMeant } from '../../src/validation/nearest.js';
+
+const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds an order.',
+  effect: 'keyed',
+  input: z.object({
+    order: z.string(),
+    euros: z.number(),
+    cents: z.coerce.number().optional(),
+    kind: z.enum(['goods', 'fee']).optional(),
+    items: z.array(z.object({ price: z.number() })).optional(),
+    notes: z.record(z.string(), z.string()).optional(),
+    to: z.union([z.object({ iban: z.string() }), z.object({ card: z.string() })]).optional(),
+    when: z
+      .string()
+      .transform((text) => ({ day: text }))
+      .optional(),
+  }),
+  execute: async () => 'done',
+});
+const refundFee = defineTool({
+  name: 'refund_fee',
+  description: 'Refunds a fee.',
+  effect: 'keyed',
+  input: z.looseObject({ euros: z.number() }),
+  execute: async () => 'done',
+});
+const server = mcpServer({ name: 'shop', transport: 'stdio', command: 'shop' });
+const base = { name: 'desk', instructions: 'Help.', model: 'm' };
+const tools = [refund];
+
+const over = (path: string): Rule => ({
+  tool: 'refund',
+  where: { op: 'over', path, value: 50 },
+  then: 'ask',
+});
+const where = (given: Rule['where'] & object): Rule => ({
+  tool: 'refund',
+  where: given,
+  then: 'ask',
+});
+
+const WRONG: readonly (readonly [string, Rule, string])[] = [
+  [
+    'a tool',
+    { tool: 'refnud', then: 'ask' },
+    'rules[0].tool: expected the name of a tool that exists, got "refnud" (did you mean "refund"); correct it, or write a glob such as "refnud*" for tools to come',
+  ],
+  [
+    'a tool like no other',
+    { tool: 'pay', then: 'deny' },
+    'rules[0].tool: expected the name of a tool that exists, got "pay" (the tools are refund);',
+  ],
+  [
+    'an effect',
+    { tool: 'refund', effect: 'once', then: 'ask' },
+    'rules[0].effect: expected "keyed", the effect of tool "refund", got "once"; correct or remove it',
+  ],
+  [
+    'a path',
+    over('euro'),
+    'rules[0].where.path: expected an argument of tool "refund", got "euro" (did you mean "euros"); correct it',
+  ],
+  ['a path in a list', over('items.0.prize'), '(did you mean "items.0.price")'],
+  [
+    'a path in a union',
+    where({ op: 'eq', path: 'to.ibam', value: 'x' }),
+    '(did you mean "to.iban")',
+  ],
+  ['a path in a text', over('order.total'), 'got "order.total" (it has none)'],
+  [
+    'a path in a condition',
+    where({ any: [{ op: 'exists', path: 'euros' }, { not: { op: 'exists', path: 'ordre' } }] }),
+    'rules[0].where.any[1].not.path: expected an argument',
+  ],
+  [
+    'a comparison of numbers for a text',
+    over('order'),
+    'rules[0].where.op: expected "eq", "in", or "matches" for "order" of tool "refund", which is no number',
+  ],
+  [
+    'a glob for a number',
+    where({ op: 'matches', path: 'euros', value: '5*' }),
+    'rules[0].where.op: expected a comparison of a number for "euros"',
+  ],
+  [
+    'a value',
+    where({ op: 'in', path: 'kind', value: ['goods', 'fees'] }),
+    'rules[0].where.value: expected a value that "kind" of tool "refund" can have ("goods", "fee"), got "fees"',
+  ],
+  ['a type', where({ op: 'eq', path: 'euros', value: '50' }), 'can have (number), got "50"'],
+];
+
+describe('a rule that can apply to no call is an error', () => {
+  test.each(WRONG)('because of %s', (_, rule, message) => {
+    expect(() => defineAgent({ ...base, tools, rules: [rule] })).toThrow(message);
+    expect(() => defineAgent({ ...base, tools, rules: [rule] })).toThrow(/^agent "desk": /);
+    const agents = [defineAgent({ ...base, tools })];
+    expect(() => defineConfig({ agents, rules: [rule] })).toThrow(message);
+  });
+
+  test('and each of them has a line', () => {
+    const rules = [over('euro'), over('euros'), over('eurso')];
+    expect(() => defineAgent({ ...base, tools, rules })).toThrow(/rules\[0\].*\n.*rules\[2\]/);
+  });
+});
+
+describe('a rule that may apply to a call is not', () => {
+  test.each<[string, Rule]>([
+    ['a number', over('euros')],
+    ['a converted number', over('cents')],
+    ['an item of a list', over('items.3.price')],
+    ['a record', where({ op: 'eq', path: 'notes.anything', value: 'x' })],
+    ['one side of a union', where({ op: 'matches', path: 'to.card', value: '4*' })],
+    ['a field of the converted value', where({ op: 'eq', path: 'when.day', value: 'x' })],
+    ['the whole value', where({ op: 'exists', path: '' })],
+    ['a glob', { ...over('euros'), tool: 'ref*' }],
+    ['a tool of each agent', { tool: 'read_result', then: 'ask' }],
+  ])('%s', (_, rule) => {
+    expect(() => defineAgent({ ...base, tools, rules: [rule] })).not.toThrow();
+  });
+
+  test('if the tool takes any argument', () => {
+    const rules = [{ ...over('bonus'), tool: 'refund_fee' }];
+    expect(() => defineAgent({ ...base, tools: [refundFee], rules })).not.toThrow();
+  });
+});
+
+describe('a rule is written ahead', () => {
+  test('as a glob, which is a warning while no tool has such a name', () => {
+    const agent = defineAgent({ ...base, tools, rules: [{ tool: 'delete_*', then: 'ask' }] });
+    expect(rulesOn([agent], agent.rules).warnings).toEqual([
+      'rules[0].tool: expected a glob that matches a tool, got "delete_*"; no tool has such a name now, so the rule applies to no call',
+    ]);
+  });
+
+  test('with a path, which is a warning while no tool of the glob has it', () => {
+    const agent = defineAgent({ ...base, tools, rules: [{ ...over('euro'), tool: 'ref*' }] });
+    const [warning] = rulesOn([agent], agent.rules).warnings;
+    expect(warning).toContain('(did you mean "euros")');
+  });
+
+  test('for a tool of an MCP server, which is a warning while the server has listed none', () => {
+    const rules: readonly Rule[] = [{ ...over('euros'), tool: 'shop__refund' }];
+    const agent = defineAgent({ ...base, mcp: [server], rules });
+    const [warning] = rulesOn([agent], agent.rules).warnings;
+    expect(warning).toContain('"shop__refund" was not checked');
+    const own = [{ tool: 'sohp__refund', then: 'ask' }] as const;
+    expect(() => defineAgent({ ...base, mcp: [server], rules: own })).toThrow('rules[0].tool');
+  });
+});
+
+test('a condition of a grant can be true of a call of its tool', () => {
+  const tool = { name: 'refund', schemas: [refund.parameters] };
+  const given = { op: 'under', path: 'euro', value: 50 } as const;
+  expect(predicateMisfit(given, tool, 'grant.where')).toContain(
+    'grant.where.path: expected an arg',
+  );
+  expect(predicateMisfit({ ...given, path: 'euros' }, tool, 'grant.where')).toBeNull();
+});
+
+describe('a model that is almost an entry of `models`', () => {
+  const config = (model: string, entry: string) => () =>
+    defineConfig({ agents: [defineAgent({ ...base, model })], models: { [entry]: {} } });
+
+  test('is an error that names the entry', () => {
+    expect(config('mian', 'main')).toThrow(
+      'config: agent "desk": model: expected an entry of `models`, got "mian" (did you mean "main"); correct it, or add an entry "mian": {} for a model with this name',
+    );
+  });
+
+  test.each([
+    ['gpt-4.1', 'gpt-4o'],
+    ['qwen3', 'qwen2'],
+    ['main', 'main'],
+    ['demo', 'memo'],
+    ['claude-sonnet', 'main'],
+  ])('is not %s beside %s', (model, entry) => {
+    expect(config(model, entry)).not.toThrow();
+  });
+});
+
+test('two neighboring characters in the other order are one mistake', () => {
+  expect(likelyMeant('mian', ['main', 'other'])).toBe('main');
+  expect(likelyMeant('ab', ['xy'])).toBeUndefined();
+});
