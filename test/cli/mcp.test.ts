@@ -11,7 +11,7 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
 
 const CONFIG = `
-import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { defineAgent, defineConfig, defineGraph, defineTool } from 'perdure';
 import { z } from 'zod';
 
 const chat = defineTool({
@@ -25,10 +25,18 @@ const chat = defineTool({
   },
 });
 
+const payout = defineGraph({
+  name: 'payout',
+  state: z.object({ what: z.string().default('') }),
+  messageTo: 'what',
+  nodes: ({ confirm }) => ({ sure: confirm({ show: () => 'Sure?' }) }),
+}).wire({ start: 'sure', edges: { sure: { yes: 'end', no: 'end' } } });
+
 export default defineConfig({
   agents: [
     defineAgent({ name: 'clerk', instructions: 'x', model: 'stub', description: 'does errands', tools: [chat] }),
     defineAgent({ name: 'poet', instructions: 'y', model: 'stub' }),
+    payout,
   ],
 });
 `;
@@ -152,12 +160,15 @@ describe('perdure as an MCP server', () => {
       'agent_start',
       'agent_status',
     ]);
-    expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain('clerk, poet');
+    expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain(
+      'clerk, poet, payout',
+    );
     const { value: list } = await server.call('agent_list', {});
     expect(list).toEqual({
       agents: [
         { name: 'clerk', description: 'does errands' },
         { name: 'poet', description: '' },
+        { name: 'payout', description: '' },
       ],
     });
     const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
@@ -249,7 +260,7 @@ describe('perdure as an MCP server', () => {
     };
     expect(await wrong('agent_start', { agent: 'clerk', message: 'x' })).toContain('operation_id');
     expect(await wrong('agent_start', { agent: 'clark', message: 'x', ...operation })).toContain(
-      'agent: expected one of clerk, poet; got "clark"',
+      'agent: expected one of clerk, poet, payout; got "clark"',
     );
     expect(
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
@@ -331,6 +342,32 @@ describe('perdure as an MCP server', () => {
     expect((await second.call('agent_start', task)).value).toEqual({ id, repeated: true });
     expect(await probeOwnServer(second, id)).toMatchObject({ done: true, answer: 'after all' });
   }, 180_000);
+
+  test('lets no message decide, except with --decide and what it answers', async () => {
+    const deciding = await nextServer();
+    const task = { agent: 'payout', message: 'go', operation_id: randomUUID() };
+    const { id } = (await deciding.call('agent_start', task)).value;
+    const requests = await vi.waitFor(
+      async () => {
+        const { value } = await deciding.call('list_requests', { id });
+        expect(value['requests']).toHaveLength(1);
+        return value['requests'] as readonly { readonly id: string; readonly digest: string }[];
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+    const [{ id: request, digest } = { id: '', digest: '' }] = requests;
+    const yes = () => ({ id, message: 'yes', operation_id: randomUUID() });
+    const others = await Promise.all([
+      deciding.call('agent_send', yes()),
+      (await allRunsServer()).call('agent_send', yes()),
+      deciding.call('agent_send', { ...yes(), answers: { request, digest: 'f'.repeat(64) } }),
+    ]);
+    expect(others.map(({ isError }) => isError)).toEqual([true, true, true]);
+    expect(others[1]?.text).toContain('this message may not decide');
+    const bound = { ...yes(), answers: { request, digest } };
+    expect(await deciding.call('agent_send', bound)).toMatchObject({ isError: false });
+    expect(await probeOwnServer(deciding, id)).toMatchObject({ done: true, status: 'completed' });
+  }, 120_000);
 
   test('offers decisions only with --decide', async () => {
     const deciding = await nextServer();

@@ -82,7 +82,9 @@ describe('an open run without another worker', () => {
 
   test('exits with the code of the followed turn, and the run stays open', async () => {
     const { perdure } = lonelyPlace();
-    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }), reply.text('sorry'));
+    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }));
+    // A message that the provider refused is left out of later prompts.
+    stub.scriptFor('[A message was here. The provider', reply.text('sorry'));
     const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
       .ended;
     expect(json(begun)).toMatchObject({ id: 'open-rude', status: 'failed', reason: 'filtered' });

@@ -18,6 +18,7 @@ describe('mcpServer', () => {
       timeoutMs: 120_000,
       connectMs: 30_000,
       startup: 'strict',
+      trust: 'first_use',
     });
   });
 
