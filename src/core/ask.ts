@@ -96,9 +96,9 @@ export function askRefusal(
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const never = neverProblem(state, ask);
   if (never !== null) return { message: never };
-  const answer = messageAnswer(state, ask, { update: id, now });
+  const answer = messageAnswer(state, ask, { now });
   if (answer.type === 'refused') return answer.refused;
-  const message = nowProblem(state, ask, { id, decides: answer.type === 'decides' });
+  const message = nowProblem(state, ask, answer.type === 'decides');
   return message === null ? null : { message };
 }
 
@@ -114,19 +114,14 @@ function neverProblem(state: RunState, ask: Omit<Ask, 'id'>): string | null {
 }
 
 /** Returns why the run refuses a message in its current state, or null. */
-function nowProblem(
-  state: RunState,
-  ask: Omit<Ask, 'id'>,
-  { id, decides }: { readonly id: string; readonly decides: boolean },
-): string | null {
+function nowProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean): string | null {
   const steer = ask.mode === 'steer';
   if (!state.open && !steer && !decides) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
-  if (steer && ask.refresh === true && inTurn(state)) {
-    return 'refresh: a turn under way keeps its agent; send it without mode "steer"';
-  }
-  const overfull = contextRefusal(state, ask, id);
+  const joining = joiningProblem(state, ask, decides);
+  if (joining !== null) return joining;
+  const overfull = contextRefusal(state, ask);
   if (overfull !== null) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: expected at most ${MAX_PINNED_TOTAL_BYTES} pinned bytes, got ${pinnedBytes(state)}; send the message without pin`;
@@ -142,24 +137,37 @@ function nowProblem(
   });
 }
 
+/** Returns what a message for the turn under way cannot have, because only a turn's start reads it. */
+function joiningProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean): string | null {
+  const { input, refresh, mode } = ask;
+  const isLate = decides || (mode === 'steer' && inTurn(state));
+  if (!isLate) return null;
+  const instead = decides
+    ? 'answer first, and send it in a message of its own'
+    : 'send it without mode "steer"';
+  if (refresh === true) return `refresh: a turn under way keeps its agent; ${instead}`;
+  if (input === undefined || turnFor(state, ask) !== state.turn.number) return null;
+  return `input: a graph reads it when a turn begins, and the message would join the turn under way; ${instead}`;
+}
+
 /** Returns the turn to which a message would belong. */
-function turnFor(state: RunState, ask: Omit<Ask, 'id'>, id: string): number {
+function turnFor(state: RunState, ask: Omit<Ask, 'id'>): number {
   // A closing turn accepts no messages; they begin the next turn.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
   // An answer to the turn's question belongs to that turn.
-  const mode = answerOf(state, ask, id).type === 'decides' ? 'steer' : ask.mode;
+  const mode = answerOf(state, ask).type === 'decides' ? 'steer' : ask.mode;
   return assignTurn(state.inbox, current, mode ?? 'queue');
 }
 
 /** Returns what an accepted message is to the run's requests. Whether they expire was checked. */
-function answerOf(state: RunState, ask: Omit<Ask, 'id'>, id: string): MessageAnswer {
-  return messageAnswer(state, ask, { update: id, now: 0 });
+function answerOf(state: RunState, ask: Omit<Ask, 'id'>): MessageAnswer {
+  return messageAnswer(state, ask, { now: 0 });
 }
 
 /** Returns why a message's context does not fit with the existing contexts of its turn, or null. */
-function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>, id: string): string | null {
+function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>): string | null {
   if (ask.context === undefined) return null;
-  const turn = turnFor(state, ask, id);
+  const turn = turnFor(state, ask);
   const under = turn === state.turn.number ? [state.turn.context] : [];
   const waiting = state.inbox.waiting.filter((message) => message.turn === turn);
   const contexts = waiting.map(({ context }) => context);
@@ -176,9 +184,9 @@ export function acceptMessage(
   id: string,
 ): { receipt: AskReceipt; event: RunEvent | null; answer: MessageAnswer } {
   const known = findTurnOfMessage(state.inbox, id);
-  const answer = known === null ? answerOf(state, ask, id) : ({ type: 'message' } as const);
+  const answer = known === null ? answerOf(state, ask) : ({ type: 'message' } as const);
   if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null, answer };
-  const turn = turnFor(state, ask, id);
+  const turn = turnFor(state, ask);
   const message = {
     id,
     text: ask.message ?? '',

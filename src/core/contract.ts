@@ -126,6 +126,8 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   readonly rules?: readonly Rule[];
   /** The activity only checks whether its worker could execute the call. */
   readonly find?: true;
+  /** The activity only applies the rules to the call, which the run itself executes. */
+  readonly judge?: true;
 }
 
 /**

@@ -204,6 +204,11 @@ export function namesIn(
   );
 }
 
+/** Whether the sender of a message is unknown. */
+export function isAnonymous({ by }: Pick<Incoming, 'by'>): boolean {
+  return by === undefined;
+}
+
 /** Whether a message waits for this turn. */
 export function hasMessagesFor(inbox: Inbox, turn: number): boolean {
   return inbox.waiting.some((message) => message.turn === turn);

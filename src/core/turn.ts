@@ -119,6 +119,8 @@ export interface Turn {
   readonly bestEffort?: BestEffort;
   /** The claimed senders of the turn's messages; absent if no sender specified a name. */
   readonly by?: readonly string[];
+  /** Besides those, a sender without a name sent a message; absent if none did, or if none has one. */
+  readonly anonymous?: true;
   /** Short signatures of denied calls. An identical call is denied without a new request. */
   readonly denied?: readonly string[];
   /** Number of denied calls in a row. */

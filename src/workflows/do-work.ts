@@ -48,6 +48,8 @@ export interface WorkSpec {
   readonly doing?: string;
   /** `work` is undefined for the first attempt. */
   readonly activity: (step: StartStep, work: Work | undefined) => ActivityStart;
+  /** Whether something else continues the work; default: never. */
+  readonly isReady?: (work: Work) => boolean;
 }
 
 const FIRST: StartStep = { type: 'start', as: 'attempt' };
@@ -59,7 +61,7 @@ const FIRST: StartStep = { type: 'start', as: 'attempt' };
  * null. Never rejects because of an activity.
  */
 export async function doWork(run: RunContext, spec: WorkSpec): Promise<unknown> {
-  const { name, doing, activity } = spec;
+  const { name, doing, activity, isReady } = spec;
   let failure: unknown = null;
   if (doing !== undefined) {
     run.doing.set(name, doing);
@@ -69,7 +71,7 @@ export async function doWork(run: RunContext, spec: WorkSpec): Promise<unknown> 
     for (let isFirst = true; ; isFirst = false) {
       const work = findWork(run.state, name);
       if (work === undefined && !isFirst) return failure;
-      if (work !== undefined && mustLeave(run)) return failure;
+      if (work !== undefined && (mustLeave(run) || isReady?.(work))) return failure;
       // A person's decision must be checked first.
       if (work?.proposal !== undefined) return failure;
       const step = work === undefined ? FIRST : nextWorkStep(run.state, work, Date.now());

@@ -8,6 +8,8 @@ import { deny } from '../../src/cli/commands/deny.js';
 import { edit } from '../../src/cli/commands/edit.js';
 import { inbox } from '../../src/cli/commands/inbox.js';
 import { list } from '../../src/cli/commands/list.js';
+import { pause } from '../../src/cli/commands/pause.js';
+import { resume } from '../../src/cli/commands/resume.js';
 import type { Command } from '../../src/cli/command.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
 import type { RunStatus } from '../../src/core/status.js';
@@ -104,6 +106,16 @@ describe('the inbox', () => {
 });
 
 describe('a decision', () => {
+  test('says that the run is paused, with the command that lets it continue', async () => {
+    const { handle, id, digest } = await waiting('Oslo');
+    await perdure(pause, { id });
+    const { stderr } = await perdure(approve, { id, request: 'r1', digest });
+    expect(stderr).toMatch(/decided as approve: the run is paused; resume it with: .* resume run-/);
+    expect(stderr).not.toContain('the run resumes');
+    await perdure(resume, { id });
+    expect((await rig.end(handle)).outcome.answer).toBe('read: paid Oslo');
+  });
+
   test('approves exactly what was shown, and records the OS user', async () => {
     const { handle, id, digest } = await waiting('Rome');
     const given = { id, request: 'r1', digest: digest.slice(0, 12) };

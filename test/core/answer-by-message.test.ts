@@ -4,48 +4,14 @@ import type { Ask } from '../../src/core/inbox.js';
 import { needsConsent } from '../../src/core/requests/consent.js';
 import { toolCall } from '../support/activity.js';
 import { mayAnswer } from '../../src/core/requests/answer-by-message.js';
-import type { GraphNode } from '../../src/core/graph/definition.js';
-import type { JsonObject } from '../../src/core/json.js';
-import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
-import { reduce } from '../../src/core/reduce.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import type { RunState } from '../../src/core/state.js';
 import { getOutcome } from '../../src/core/turn.js';
 import { afterNextAction, decision, requestOf, runWithCall } from '../support/pending-call.js';
+import { actions, action, CALL, waiting } from '../support/asking-graph.js';
 import { after, update } from '../support/facts.js';
-import { node } from '../support/graph-agent.js';
 import { begun, config, toolDefinition } from '../support/scripts.js';
-
-const CALL = 'node_ask_1_0';
-const action = (id: string): PlannedAction => ({ id, tool: 'put', arguments: {} });
-
-/** A run whose graph waits for an answer at its first node. */
-function waiting(
-  ask: Partial<Extract<GraphNode, { kind: 'confirm' }>>,
-  {
-    decisions,
-    open = true,
-    actions = [action('a1'), action('a2')],
-  }: {
-    decisions?: { mayDecide: true };
-    open?: boolean;
-    actions?: readonly PlannedAction[];
-  } = {},
-): RunState {
-  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'ask' };
-  const nodes = [node('ask', { kind: 'confirm', show: 'Send it?', ...ask }, exits)];
-  const initial: JsonObject = { plan: planValue({ actions, done: [], asks: false }) };
-  const graph = { start: 'ask', nodes, fields: ['plan'], initial, perTurn: [] };
-  const made = config({ graph, tools: [toolDefinition('put', 'keyed')] });
-  const message = { id: 'm', text: 'go', turn: 1 };
-  const state = [
-    { type: 'message-received', message } as const,
-    { type: 'turn-begun', at: 0 } as const,
-    { type: 'node-begun', at: 0 } as const,
-  ].reduce(reduce, initialState({ ...made, ...(decisions && { decisions }) }, { open }));
-  return afterNextAction(state, 5);
-}
 
 const NOW = { id: 'new', now: 9 };
 
@@ -53,9 +19,6 @@ const begunRun = (): RunState => ({ ...begun(config()), open: true });
 
 const messageFact = (message: string, rest: object = {}) =>
   update('ask', { message, ...rest }, `ask ${message}`, 9);
-const actions = (state: RunState): readonly string[] =>
-  planIn(state.graph?.values ?? {}, 'plan').actions.map(({ id }) => id);
-
 describe('a question of a graph', () => {
   const state = waiting({});
 
@@ -127,7 +90,11 @@ describe('a plan of the graph', () => {
   });
 
   const asks = { then: 'ask', why: 'a rule' } as const;
-  const mixed = waiting({ plan: 'plan' }, { actions: [action('a1'), { ...action('a2'), asks }] });
+  const dependent = { ...action('a3'), after: ['a2'] };
+  const mixed = waiting(
+    { plan: 'plan' },
+    { actions: [action('a1'), { ...action('a2'), asks }, dependent] },
+  );
   const decide = (as: string, rest: object = {}): RunState =>
     after(mixed, decision(mixed, as, rest, { name: CALL }));
 
@@ -145,6 +112,10 @@ describe('a plan of the graph', () => {
   test.each([
     ['some', { actions: ['a9'] }, 'actions: expected ids of r1'],
     ['some', { actions: [] }, 'actions: expected ids of r1'],
+    ['some', { actions: [''] }, 'actions: expected ids of r1'],
+    ['some', { actions: ['a1', 'and', 'a2'] }, 'actions: expected ids of r1'],
+    ['some', { actions: ['a1 a2'] }, 'actions: expected ids of r1'],
+    ['some', { actions: ['a3'] }, 'actions: expected ids of r1 with all dependencies'],
     ['approve', { actions: ['a1'] }, 'actions: expected only with "some"'],
   ])('refuses "%s" with %j', (as, rest, problem) => {
     const { id: request, digest } = requestOf(mixed, CALL);
@@ -249,6 +220,21 @@ describe('a message that names what it answers', () => {
 
 describe('a message that does not name what it answers', () => {
   const state = waiting({ plan: 'plan' });
+
+  test('still decides after a worker rejected the decision of another person', () => {
+    const rejected = {
+      what: 'resolve',
+      id: 'u',
+      at: 6,
+      by: 'ann',
+      request: 'r1',
+      call: CALL,
+      as: 'answer',
+      refused: 'expected "yes"',
+    } as const;
+    const tried = { ...state, decisions: [rejected] };
+    expect(askRefusal(tried, { message: 'yes', by: 'bob', sentAt: 8 }, NOW)).toBeNull();
+  });
 
   test('decides nothing if it was sent before the request was raised', () => {
     const early = { message: 'yes', sentAt: 4 };

@@ -49,7 +49,48 @@ test('everyone for whom an agent was called is a requester of its turn', () => {
   const input = { agent: 'a', message: 'go', by: 'ann', requesters: ['ann', 'bob'] };
   const first = firstState({ input, at: 0, root: 'r', firstRunId: 'f' });
   const state = reduce(first, { type: 'turn-begun', at: 0 });
-  expect(peopleOf(state)).toEqual({ requesters: ['ann', 'bob'], joining: [] });
+  expect(peopleOf(state)).toEqual({ requesters: ['ann', 'bob'], joining: [], anonymous: false });
+});
+
+test('a message without a name beside named ones lets no one decide as another person', () => {
+  const input = { agent: 'a', message: 'go', by: 'ann' };
+  const first = firstState({ input, at: 0, root: 'r', firstRunId: 'f' });
+  const message = { id: 'm', text: 'for me, too', turn: 1 };
+  const waits = reduce(reduce(first, { type: 'turn-begun', at: 0 }), {
+    type: 'message-received',
+    message,
+  });
+  for (const state of [waits, reduce(waits, { type: 'messages-joined', at: 1 })]) {
+    const may = (deciders: Deciders, by: string): string | null =>
+      deciderProblem([deciders], { by, ...peopleOf(state) });
+    expect(may('not_requester', 'bob')).toContain('one of its messages has no `by`');
+    expect([may('requester', 'ann'), may(['bob'], 'bob')]).toEqual([null, null]);
+  }
+});
+
+test('a name that joins a turn without one makes its requesters no better known', () => {
+  const first = firstState({
+    input: { agent: 'a', message: 'go' },
+    at: 0,
+    root: 'r',
+    firstRunId: 'f',
+  });
+  const begun = reduce(first, { type: 'turn-begun', at: 0 });
+  expect(begun.turn).not.toHaveProperty('anonymous');
+  const message = { id: 'm', text: 'for me, too', turn: 1, by: 'ann' };
+  const waits = reduce(begun, { type: 'message-received', message });
+  for (const state of [waits, reduce(waits, { type: 'messages-joined', at: 1 })]) {
+    const people = peopleOf(state);
+    expect(people.anonymous).toBe(true);
+    expect(deciderProblem(['not_requester'], { by: 'bob', ...people })).not.toBeNull();
+  }
+});
+
+test('a called agent may know some of the people behind its turn, and not all', () => {
+  const input = { agent: 'a', message: 'go', requesters: ['ann'] };
+  const first = firstState({ input, at: 0, root: 'r', firstRunId: 'f' });
+  const people = peopleOf(reduce(first, { type: 'turn-begun', at: 0 }));
+  expect(people).toEqual({ requesters: ['ann'], joining: [], anonymous: true });
 });
 
 test('only a calling agent names the people behind a run', () => {

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { clientOf } from '../support/clerk.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
@@ -14,7 +16,7 @@ beforeEach(async () => {
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());
 
-const { assistant } = createCalendar(() => desk);
+const { addEvent, assistant } = createCalendar(() => desk);
 
 const ref = (id: string, path: string) => ({ $ref: id, path });
 
@@ -112,6 +114,87 @@ describe('a plan that deletes', () => {
   });
 });
 
+describe('a call of an agent', () => {
+  const clerk = defineAgent({
+    name: 'clerk',
+    description: 'Does errands.',
+    instructions: 'x',
+    model: 'script',
+  });
+  const rules = [{ tool: 'clerk', then: 'ask' }] as const;
+  const plan = (message: object | string) =>
+    JSON.stringify({
+      actions: [
+        { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+        { id: 'a2', tool: 'clerk', arguments: { message }, after: ['a1'] },
+      ],
+    });
+
+  test('raises a request if its arguments were unknown when the plan was confirmed', async () => {
+    await desk.work([assistant({ agents: [clerk], rules })]);
+    desk.script([plan(ref('a1', 'data.id')), 'Errand done.', 'Done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    await desk.decide(handle, { as: 'approve' });
+    const status = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
+    expect(status.pending[0]).toMatchObject({
+      kind: 'approval',
+      tool: 'clerk',
+      arguments: '{"message":"e-new"}',
+    });
+    await desk.decide(handle, { as: 'approve' });
+    expect((await desk.end(handle)).outcome).toMatchObject({
+      answer: 'Done.',
+      output: { results: { a2: { ok: true, value: 'Errand done.' } } },
+    });
+  });
+
+  test('and one of the caller are asked about, too, before anyone is asked to execute them', async () => {
+    const open = defineTool({
+      name: 'open_page',
+      description: 'Opens a page at the caller.',
+      input: z.object({ page: z.string() }),
+      effect: 'keyed',
+    });
+    await desk.work([
+      assistant({ tools: [addEvent, open], rules: [{ tool: 'open_page', then: 'ask' }] }),
+    ]);
+    const page = ref('a1', 'data.id');
+    desk.script([
+      JSON.stringify({
+        actions: [
+          { id: 'a1', tool: 'add_event', arguments: { title: 'new' } },
+          { id: 'a2', tool: 'open_page', arguments: { page } },
+        ],
+      }),
+      'Done.',
+    ]);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    await desk.decide(handle, { as: 'approve' });
+    const asked = async (id: string) =>
+      (await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === id)).pending;
+    expect(await asked('r2')).toMatchObject([{ kind: 'approval', arguments: '{"page":"e-new"}' }]);
+    await desk.decide(handle, { as: 'approve' });
+    expect(await asked('r3')).toMatchObject([{ kind: 'client_tool', tool: 'open_page' }]);
+    await desk.decide(handle, { as: 'answer', result: 'opened' });
+    expect((await desk.end(handle)).outcome).toMatchObject({
+      output: { results: { a2: { ok: true, value: 'opened' } } },
+    });
+  });
+
+  test('is not made if the agent denies it since it was approved', async () => {
+    await desk.work([assistant({ agents: [clerk], rules })]);
+    desk.script([plan('now'), 'Not done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    await desk.rig.stopWorkers();
+    await desk.work([assistant({ agents: [clerk], rules: [{ tool: 'clerk', then: 'deny' }] })]);
+    await desk.decide(handle, { as: 'approve' });
+    expect((await desk.end(handle)).outcome).toMatchObject({
+      answer: 'Not done.',
+      output: { results: { a2: { ok: false, error: { type: 'denied' } } } },
+    });
+  });
+});
+
 describe('a message', () => {
   const plan = JSON.stringify({
     actions: [
@@ -139,6 +222,41 @@ describe('a message', () => {
       one.role === 'user' && one.origin === undefined ? [`${one.turn}: ${one.text}`] : [],
     );
     expect(lines).toEqual(['1: go', '1:  Yes! ', '2: yes']);
+  });
+
+  test('of a client without answers decides nothing, and says so', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan, 'Left alone.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'go' });
+    const [mute, other] = await Promise.all([
+      clientOf(desk.rig, { answers: false }),
+      clientOf(desk.rig),
+    ]);
+    const run = handle.workflowId;
+    const { requests } = await other.requests({ run });
+    const [{ id: request, digest } = { id: '', digest: '' }] = requests;
+    const answers = { request, digest };
+    await expect(mute.ask(run, 'yes')).rejects.toMatchObject({ reason: 'not_a_decider' });
+    for (const given of [answers, true]) {
+      await expect(mute.ask(run, { message: 'yes', answers: given })).rejects.toThrow(
+        'answers: expected none, because this client was created with answers: false',
+      );
+    }
+    // Of many people who decide at the same time, the first one wins.
+    const tries = await Promise.allSettled(
+      Array.from({ length: 32 }, async (_, index) =>
+        index % 2 === 0
+          ? await other.ask(run, { message: 'no', answers, by: `person ${index}` })
+          : await other.resolve(run, { ...answers, as: 'deny', by: `person ${index}` }),
+      ),
+    );
+    const won = tries.filter(({ status }) => status === 'fulfilled');
+    expect(won).toHaveLength(1);
+    const { outcome, projection } = await desk.end(handle);
+    expect(outcome.answer).toBe('Left alone.');
+    expect(projection.state?.decisions).toHaveLength(1);
+    expect(desk.done).toEqual([]);
+    await Promise.all([mute.disconnect(), other.disconnect()]);
   });
 
   test('with a change revises the plan', async () => {

@@ -75,15 +75,15 @@ export async function executeCall(
 }
 
 /** Returns the result of a call that the current rules of the worker or its agent deny, else null. */
-function deniedResult(
+export function deniedResult(
   { requests }: ActivityDependencies,
   { info }: Context,
-  { agent, pinned, original, value }: Execution,
+  { agent, pinned, original, value, input }: Execution,
 ): RunToolResult | null {
   const call = { tool: pinned, original, parsed: value };
   const verdict = currentDenial(call, { requests, pinned: agent });
   if (verdict === null) return null;
-  const isUnsure = info.attempt > 1 && pinned.effect !== 'read';
+  const isUnsure = info.attempt > 1 && pinned.effect !== 'read' && !input.judge;
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';
   return failed('denied', `${pinned.name} was not executed: ${redactMessage(verdict.why)}${doubt}`);
 }

@@ -23,7 +23,7 @@ import {
   unstoredFailure,
   withStorageMapping,
 } from '../storage-faults.js';
-import { executeCall, type Execution } from './execute-call.js';
+import { deniedResult, executeCall, type Execution } from './execute-call.js';
 import { prepareCall } from './prepare-call.js';
 import { openArtifacts } from './tool-context.js';
 import { toRunIds } from './user-function.js';
@@ -46,10 +46,12 @@ export async function runTool(
     // A call that waits for the store is executed again when its result can be stored.
     if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
     const prepared = await prepareOrReport(deps, context, input);
-    if (input.find) return { ok: 'not_started', message: 'this worker can execute it' };
+    const found = { ok: 'not_started', message: 'this worker can execute it' } as const;
+    if (input.find && !input.judge) return found;
     if (!prepared.ok) return prepared.result;
     const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
     if (undecided !== null) return undecided;
+    if (input.judge) return deniedResult(deps, context, prepared.execution) ?? found;
     const result = await executeAndStore(deps, context, prepared.execution);
     cacheResult(deps, context, { ...prepared.execution, result });
     return result;

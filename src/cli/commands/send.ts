@@ -131,7 +131,7 @@ function answersOf(
   const { state } = run.view;
   if (state === null) return {};
   const said = { ...message, by: osUser() };
-  const found = messageAnswer(state, said, { update: message.id ?? '', now: Date.now() });
+  const found = messageAnswer(state, said, { now: Date.now() });
   const request = found.type === 'decides' ? found.work.request.id : undefined;
   const asked = open.find(({ id }) => id === request);
   if (asked !== undefined) return bind(asked);

@@ -100,6 +100,7 @@ const turn = fields<Turn>({
   bestEffort: optional(fields<BestEffort>({ output: json, issue: text })),
   failedSteps: count,
   by: optional(list(text)),
+  anonymous: optional(yes),
   denied: optional(list(text)),
   denials: optional(count),
   limitKept: optional(yes),

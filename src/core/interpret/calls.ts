@@ -23,7 +23,7 @@ import { openCallById } from '../turn.js';
 import { keptOf } from '../requests/undo.js';
 import { parseCallId, type ToolCall } from '../transcript/messages.js';
 import { findWork, type Work } from '../work/work.js';
-import { blockingProblem, blockWork, probeCanceled } from './block.js';
+import { blockingProblem, blockWork, probeCanceled, unblocked } from './block.js';
 
 /**
  * A `once` tool has a single activity attempt. An execution that fails before the tool starts is
@@ -77,10 +77,26 @@ export function callReturned(state: RunState, fact: FactOf<'completed'>): readon
   if (open === null) return overAlready(state, fact);
   if (!isToolResult(fact.result)) return [];
   const { work } = open;
-  if (work.phase === 'in-flight' && work.as === 'find') {
-    return [{ type: 'work-changed', work: { ...work, found: true, phase: 'waiting' } }];
+  if (isSearch(work) && isFound(fact.result)) {
+    // A call to which the rules were applied is no longer blocked; the others are attempted next.
+    const next = isJudged(fact) ? unblocked(work) : work;
+    return [{ type: 'work-changed', work: { ...next, found: true, phase: 'waiting' } }];
   }
   return resultEvents(state, open, { result: fact.result, at: fact.at });
+}
+
+/** Whether the activity in flight cannot have executed the call. */
+function isSearch(work: Work): boolean {
+  return work.phase === 'in-flight' && work.as === 'find';
+}
+
+/** Whether a search shows that the call may be executed, and not that the rules prevent it. */
+function isFound({ ok }: RunToolResult): boolean {
+  return ok !== 'undecided' && ok !== false;
+}
+
+function isJudged({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): boolean {
+  return isObject(input) && input['judge'] === true;
 }
 
 /** Returns the events of a tool's result. */
@@ -203,6 +219,7 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
   if (problem !== null) return blockWork(state, fact, problem);
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
+  if (isSearch(open.work)) return finishCall(notExecuted(call, message), fact.at);
   const lost = lostMessage(tool.name, message);
   // The worker reports known outcomes as results, so the outcome is unknown after a failure. The
   // model would repeat a `keyed` call under another key.

@@ -6,10 +6,15 @@ import { show } from '../text/format-value.js';
 import { callOfWork, isUndo, type AskingWork } from '../work/work.js';
 import type { Decision } from './decision.js';
 import { askingWork } from './open-requests.js';
-import { decisionProblem, requestProblem, type Refused } from './refusal.js';
+import { expiryProblem, newDecisionProblem, requestProblem, type Refused } from './refusal.js';
 
 /** The parts of a message that determine whether it decides. */
 type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;
+
+interface Arrival {
+  /** Unix time in ms. */
+  readonly now: number;
+}
 
 /** What a message is to the requests of a run. */
 export type MessageAnswer =
@@ -25,13 +30,9 @@ const MESSAGE: MessageAnswer = { type: 'message' };
  * decides only where its sender may decide (`answers`) and about what it was sent for: about the
  * request that it names with its digest, or else about a question of the graph that is still open
  * in the form that the sender can have seen. Words that are close to an answer never become a turn
- * while a person is asked. `arrival`: the message's id and the time, Unix time in ms.
+ * while a person is asked.
  */
-export function messageAnswer(
-  state: RunState,
-  said: Said,
-  arrival: { readonly update: string; readonly now: number },
-): MessageAnswer {
+export function messageAnswer(state: RunState, said: Said, arrival: Arrival): MessageAnswer {
   const { message = '', answers } = said;
   if (typeof answers === 'object') return boundAnswer(state, { ...said, answers }, arrival);
   const open = askingWork(state);
@@ -40,7 +41,10 @@ export function messageAnswer(
   const asked = questionOf(state, open);
   const decision = asked && decisionIn(state, asked, said);
   if (asked !== undefined && decision) {
-    const refused = answers === false ? mayNot(asked) : unboundProblem(state, asked, said);
+    const refused =
+      answers === false
+        ? mayNot(asked)
+        : (expiryProblem(asked.request, arrival.now) ?? unboundProblem(state, asked, said));
     return refused === null
       ? { type: 'decides', work: asked, decision }
       : { type: 'refused', refused };
@@ -57,7 +61,7 @@ export function messageAnswer(
 function boundAnswer(
   state: RunState,
   said: Said & { readonly answers: AnsweredRequest },
-  arrival: { readonly update: string; readonly now: number },
+  arrival: Arrival,
 ): MessageAnswer {
   const { request, digest } = said.answers;
   const wrong = requestProblem(state, { request, digest }, arrival.now);
@@ -70,7 +74,8 @@ function boundAnswer(
   if (decision === null) {
     return { type: 'refused', refused: help(state, [work], said.message ?? '') };
   }
-  const refused = decisionProblem(state, { ...decision, digest }, arrival);
+  // A message that arrives again is recognized by its id before, so this is a new decision.
+  const refused = newDecisionProblem(state, { ...decision, digest }, arrival.now);
   return refused === null ? { type: 'decides', work, decision } : { type: 'refused', refused };
 }
 
@@ -137,7 +142,8 @@ function unboundProblem(
   }
   const node = nodeIn(name);
   const before = decisions.findLast(
-    ({ what, call, at }) => what === 'resolve' && at >= turn.startedAt && nodeIn(call) === node,
+    ({ what, call, at, refused: rejected }) =>
+      what === 'resolve' && rejected === undefined && at >= turn.startedAt && nodeIn(call) === node,
   );
   if (before === undefined || before.by === by) return null;
   return refused(

@@ -1,3 +1,4 @@
+import { nodeOfCall } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { grantFor } from './grants.js';
@@ -14,4 +15,9 @@ export function needsConsent(state: RunState, call: ToolCall): boolean {
 function isConfirmed({ confirmed, asks, verdict, parsed }: ToolCall): boolean {
   if (!confirmed) return false;
   return !asks || (verdict?.deciders === undefined && parsed === undefined);
+}
+
+/** Whether a graph's node makes the call and no worker has applied the rules to it yet. */
+export function isUnjudged(call: ToolCall): boolean {
+  return call.node !== undefined && nodeOfCall(call) === null && call.verdict === undefined;
 }

@@ -1,4 +1,4 @@
-import { namesIn } from '../inbox.js';
+import { isAnonymous, namesIn } from '../inbox.js';
 import type { RunState } from '../state.js';
 import { show } from '../text/format-value.js';
 
@@ -15,6 +15,8 @@ interface Deciding {
   readonly requesters: readonly string[];
   /** The senders of messages that have not joined the turn yet. They do not count as requesters. */
   readonly joining?: readonly string[];
+  /** The sender of one of these messages is unknown, so no one can be told apart from that sender. */
+  readonly anonymous?: boolean;
 }
 
 /** Returns the people behind the turn under way. */
@@ -22,8 +24,10 @@ export function peopleOf({
   turn,
   inbox,
 }: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by'>> {
-  const joining = namesIn(inbox.waiting.filter((message) => message.turn === turn.number));
-  return { requesters: turn.by ?? [], joining };
+  const waiting = inbox.waiting.filter((message) => message.turn === turn.number);
+  const { by, anonymous = by === undefined } = turn;
+  const isUnknown = anonymous || waiting.some(isAnonymous);
+  return { requesters: by ?? [], joining: namesIn(waiting), anonymous: isUnknown };
 }
 
 /**
@@ -32,7 +36,7 @@ export function peopleOf({
  */
 export function deciderProblem(
   deciders: readonly Deciders[],
-  { by, requesters, joining = [] }: Deciding,
+  { by, requesters, joining = [], anonymous = false }: Deciding,
 ): string | null {
   if (deciders.length === 0) return null;
   if (by === undefined) {
@@ -42,17 +46,17 @@ export function deciderProblem(
     if (each === 'requester') return requesters.includes(by);
     // Without the requester's name, the run cannot tell whether another person decides.
     if (each === 'not_requester') {
-      return requesters.length > 0 && ![...requesters, ...joining].includes(by);
+      return !anonymous && requesters.length > 0 && ![...requesters, ...joining].includes(by);
     }
     return Array.isArray(each) && each.includes(by);
   });
   if (allowed) return null;
-  const unknown =
-    requesters.length === 0 &&
-    deciders.some((each) => each === 'requester' || each === 'not_requester');
-  const hint = unknown
-    ? '; the run does not know its requester, because it began without `by`'
-    : '';
+  const isUnknown =
+    (requesters.length === 0 && deciders.includes('requester')) ||
+    ((requesters.length === 0 || anonymous) && deciders.includes('not_requester'));
+  const began =
+    requesters.length === 0 ? 'it began without `by`' : 'one of its messages has no `by`';
+  const hint = isUnknown ? `; the run does not know its requester, because ${began}` : '';
   return `by: expected ${decidersText(deciders)}, got ${show(by)}${hint}`;
 }
 

@@ -46,6 +46,11 @@ interface Arrival {
 export function decisionProblem(state: RunState, given: unknown, arrival: Arrival): Refused | null {
   if (decidedBefore(state.decisions, arrival.update) !== undefined) return null;
   if (state.work.some(({ proposal }) => proposal?.id === arrival.update)) return null;
+  return newDecisionProblem(state, given, arrival.now);
+}
+
+/** Like `decisionProblem`, for what the run has certainly not received before. */
+export function newDecisionProblem(state: RunState, given: unknown, now: number): Refused | null {
   const decisions: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (decisions.length === 0 || decisions.length > MAX_DECISIONS) {
     return malformed(`resolve: expected 1 to ${MAX_DECISIONS} decisions, got ${decisions.length}`);
@@ -53,7 +58,7 @@ export function decisionProblem(state: RunState, given: unknown, arrival: Arriva
   const seen = new Set<string>();
   for (const [index, decision] of decisions.entries()) {
     const path = Array.isArray(given) ? `resolve[${index}]` : 'resolve';
-    const problem = oneProblem(state, decision, { ...arrival, path, seen });
+    const problem = oneProblem(state, decision, { now, path, seen });
     if (problem !== null) return problem;
   }
   return null;
@@ -62,7 +67,7 @@ export function decisionProblem(state: RunState, given: unknown, arrival: Arriva
 function oneProblem(
   state: RunState,
   given: unknown,
-  { now, path, seen }: Arrival & { readonly path: string; readonly seen: Set<string> },
+  { now, path, seen }: Pick<Arrival, 'now'> & { readonly path: string; readonly seen: Set<string> },
 ): Refused | null {
   const shape = isObject(given)
     ? decisionShape(given, path)
@@ -115,14 +120,21 @@ export function requestProblem(
 ): Refused | null {
   const request = openRequests(state, 'RUN').find((open) => open.id === id);
   if (request === undefined) return unknownProblem(state, id);
-  if (request.expiresAt !== null && request.expiresAt <= now) {
-    const agoMs = now - request.expiresAt;
-    const message = `request: ${id} expired ${Math.round(agoMs / 1_000)} s ago`;
-    return { reason: 'expired', message };
-  }
+  const expired = expiryProblem(request, now);
+  if (expired !== null) return expired;
   if (digest === request.digest) return null;
   const message = `digest: expected the current digest of ${id}, got ${show(digest)}; review the request again`;
   return { reason: 'wrong_digest', message };
+}
+
+/** Returns the problem with a request that has expired by now, whose timer has not fired yet. */
+export function expiryProblem(
+  { id, expiresAt }: { readonly id: string; readonly expiresAt?: number | null },
+  now: number,
+): Refused | null {
+  if (expiresAt === undefined || expiresAt === null || expiresAt > now) return null;
+  const message = `request: ${id} expired ${Math.round((now - expiresAt) / 1_000)} s ago`;
+  return { reason: 'expired', message };
 }
 
 const EXPECTED = 'expected {request, digest, as}';
@@ -209,15 +221,17 @@ function chosenProblem(
     return malformed(`actions: expected only with "some", got them with "${as}"`);
   }
   const known = shownActions(shown) ?? [];
-  const isEmpty = actions?.length === 0;
-  if (!isEmpty && readPlanAnswer(someText(actions), known)?.as === 'some') return null;
+  const ids = known.map((one) => one.id);
+  const isKnown =
+    actions === undefined || (actions.length > 0 && actions.every((one) => ids.includes(one)));
+  if (isKnown && readPlanAnswer(someText(actions), known)?.as === 'some') return null;
   if (actions === undefined) {
     return malformed(
       `actions: expected ids, because ${id} has no actions that need approval beside others that need none; give "approve", "deny", or ids`,
     );
   }
   return malformed(
-    `actions: expected ids of ${id} with all dependencies (it has ${known.map((one) => one.id).join(', ')}), got ${show(actions.join(' '))}`,
+    `actions: expected ids of ${id} with all dependencies (it has ${ids.join(', ')}), got ${show(actions.join(' '))}`,
   );
 }
 

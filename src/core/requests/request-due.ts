@@ -4,7 +4,7 @@ import { currentNode } from '../graph/node-tool.js';
 import type { RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { findWork } from '../work/work.js';
-import { needsConsent } from './consent.js';
+import { isUnjudged, needsConsent } from './consent.js';
 import type { NewRequest } from './request.js';
 
 /**
@@ -13,9 +13,18 @@ import type { NewRequest } from './request.js';
  */
 export function requestDue(state: RunState, call: ToolCall, at: number): NewRequest | null {
   const work = findWork(state, call.id);
-  if (work === undefined) return consentDue(state, call, at) ?? answerDue(state, call, at);
-  // An approved call may need an answer next.
-  return work.approved && work.phase === 'waiting' ? answerDue(state, call, at) : null;
+  if (work === undefined) {
+    const consent = consentDue(state, call, at);
+    return consent ?? (isJudgedFirst(state, call) ? null : answerDue(state, call, at));
+  }
+  // An approved call, or one that the rules allow, may need an answer next.
+  const mayBegin = work.approved || work.found;
+  return mayBegin && work.phase === 'waiting' ? answerDue(state, call, at) : null;
+}
+
+/** Whether a worker must apply the rules before the caller is asked to execute the call. */
+function isJudgedFirst(state: RunState, call: ToolCall): boolean {
+  return isUnjudged(call) && findTool(state, call.name)?.kind === 'client';
 }
 
 /** Returns the request for an answer that must come from outside the run. */

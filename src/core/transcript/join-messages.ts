@@ -1,7 +1,7 @@
 import { attachArtifacts } from '../artifacts/artifacts.js';
 import { appendMessage, dropRepairBranch, endTurn, withTurn } from '../change.js';
 import { beginPass } from '../graph/walk.js';
-import { namesIn, takeMessages, type Incoming } from '../inbox.js';
+import { isAnonymous, namesIn, takeMessages, type Incoming } from '../inbox.js';
 import type { SuppliedMessage } from '../input/supplied-messages.js';
 import { joinContexts } from '../input/turn-context.js';
 import { joinSettings } from '../input/turn-settings.js';
@@ -15,7 +15,8 @@ import { freshTurn } from '../turn.js';
 export function beginTurn(state: RunState, at: number): RunState {
   const number = state.inbox.waiting[0]?.turn ?? state.turn.number + 1;
   const { taken } = takeMessages(state.inbox, number);
-  const begun = joinMessages({ ...state, turn: freshTurn(number, state.config.price, at) }, at);
+  const fresh = { ...state, turn: freshTurn(number, state.config.price, at) };
+  const begun = joinMessages(fresh, at, false);
   const problem = textMisfit(state, taken);
   if (problem !== null) return endTurn(begun, failed(begun, { reason: 'input', message: problem }));
   return beginPass(begun, { taken, at });
@@ -30,11 +31,14 @@ function textMisfit({ config }: RunState, taken: readonly Incoming[]): string | 
   return problems.find((problem) => problem !== null) ?? null;
 }
 
-/** Moves the messages for the turn under way into the transcript, in the order of their arrival. */
-export function joinMessages(state: RunState, at: number): RunState {
+/**
+ * Moves the messages for the turn under way into the transcript, in the order of their arrival.
+ * `isBegun`: the turn has had messages before.
+ */
+export function joinMessages(state: RunState, at: number, isBegun = true): RunState {
   const { taken, inbox } = takeMessages(state.inbox, state.turn.number);
   if (taken.length === 0) return state;
-  const { notes = [], ...unnoted } = withRequesters(dropRepairBranch(state), taken);
+  const { notes = [], ...unnoted } = withRequesters(dropRepairBranch(state), taken, isBegun);
   const noted = notes.reduce<RunState>(
     (next, text) => appendMessage(next, at, { role: 'user', text, origin: 'perdure' }),
     unnoted,
@@ -97,8 +101,11 @@ function withNewest(state: RunState, taken: readonly Incoming[]): RunState {
 }
 
 /** Records the requesters of this turn, because rules may require other people to decide. */
-function withRequesters(state: RunState, taken: readonly Incoming[]): RunState {
-  const names = namesIn(taken);
-  if (names.length === 0) return state;
-  return withTurn(state, { by: [...new Set([...(state.turn.by ?? []), ...names])] });
+function withRequesters(state: RunState, taken: readonly Incoming[], isBegun: boolean): RunState {
+  const { by: before } = state.turn;
+  const by = [...new Set([...(before ?? []), ...namesIn(taken)])];
+  // Without any name, the requesters are unknown anyway.
+  if (by.length === 0) return state;
+  const anonymous = (isBegun && before === undefined) || taken.some(isAnonymous);
+  return withTurn(state, { by, ...(anonymous && { anonymous: true }) });
 }

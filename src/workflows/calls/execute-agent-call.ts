@@ -15,6 +15,7 @@ import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/work/work.js';
 import { contextFields, inFlight, recordNow, type RunContext } from '../run-context.js';
 import { callKey } from './call-key.js';
+import { mayExecute, needsJudgment } from './execute-tool-call.js';
 import { runChildOnce } from './run-child-once.js';
 
 /**
@@ -24,6 +25,7 @@ export async function executeAgentCall(
   run: RunContext,
   { call, tool }: { call: ToolCall; tool: ToolDefinition },
 ): Promise<void> {
+  if (needsJudgment(call) && !(await mayExecute(run, { call, tool }))) return;
   const { state } = run;
   const { parentClose = 'request_cancel' } = tool.calls ?? {};
   const key = callKey(run.input, state, call);
@@ -70,9 +72,10 @@ function childInput(
   const args = parseJson(call.arguments);
   const { depth = 0 } = state.config;
   const { rules, unattended, modelAttempts } = input;
-  const { requesters, joining } = peopleOf(state);
+  const { requesters, joining, anonymous } = peopleOf(state);
   const people = [...new Set([...requesters, ...joining])];
-  const [by, ...others] = people;
+  // A call for an unknown person has no name, so the called agent does not know everyone, either.
+  const [by, ...others] = anonymous ? [undefined, ...people] : people;
   return {
     agent: tool.calls?.agent ?? '',
     ...messageOrInput(args, tool.calls?.prompt),

@@ -2,11 +2,12 @@ import { callArtifacts } from '../../core/artifacts/named-artifacts.js';
 import { TOOL_BLOCKS } from '../../core/blocked.js';
 import type { RunToolInput } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { nodeOfCall } from '../../core/graph/node-tool.js';
+import { isUnjudged } from '../../core/requests/consent.js';
 import { callSummary } from '../../core/text/summaries.js';
 import { getOpenBatch } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import type { Work } from '../../core/work/work.js';
+import { getInterruption } from '../../core/work/interruption.js';
+import { findWork, type Work } from '../../core/work/work.js';
 import { findActivity, functionActivity, toolActivity } from '../activities.js';
 import { contextFields, type RunContext } from '../run-context.js';
 import {
@@ -22,6 +23,43 @@ import { callKey } from './call-key.js';
 interface Execution {
   readonly call: ToolCall;
   readonly tool: ToolDefinition;
+}
+
+/**
+ * Applies the rules to a call that the run itself executes. Returns whether it may be executed now;
+ * if not, it has a result, waits for a decision, or the run is interrupted. Never rejects because of
+ * a worker.
+ */
+export async function mayExecute(run: RunContext, { call, tool }: Execution): Promise<boolean> {
+  const summary = `apply the rules to ${callSummary(call)}`;
+  const input = toolInput(run, { call, tool });
+  await doWork(run, {
+    name: call.id,
+    doing: callSummary(call),
+    isReady,
+    activity: (step, work) => {
+      if (step.as === 'check') return blobCheck(call.id, step);
+      const blocked = blockedField(step, TOOL_BLOCKS);
+      const current = { ...currentInput(run, input, work), ...blocked };
+      const judge = { ...current, find: true, judge: true } as const;
+      return activityStart('runTool', judge, findActivity(summary));
+    },
+  });
+  const work = findWork(run.state, call.id);
+  return work !== undefined && isReady(work) && getInterruption(run.state) === null;
+}
+
+/** Whether the rules allow a call that waits for nothing else. */
+function isReady({ found, block }: Work): boolean {
+  return found === true && block === undefined;
+}
+
+/**
+ * Whether the rules may have changed since a person was asked, or were never applied to the call. If
+ * not, they allowed it where its reply was recorded.
+ */
+export function needsJudgment(call: ToolCall): boolean {
+  return call.verdict?.then === 'ask' || isUnjudged(call);
 }
 
 /** Executes one tool call until it has a result. Never rejects because of a tool or a worker. */
@@ -82,14 +120,8 @@ function currentInput(
   const form = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
   const { again, ...rest } = input;
   const once = again && !work?.retried && { again };
-  const evaluation = hasNoVerdict(input.call) &&
-    !work?.approved && { evaluateRules: true as const };
+  const evaluation = isUnjudged(input.call) && !work?.approved && { evaluateRules: true as const };
   return { ...rest, ...once, ...evaluation, ...(form !== undefined && { accepted: form }) };
-}
-
-/** Whether a graph's node makes the call and no worker has applied the rules to it yet. */
-function hasNoVerdict(call: ToolCall): boolean {
-  return call.node !== undefined && nodeOfCall(call) === null && call.verdict === undefined;
 }
 
 function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
@@ -107,7 +139,7 @@ function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {
     key: callKey(run.input, state, call),
     ...contextFields(run),
     ...(artifacts && { artifacts }),
-    ...(hasNoVerdict(call) && run.input.rules && { rules: run.input.rules }),
+    ...(isUnjudged(call) && run.input.rules && { rules: run.input.rules }),
     ...(run.input.called?.again && tool.effect === 'once' && { again: true as const }),
   };
 }

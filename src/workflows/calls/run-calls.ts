@@ -11,7 +11,7 @@ import { checkProposal } from '../check-decision.js';
 import type { RunContext } from '../run-context.js';
 import { actionNow, mustLeave } from '../segment-facts.js';
 import { executeAgentCall } from './execute-agent-call.js';
-import { executeToolCall } from './execute-tool-call.js';
+import { executeToolCall, mayExecute } from './execute-tool-call.js';
 
 /**
  * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow
@@ -144,7 +144,8 @@ function executeCall(run: RunContext, { id }: ToolCall): Promise<unknown> {
   const tool = known && toolAt(run.state.config.definition, known, call);
   // A call of an unknown tool gets its result when the batch opens.
   if (tool === undefined) throw new Error(`no tool "${call.name}"`);
-  return tool.kind === 'agent'
-    ? executeAgentCall(run, { call, tool })
-    : executeToolCall(run, { call, tool });
+  if (tool.kind === 'agent') return executeAgentCall(run, { call, tool });
+  // The caller executes it, after a request; only the rules are applied here.
+  if (tool.kind === 'client') return mayExecute(run, { call, tool });
+  return executeToolCall(run, { call, tool });
 }
