@@ -6,6 +6,7 @@ import { checkPaths } from './check-paths.js';
 import { eachFunction, routeFunction, toRunNode } from './node-function.js';
 import { NODE_OPTIONS, type OptionsOf } from './node-options.js';
 import {
+  agentResult,
   computed,
   withOptionName,
   limitsOf,
@@ -13,6 +14,7 @@ import {
   nameOf,
   objectOf,
   saveField,
+  toolResult,
   workerNode,
   type BuiltNode,
   type Parts,
@@ -54,7 +56,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       kind: 'agent',
       agent: nameOf(agent),
       ...messageParts(site, { agent, message, prompt, args }),
-      ...saveField(site, save),
+      ...saveField(site, save, agentResult(agent, prompt)),
       ...(continues && { continues }),
       ...limitsOf({ timeout }),
     },
@@ -80,7 +82,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       kind: 'tool',
       tool: nameOf(tool),
       ...(given !== undefined && { arguments: computed(site, 'arguments', given) }),
-      ...saveField(site, save),
+      ...saveField(site, save, toolResult(tool)),
       ...limitsOf({ timeout, attempts }),
     },
     exits: ['done'],
@@ -93,7 +95,7 @@ const BUILDERS: { readonly [Kind in KindName]: (options: OptionsOf<Kind>, site: 
       over: computed(site, 'over', options.over),
       atOnce: options.atOnce ?? 5,
       body: eachBody(options, site),
-      ...saveField(site, options.save),
+      ...saveField(site, options.save, 'a list'),
     },
     exits: ['done'],
     optional: ['failed', 'capped'],

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import type { Agent } from '../agents/agent.js';
 import type { AnswerContract } from '../agents/agent-output.js';
@@ -8,7 +9,7 @@ import type { Tool } from '../tools/tool.js';
 import { checkPaths } from './check-paths.js';
 import type { AuthorFunction } from './node-function.js';
 import { pathTo, templateOf } from './path.js';
-import { unknownField, type StateFields } from './state-schema.js';
+import { assertHolds, unknownField, type SavedResult, type StateFields } from './state-schema.js';
 import { nearestFirst } from '../validation/nearest.js';
 
 /** A node that is complete except for the targets of its exits. */
@@ -41,14 +42,36 @@ export interface Site {
 /** What the builder of a kind returns. */
 export type Parts = Pick<BuiltNode, 'kind' | 'exits' | 'optional'> & Partial<BuiltNode>;
 
-/** Returns `save`. Throws an `InputError` if the state has no such field. */
+/**
+ * Returns `save`. Throws an `InputError` if the state has no such field, or if the field cannot hold
+ * the node's result, where that is known.
+ */
 export function saveField(
-  { where, fields }: Site,
+  site: Site,
   save: string | undefined,
+  result?: SavedResult,
 ): { readonly save?: string } {
-  if (save === undefined) return {};
-  if (!fields.has(save)) throw new InputError(unknownField(`${where}: save names`, fields, save));
-  return { save };
+  return save === undefined ? {} : { save: fieldOf(site, 'save', save, result) };
+}
+
+/** Returns the type of what a node with this agent saves; undefined if it is not known. */
+export function agentResult(
+  agent: string | Agent,
+  prompt: string | undefined,
+): SavedResult | undefined {
+  // An agent by name may be any, a graph's result is its state, and a prompt may have an output.
+  if (typeof agent === 'string' || prompt !== undefined || agent.graph !== undefined)
+    return undefined;
+  const { answer, decide } = agent;
+  if (answer === null) return typeof decide === 'function' ? undefined : 'a text';
+  return answer.parser?.type === 'zod' ? answer.parser.schema : undefined;
+}
+
+/** Returns the type of what a node with this tool saves; undefined if it is not known. */
+export function toolResult(tool: string | Tool): SavedResult | undefined {
+  if (typeof tool === 'string' || tool.output === undefined) return undefined;
+  // Instead of a value, a tool may return an artifact, and the node then saves the artifact's name.
+  return z.union([tool.output, z.string()]);
 }
 
 /** The checked limits of a node; `timeout` is in ms. */
@@ -139,10 +162,20 @@ export function objectOf<Given extends object>(
   return given === undefined || typeof given === 'string' ? [] : [given];
 }
 
-/** Returns the name of a field. Throws an `InputError` if the state has no such field. */
-export function fieldOf({ where, fields }: Site, option: string, name: string): string {
+/**
+ * Returns the name of a field. Throws an `InputError` if the state has no such field, or if it
+ * cannot hold `result`.
+ */
+export function fieldOf(
+  { where, fields }: Site,
+  option: string,
+  name: string,
+  result?: SavedResult,
+): string {
   if (!fields.has(name))
     throw new InputError(unknownField(`${where}: ${option} names`, fields, name));
+  if (result !== undefined)
+    assertHolds(`${where}: ${option}`, { field: name, type: fields.get(name) }, result);
   return name;
 }
 

@@ -1,13 +1,20 @@
 import type { Agent } from '../agents/agent.js';
-import type { TypedInput } from '../core/definition/output-type.js';
+import type { Typed, TypedInput } from '../core/definition/output-type.js';
 import type { Duration } from '../core/text/duration.js';
 import type { Predicate } from '../core/requests/predicate.js';
 import type { Tool, ToolContext } from '../tools/tool.js';
+import type { Json } from '../core/json.js';
 import type { z } from 'zod';
 import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
 import type { GraphText, GraphPath, GraphPathOf, GraphTemplate } from './path.js';
 
-import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
+import type {
+  GraphFieldHolding,
+  GraphFieldOf,
+  GraphFieldTaking,
+  GraphPatchOf,
+  GraphStateOf,
+} from './state-shape.js';
 
 declare const EXITS: unique symbol;
 
@@ -46,9 +53,12 @@ export interface NodeFunctionOptions {
   readonly timeout?: Duration;
 }
 
-/** The field that receives the node's result. */
-export interface NodeSaveOptions<Shape extends z.ZodObject> {
-  readonly save?: GraphFieldOf<Shape>;
+/** The field that receives the node's result. Its type must be able to hold the result. */
+export interface NodeSaveOptions<
+  Shape extends z.ZodObject,
+  Field extends string = GraphFieldOf<Shape>,
+> {
+  readonly save?: Field;
 }
 
 declare const EXIT: unique symbol;
@@ -135,9 +145,9 @@ export interface GraphKinds<Shape extends z.ZodObject> {
     options: { on(state: Place<Shape>): NodeCases<Names> } & GraphNodeOptions,
   ) => NodeSpec<Names | 'else', 'capped'>;
   /** Runs an agent. */
-  readonly agent: (
+  readonly agent: <Value = Json>(
     options: {
-      readonly agent: string | Agent;
+      readonly agent: string | (Agent & Typed<Value>);
       /** Each visit continues the conversation of the previous visit in the same run. */
       readonly continues?: true;
       /**
@@ -146,7 +156,14 @@ export interface GraphKinds<Shape extends z.ZodObject> {
        */
       readonly timeout?: Duration;
     } & GraphMessage<[state: Place<Shape>]> &
-      NodeSaveOptions<Shape> &
+      // A named prompt may have an output of its own.
+      (
+        | ({ readonly prompt: string } & NodeSaveOptions<Shape>)
+        | ({ readonly prompt?: never } & NodeSaveOptions<
+            Shape,
+            GraphFieldHolding<Shape, NoInfer<Value>>
+          >)
+      ) &
       GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   /** Runs another graph. */
@@ -176,7 +193,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       /** The maximum number of items at the same time, 1 to 50; default 5. */
       readonly atOnce?: number;
     } & EachAction<Shape, Item> &
-      NodeSaveOptions<Shape> &
+      NodeSaveOptions<Shape, GraphFieldTaking<Shape, readonly unknown[]>> &
       GraphNodeOptions,
   ) => NodeSpec<'done', Capped>;
   readonly confirm: ConfirmKind<Shape>;
@@ -191,7 +208,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
   /** Lets the graph's model answer from what was done. A field that already has a text is kept. */
   readonly answer: (
     options: {
-      readonly save: GraphFieldOf<Shape>;
+      readonly save: GraphFieldTaking<Shape, string>;
       /** The field that contains the plan. */
       readonly plan?: GraphFieldOf<Shape>;
       /** The field that contains the results of the plan's actions. */
@@ -212,13 +229,13 @@ interface DecideMessage<Shape extends z.ZodObject> {
 /** The two forms of a `decide` node. */
 export interface DecideKind<Shape extends z.ZodObject> {
   /** Calls the graph's model once; the reply is JSON under a schema and is saved in the state. */
-  (
+  <Value>(
     options: {
-      readonly output: z.ZodType;
+      readonly output: z.ZodType<Value>;
       /** The maximum number of replies before the node fails; default 5. */
       readonly attempts?: number;
     } & DecideMessage<Shape> &
-      NodeSaveOptions<Shape> &
+      NodeSaveOptions<Shape, GraphFieldHolding<Shape, NoInfer<Value>>> &
       GraphNodeOptions,
   ): NodeSpec<'done', Capped>;
   /** Calls the graph's model once. List the graph's tools in `tools`, so the edges are typed. */
@@ -232,7 +249,7 @@ export interface DecideKind<Shape extends z.ZodObject> {
       readonly toolChoice?: 'auto' | 'required';
       readonly output?: never;
     } & DecideMessage<Shape> &
-      NodeSaveOptions<Shape> &
+      NodeSaveOptions<Shape, GraphFieldTaking<Shape, string>> &
       GraphNodeOptions,
   ): NodeSpec<Names[number] | 'text', 'capped'>;
 }

@@ -22,7 +22,7 @@ export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
   const { tools, toolChoice, output, attempts, save, message } = options;
   const common = {
     kind: 'decide',
-    ...saveField(site, save),
+    ...saveField(site, save, output ?? 'a text'),
     ...(message !== undefined && { message: computed(site, 'message', message) }),
   } as const;
   if (output === undefined) {
@@ -93,8 +93,8 @@ export function planParts(options: OptionsOf<'plan'>, site: Site): Parts {
     kind: {
       kind: 'plan',
       planning: planning ?? 'schema',
-      save: fieldOf(site, 'save', save),
-      ...(answer !== undefined && { answer: fieldOf(site, 'answer', answer) }),
+      save: fieldOf(site, 'save', save, 'an object'),
+      ...(answer !== undefined && { answer: fieldOf(site, 'answer', answer, 'a text') }),
       maxActions,
       attempts,
     },
@@ -116,7 +116,7 @@ export function executeParts(options: OptionsOf<'execute'>, site: Site): Parts {
     kind: {
       kind: 'execute',
       plan: fieldOf(site, 'plan', plan),
-      save: fieldOf(site, 'save', save),
+      save: fieldOf(site, 'save', save, 'an object'),
       atOnce,
       timeoutMs,
       onFailedDependency,
@@ -132,7 +132,7 @@ export function answerParts(options: OptionsOf<'answer'>, site: Site): Parts {
   return {
     kind: {
       kind: 'answer',
-      save: fieldOf(site, 'save', save),
+      save: fieldOf(site, 'save', save, 'a text'),
       ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
       ...(results !== undefined && { results: fieldOf(site, 'results', results) }),
     },

@@ -1,13 +1,14 @@
 import type { z } from 'zod';
 import type { Duration } from '../core/text/duration.js';
-import type { GraphFieldOf } from './state-shape.js';
+import type { ActionResult, Plan } from '../core/plan/plan.js';
+import type { GraphFieldHolding, GraphFieldOf, GraphFieldTaking } from './state-shape.js';
 
 /** Options of a `plan` node. */
 export interface PlanNodeOptions<Shape extends z.ZodObject> {
   /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
-  readonly save: GraphFieldOf<Shape>;
+  readonly save: GraphFieldHolding<Shape, Plan>;
   /** The field that receives the model's text if there is nothing to do. */
-  readonly answer?: GraphFieldOf<Shape>;
+  readonly answer?: GraphFieldTaking<Shape, string>;
   /**
    * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the
    * model looks tools up, and its calls are noted one by one; reads are executed.
@@ -24,7 +25,7 @@ export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
   /** The field that contains the plan. */
   readonly plan: GraphFieldOf<Shape>;
   /** The field that receives the results by the actions' ids. Its type is `resultsType`. */
-  readonly save: GraphFieldOf<Shape>;
+  readonly save: GraphFieldHolding<Shape, Readonly<Record<string, ActionResult>>>;
   /** The maximum number of actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;
   /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */

@@ -77,6 +77,78 @@ function isType(value: unknown): value is z.core.$ZodType {
   return isObject(value) && '_zod' in value;
 }
 
+/** What a node saves: a kind of JSON, or the type of the value. */
+export type SavedResult = JsonKind | z.core.$ZodType;
+
+type JsonKind = 'a text' | 'a number' | 'true or false' | 'a list' | 'an object' | 'null';
+
+/** The kinds of JSON that the types without parts accept; those that are missing accept any. */
+const KINDS: Readonly<Record<string, JsonKind>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  enum: 'a text',
+  int: 'a number',
+  null: 'null',
+  number: 'a number',
+  object: 'an object',
+  record: 'an object',
+  string: 'a text',
+  template_literal: 'a text',
+  tuple: 'a list',
+};
+
+/** Types that accept what their inner type accepts, as far as a saved value is concerned. */
+const WRAPPERS: ReadonlySet<string> = new Set([
+  'catch',
+  'default',
+  'nonoptional',
+  'nullable',
+  'optional',
+  'prefault',
+  'readonly',
+]);
+
+/**
+ * Returns the kinds of JSON that a type accepts (`in`) or yields (`out`); null if that is not known.
+ */
+function kindsOf(type: z.core.$ZodType, side: 'in' | 'out'): readonly JsonKind[] | null {
+  const {
+    _zod: { def },
+  } = type;
+  if ('coerce' in def && def.coerce === true && side === 'in') return null;
+  if (def.type === 'enum' && 'entries' in def) {
+    const values = Object.values(Object(def.entries));
+    return values.some((value) => typeof value !== 'string') ? null : ['a text'];
+  }
+  const kind = Object.hasOwn(KINDS, def.type) ? KINDS[def.type] : undefined;
+  if (kind !== undefined) return [kind];
+  const part: unknown =
+    def.type === 'pipe' ? Reflect.get(def, side) : Reflect.get(def, 'innerType');
+  if (def.type === 'union' && 'options' in def && Array.isArray(def.options)) {
+    const all = def.options.map((one: unknown) => (isType(one) ? kindsOf(one, side) : null));
+    return all.includes(null) ? null : all.flatMap((kinds) => kinds ?? []);
+  }
+  if (!isType(part) || (def.type !== 'pipe' && !WRAPPERS.has(def.type))) return null;
+  const inner = kindsOf(part, side);
+  return inner && def.type === 'nullable' ? [...inner, 'null'] : inner;
+}
+
+/** Throws an `InputError` if a field's type can hold no value of what a node saves in it. */
+export function assertHolds(
+  where: string,
+  { field, type }: { readonly field: string; readonly type: z.core.$ZodType | undefined },
+  result: SavedResult,
+): void {
+  const held = type && kindsOf(type, 'in');
+  const given = typeof result === 'string' ? [result] : kindsOf(result, 'out');
+  if (!held || !given || given.some((kind) => held.includes(kind))) return;
+  const [accepted, saved] = [held, given].map((kinds) => [...new Set(kinds)].join(' or '));
+  throw new InputError(
+    `${where}: expected a field for ${saved}, got ${show(field)}, which holds ${accepted}; ` +
+      'name another field, or change its type',
+  );
+}
+
 /**
  * Returns the type of an input: each field is optional, and those that JSON cannot express are left
  * out.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { definitionAt } from '../../src/core/graph/node-definition.js';
-import { defineAgent, defineGraph, planAndExecute } from '../../src/index.js';
+import { defineAgent, defineGraph, defineTool, planAndExecute } from '../../src/index.js';
 import { config } from '../support/scripts.js';
 
 const only = z.object({ text: z.string() });
@@ -81,4 +81,86 @@ test.each([
   );
   const coerced = { ...given, state: z.object({ at: z.coerce.date() }) };
   expect(() => defineGraph(coerced as never).wire(ends)).not.toThrow();
+});
+
+describe('a field that cannot hold what a node saves in it', () => {
+  const kind = z.object({ urgent: z.boolean() });
+  const sorter = defineAgent({ name: 'sorter', instructions: 'x', output: kind });
+  const clerk = defineAgent({ name: 'clerk', instructions: 'x' });
+  const given = { name: 't', description: 'x', input: z.object({}), effect: 'read' } as const;
+  const execute = async () => 1;
+  const tool = defineTool({ ...given, output: z.number(), execute });
+  const message = () => 'go';
+  const state = z.object({
+    text: z.string().optional(),
+    count: z.coerce.number().default(1),
+    flag: z.boolean().default(false).nullable(),
+    kind: kind.optional(),
+    either: z.union([z.string(), z.number()]).optional(),
+    any: z.json().optional(),
+    list: z.array(z.json()).default([]),
+  });
+  type Kinds = Readonly<Record<string, (options: object) => unknown>>;
+  const define = (node: (kinds: Kinds) => unknown) =>
+    defineGraph({
+      name: 'g',
+      state,
+      instructions: 'x',
+      tools: [tool],
+      nodes: (kinds) => ({ a: node(kinds as unknown as Kinds) }) as never,
+    });
+
+  test.each<[string, string, string, string, (kinds: Kinds) => unknown]>([
+    [
+      'save',
+      'an object',
+      'flag',
+      'true or false or null',
+      (k) => k['agent']?.({ agent: sorter, message, save: 'flag' }),
+    ],
+    [
+      'save',
+      'a text',
+      'kind',
+      'an object',
+      (k) => k['agent']?.({ agent: clerk, message, save: 'kind' }),
+    ],
+    ['save', 'an object', 'text', 'a text', (k) => k['decide']?.({ output: kind, save: 'text' })],
+    ['save', 'a text', 'list', 'a list', (k) => k['decide']?.({ save: 'list' })],
+    [
+      'save',
+      'a number or a text',
+      'list',
+      'a list',
+      (k) => k['tool']?.({ tool, arguments: () => ({}), save: 'list' }),
+    ],
+    [
+      'save',
+      'a list',
+      'either',
+      'a text or a number',
+      (k) => k['each']?.({ over: () => [1], run: async () => 1, save: 'either' }),
+    ],
+    ['save', 'an object', 'text', 'a text', (k) => k['plan']?.({ save: 'text' })],
+    ['answer', 'a text', 'list', 'a list', (k) => k['plan']?.({ save: 'any', answer: 'list' })],
+    ['save', 'an object', 'list', 'a list', (k) => k['execute']?.({ plan: 'any', save: 'list' })],
+    ['save', 'a text', 'flag', 'true or false or null', (k) => k['answer']?.({ save: 'flag' })],
+  ])('is refused: %s of %s in %s', (option, saved, field, held, node) => {
+    expect(() => define(node)).toThrow(
+      `graph "g": node "a": ${option}: expected a field for ${saved}, got "${field}", which holds ${held}; ` +
+        'name another field, or change its type',
+    );
+  });
+
+  test('is refused only if that is certain', () => {
+    const nodes: readonly ((kinds: Kinds) => unknown)[] = [
+      (k) => k['agent']?.({ agent: 'sorter', message, save: 'text' }),
+      (k) => k['agent']?.({ agent: sorter, message, save: 'kind' }),
+      (k) => k['decide']?.({ save: 'count' }),
+      (k) => k['decide']?.({ save: 'either' }),
+      (k) => k['tool']?.({ tool, arguments: () => ({}), save: 'text' }),
+      (k) => k['each']?.({ over: () => [1], run: async () => 1, save: 'any' }),
+    ];
+    for (const node of nodes) expect(() => define(node)).not.toThrow();
+  });
 });

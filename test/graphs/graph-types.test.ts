@@ -2,6 +2,7 @@ import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import {
   cases,
+  defineAgent,
   defineGraph,
   defineTool,
   planType,
@@ -161,6 +162,7 @@ export function wrongInputs(client: PerdureClient): void {
       right: below({ graph, input: (s) => ({ text: s.text }) }),
       // @ts-expect-error -- the other graph has no such field
       wrong: below({ graph, input: (s) => ({ txet: s.text }) }),
+      // @ts-expect-error -- an object does not fit a field of text
       typed: decide({ output: z.object({ a: z.string() }), save: 'text' }),
       // @ts-expect-error -- a decision under a schema calls no tools
       both: decide({ output: z.string(), tools: ['a'] }),
@@ -196,3 +198,53 @@ test('a confirm has the exits of its form', () => {
   const forgotten = () => graph.wire({ start: 'plan', edges: { ...edges, whole: edges.plain } });
   expect(forgotten).toThrow('exit "some" leads nowhere');
 });
+
+/** Compiled, never called: each marked line must not compile. */
+export function wrongSaves(): void {
+  const kind = z.object({ urgent: z.boolean() });
+  const sorter = defineAgent({ name: 'sorter', instructions: 'x', output: kind });
+  const clerk = defineAgent({ name: 'clerk', instructions: 'x' });
+  const message = () => 'go';
+  const over = () => [] as never;
+  defineGraph({
+    name: 'saves',
+    state: z.object({
+      text: z.string(),
+      mood: z.enum(['good', 'bad']).optional(),
+      count: z.number().default(1),
+      kind: kind.optional(),
+      list: z.array(z.unknown()).default([]),
+      plan: planType.optional(),
+      results: resultsType,
+      any: z.json(),
+    }),
+    nodes: ({ agent, decide, each, plan, execute, answer }) => ({
+      a: agent({ agent: sorter, message, save: 'kind' }),
+      b: agent({ agent: clerk, message, save: 'text' }),
+      c: agent({ agent: 'sorter', message, save: 'kind' }),
+      d: agent({ agent: sorter, prompt: 'own', save: 'text' }),
+      e: decide({ output: kind, save: 'kind' }),
+      f: decide({ save: 'mood' }),
+      g: each({ over, run: async () => 1, save: 'list' }),
+      h: plan({ save: 'plan', answer: 'text' }),
+      i: execute({ plan: 'plan', save: 'results' }),
+      j: answer({ save: 'any' }),
+      // @ts-expect-error -- an object into a number
+      k: agent({ agent: sorter, message, save: 'count' }),
+      // @ts-expect-error -- an object into a number
+      l: decide({ output: kind, save: 'count' }),
+      // @ts-expect-error -- a text into a number
+      m: decide({ save: 'count' }),
+      // @ts-expect-error -- a list into a text
+      n: each({ over, run: async () => 1, save: 'text' }),
+      // @ts-expect-error -- a plan into a text
+      o: plan({ save: 'text' }),
+      // @ts-expect-error -- a text into a number
+      p: plan({ save: 'plan', answer: 'count' }),
+      // @ts-expect-error -- results into a text
+      q: execute({ plan: 'plan', save: 'text' }),
+      // @ts-expect-error -- a text into a number
+      r: answer({ save: 'count' }),
+    }),
+  });
+}
