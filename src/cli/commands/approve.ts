@@ -2,11 +2,14 @@ import { Option } from 'commander';
 import type { RequestedGrant } from '../../core/requests/decision.js';
 import type { Json } from '../../core/json.js';
 import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
+import { predicateMisfit } from '../../core/requests/predicate-misfit.js';
+import { likelyMeant } from '../../validation/nearest.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
 import { parseJsonOption } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
+import type { OpenedRequest } from '../requests/open-request.js';
 import { chosenActions } from '../requests/read-decision.js';
 
 export interface ApproveOptions {
@@ -59,9 +62,24 @@ export const approve: Command<ApproveOptions> = {
       return await submitDecision(context, { id, request, digest, by, ...what });
     }
     const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
-    return await submitDecision(context, { id, request, digest, by, ...what });
+    const check = (opened: OpenedRequest): void => checkGrant(grant, opened);
+    return await submitDecision(context, { id, request, digest, by, check, ...what });
   },
 };
+
+/** Throws a `UsageError` for a condition that no call of the tool can meet. */
+function checkGrant(
+  grant: RequestedGrant | null,
+  { opened, request }: Pick<OpenedRequest, 'opened' | 'request'>,
+): void {
+  if (grant?.where === undefined) return;
+  const tools = opened.run.view.state?.config.definition.tools ?? [];
+  const tool = tools.find(({ name }) => name === request.tool);
+  if (tool === undefined) return;
+  const tested = { name: tool.name, schemas: [tool.parameters], meantBy: likelyMeant };
+  const misfit = predicateMisfit(grant.where, tested, '--where');
+  if (misfit !== null) throw new UsageError(misfit);
+}
 
 /**
  * Returns the grant that the options describe; null if there is none. Throws a `UsageError` if the

@@ -8,10 +8,7 @@ import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
 import { deciderProblem, peopleOf } from './deciders.js';
 import type { Decision, RefusalReason } from './decision.js';
-import { findTool } from '../calls/batch.js';
-import { callOfWork, type AskingWork } from '../work/work.js';
 import { askingWork, openRequests } from './open-requests.js';
-import { predicateMisfit } from './predicate-misfit.js';
 import type { Request } from './request.js';
 
 /**
@@ -95,18 +92,7 @@ function oneProblem(
     const message = `request: another decision about ${id} is being checked; try again when it is`;
     return { reason: 'checking', message };
   }
-  return contentProblem(decision, request) ?? grantProblem(state, decision, work);
-}
-
-/** Checks that a grant can cover a later call of its tool. */
-function grantProblem(state: RunState, { grant }: Decision, { name }: AskingWork): Refused | null {
-  if (grant?.where === undefined) return null;
-  const call = callOfWork(state, name);
-  const tool = call && findTool(state, call.name);
-  if (tool === undefined) return null;
-  const tested = { name: tool.name, schemas: [tool.parameters] };
-  const misfit = predicateMisfit(grant.where, tested, 'grant.where');
-  return misfit === null ? null : malformed(misfit);
+  return contentProblem(decision, request);
 }
 
 /**
