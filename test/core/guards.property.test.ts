@@ -236,7 +236,7 @@ describe('carried state', () => {
       },
     ];
     const state = { ...BEGUN, work, requests: 3 };
-    expect(found).toEqual({ carried: { schema: 2, state, shown: '' } });
+    expect(found).toEqual({ carried: { schema: STATE_VERSION, state, shown: '' } });
     const broken = parseCarriedState({
       schema: 1,
       state: BEGUN,

@@ -5,8 +5,12 @@ import { stateShape } from '../guards/state.js';
 import type { RunState } from '../state.js';
 import { fromSchema1 } from './schema-1.js';
 
-/** The version of the schema in which a run's state is carried from segment to segment. */
-export const STATE_VERSION = 2;
+/**
+ * The version of the schema in which a run's state is carried from segment to segment. Raise it
+ * whenever a field is added that an older version would drop: its worker then waits visibly for a
+ * newer one instead of losing what the field says.
+ */
+export const STATE_VERSION = 3;
 
 /**
  * The state that a segment receives. The field names are recorded: never rename them.
@@ -26,6 +30,9 @@ type StoredState = Record<string, unknown>;
 /** The migration from each older schema version to the next. Released ones must stay readable. */
 const STEPS: Readonly<Record<number, (older: StoredState) => StoredState>> = {
   1: fromSchema1,
+  // Only fields were added, all optional: settings and requesters of messages, parsed arguments,
+  // places of references, refused messages, and the decision `some`.
+  2: (older) => ({ ...older, schema: 3 }),
 };
 
 /** Thrown for a state written by a newer version. A worker of that version can continue the run. */
