@@ -3,7 +3,7 @@ import { finalOutcome, runStatus, type StateStatus } from '../core/run-status.js
 import { nothingSpent } from '../core/turn.js';
 import { currentActivity } from '../history/current-activity.js';
 import { endOfRun } from '../history/end-of-run.js';
-import { pendingWork } from '../history/pending-work.js';
+import { pendingWork, type PendingWork } from '../history/pending-work.js';
 import { failedAttempts } from '../history/attempt-reports.js';
 import type { RunReading } from '../history/read-run.js';
 
@@ -33,9 +33,19 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     ...common,
     ...(end !== null && { status: 'done', reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
-    message: status.message ?? (isCancelling ? 'a cancel is requested' : null),
+    message:
+      stuckMessage(work) ?? status.message ?? (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
   };
+}
+
+/** Failures after which a worker that was merely killed is no longer the likely cause. */
+const STUCK_FAILURES = 2;
+
+/** Returns why a run does not go on although workers poll, or null. It loses nothing meanwhile. */
+function stuckMessage({ workflowFailures: failures }: PendingWork): string | null {
+  if (failures < STUCK_FAILURES) return null;
+  return `workers cannot continue the run (${failures} failures in a row): their logs and the run's history say why; if another version of perdure ran it, start a worker of that version`;
 }
 
 /** Returns the status of a deleted run, which has ended whether or not the archive has its end. */

@@ -37,11 +37,15 @@ export interface PendingWork {
   readonly activities: ReadonlyMap<string, PendingActivity>;
   /** Unix time in ms since which the workflow itself waits for a worker; null if it does not. */
   readonly workflowDueAt: number | null;
+  /** How often workers have failed, one after the other, to continue the workflow. */
+  readonly workflowFailures: number;
 }
 
 /** Returns the pending work in the description of a run; none without a description. */
 export function pendingWork(description: WorkflowExecutionDescription | null): PendingWork {
-  if (description === null) return { activities: new Map(), workflowDueAt: null };
+  if (description === null) {
+    return { activities: new Map(), workflowDueAt: null, workflowFailures: 0 };
+  }
   const { raw } = description;
   const activities = (raw.pendingActivities ?? []).map(readActivity);
   const task = raw.pendingWorkflowTask;
@@ -49,6 +53,7 @@ export function pendingWork(description: WorkflowExecutionDescription | null): P
     activities: new Map(activities.map((activity) => [activity.activityId, activity])),
     workflowDueAt:
       Number(task?.state) === SCHEDULED ? (optionalTsToMs(task?.scheduledTime) ?? null) : null,
+    workflowFailures: Math.max(0, (task?.attempt ?? 1) - 1),
   };
 }
 

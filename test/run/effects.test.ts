@@ -273,7 +273,7 @@ describe('the worker', () => {
     delete process.env['BANK_TOKEN'];
   });
 
-  test('does not pay again for a reply that it cannot store', async () => {
+  test('waits with a reply that it cannot store, and neither loses it nor pays for it again', async () => {
     let calls = 0;
     failingPuts = 4;
     const { outcome } = await run('read', () => {
@@ -281,7 +281,7 @@ describe('the worker', () => {
       return replyText('y'.repeat(70_000));
     });
     expect(calls).toBe(1);
-    expect(outcome.answer).toContain('could not be stored: disk is full');
+    expect(outcome.answer).toContain('of 70000 bytes omitted; read on with read_result');
   });
 
   test('fits a reply with many unexecutable calls into the limits of a history', async () => {

@@ -14,6 +14,7 @@ import type { Model } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { childOf } from '../support/child-runs.js';
+import { clientOf } from '../support/clerk.js';
 import { asking, decide } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
@@ -267,6 +268,27 @@ describe("a user's own workflow that continues as new into an agent", () => {
     return cause?.message ?? String(error);
   };
   const state = JSON.parse(JSON.stringify(begun(config({ name: 'chief' })))) as RunState;
+
+  test('with the state of a newer version waits for it, and its status says that workers fail', async () => {
+    const handle = await rig.client.workflow.start('forger', {
+      taskQueue: rig.taskQueue,
+      workflowId: `forger-${randomUUID()}`,
+      args: [
+        { agent: 'chief', message: 'go' },
+        { schema: STATE_VERSION + 1, state, shown: '' },
+      ],
+    });
+    const client = await clientOf(rig);
+    await vi.waitFor(
+      async () => {
+        const { message } = await client.status(handle.workflowId);
+        expect(message).toContain('workers cannot continue the run');
+      },
+      { timeout: 45_000, interval: 200 },
+    );
+    await client.disconnect();
+    await handle.terminate();
+  });
 
   test('has to pass a complete state, with the hash of its definition', async () => {
     const part = { ...state, inbox: { ...state.inbox, waiting: [{ id: 7 }] } };
