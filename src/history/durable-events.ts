@@ -6,6 +6,7 @@ import type {
   UserMessage,
 } from '../core/transcript/messages.js';
 import type { Outcome, Usage } from '../core/outcome.js';
+import type { JsonObject } from '../core/json.js';
 import type { ActionProgress } from '../core/plan/progress.js';
 import type { RequestKind } from '../core/requests/request.js';
 
@@ -29,9 +30,17 @@ export type DurableStep =
   /** A node of the run's graph has begun; `visit` counts its visits in the run, from 1. */
   | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
   /**
-   * The run has left a node by an exit. A node that takes no time, such as a `choose`, only ends.
+   * The run has left a node by an exit, before the end of the turn. A node that takes no time, such as
+   * a `choose`, only ends. `ms`: how long the visit took. `patch`: the fields of the state that it has
+   * changed; absent if it changed none.
    */
-  | { readonly type: 'node-ended'; readonly node: string; readonly exit: string }
+  | {
+      readonly type: 'node-ended';
+      readonly node: string;
+      readonly exit: string;
+      readonly ms: number;
+      readonly patch?: JsonObject;
+    }
   /** The run has a plan, or has changed it. */
   | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
   /** An action of the plan has made progress; `done` of `total` have succeeded so far. */

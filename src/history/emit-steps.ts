@@ -8,7 +8,7 @@ import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
 import type { HistoryEvent } from './history-event.js';
 import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
-import { graphSteps } from './graph-steps.js';
+import { withGraphSteps } from './graph-steps.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
 import { createProjector, type BlockedSince, type Projection } from './projection.js';
 import { carriedState, readBegun } from './reader/end.js';
@@ -67,8 +67,10 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...startSteps(event, view, { carriedIn, runId }),
       ...unblockedSteps(before, emitted, view),
       ...closedSteps(before.requests, view.state),
-      ...messages.steps,
-      ...graphSteps(before, { graph: (view.state ?? carriedIn)?.graph, plan: emitted.plan }),
+      ...withGraphSteps(messages.steps, before, {
+        graph: (view.state ?? carriedIn)?.graph,
+        plan: emitted.plan,
+      }),
       ...callSteps(event, view, begunCalls),
       ...raisedSteps(before.requests, view.ended === null ? view.state : null),
       ...changeSteps(before, emitted, view),

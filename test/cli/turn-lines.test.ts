@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { liveLine } from '../../src/cli/run-view/live-line.js';
 import { palette } from '../../src/cli/format/output.js';
+import type { GraphState } from '../../src/core/graph/graph-state.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import { formatDateTime } from '../../src/cli/format/format-time.js';
 import type { InFlight, Projection } from '../../src/history/projection.js';
@@ -61,6 +62,39 @@ describe('the lines of an open run', () => {
     const joined = after(steered, { type: 'messages-joined', at: 12 });
     expect(stepLines(view(joined))).toEqual([`joins turn 2 · ${SHOWN}!`]);
     expect(stepLines(view(joined))).toEqual([]);
+  });
+
+  test('show each node of a graph with its exit, its items, its error, and its time', () => {
+    const stepLines = createStepLines(paint, fixes);
+    const graphView = (graph: GraphState): Projection => view({ ...opened(), graph });
+    const visits = (node: string, exit: string, ms: number) => ({
+      node,
+      inTurn: 1,
+      total: 1,
+      ms,
+      taken: [{ exit, count: 1 }],
+    });
+    const each = { node: 'each', visit: 1, since: 0 };
+    expect(stepLines(graphView({ values: {}, at: each, visited: [] }))).toEqual([]);
+    const saved = {
+      list: [
+        { ok: true, value: 1 },
+        { ok: false, error: {} },
+      ],
+    };
+    const pay = { node: 'pay', visit: 1, since: 0 };
+    const first = [visits('each', 'done', 1_200), visits('sort', 'else', 0)];
+    expect(stepLines(graphView({ values: saved, at: pay, visited: first }))).toEqual([
+      'node each · done · 1 of 2 items · 1.2 s',
+      'node sort · else',
+    ]);
+    const error = { node: 'pay', type: 'declined', message: 'no money' };
+    const failed = [...first, visits('pay', 'failed', 300)];
+    const values = { ...saved, error };
+    expect(stepLines(graphView({ values, at: null, visited: failed }))).toEqual([
+      'node pay · failed · declined: no money · 0.3 s',
+    ]);
+    expect(stepLines(graphView({ values, at: null, visited: failed }))).toEqual([]);
   });
 
   test('name what it waits for: a time, a resume, a message', () => {

@@ -4,6 +4,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { text } from '../../src/graphs/path.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
@@ -126,7 +128,22 @@ test('a judge sees what the node before it wrote, and its own message', async ()
     },
   });
   await desk.run({ agent: 'by-default', message: 'Write!' });
-  const { projection } = await desk.run({ agent: 'by-message', message: 'Write!' });
+  const { projection, history } = await desk.run({ agent: 'by-message', message: 'Write!' });
+  const emit = createStepEmitter('run');
+  const steps = (history.events ?? []).map(decodeEvent).flatMap((event) => emit(event));
+  expect(
+    steps.flatMap((step) => {
+      if (step.type === 'node-ended') return [[step.node, step.exit, step.patch]];
+      return step.type === 'turn-ended' ? [['turn-ended']] : [];
+    }),
+  ).toEqual([
+    ['write', 'done', { draft: 'A draft.' }],
+    ['judge', 'done', undefined],
+    ['write', 'done', undefined],
+    ['judge', 'done', undefined],
+    ['write', 'capped', undefined],
+    ['turn-ended'],
+  ]);
   const own = 'user: Is "A draft." good?';
   const reply = 'assistant: {"good":false}';
   const draft = 'assistant: A draft.';

@@ -139,6 +139,7 @@ function printCalls(
 ): void {
   const calls = callPairs(messages).filter(({ n }) => n < to);
   if (context.options.json) return context.out(JSON.stringify({ calls }));
+  if (calls.length === 0) context.note('No tool calls in these messages.');
   for (const line of pairLines(calls, { full, paint: dataPalette(context) })) context.out(line);
 }
 

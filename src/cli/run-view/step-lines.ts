@@ -1,5 +1,9 @@
 import { failureOf } from '../../core/calls/call-result.js';
 import { headOf } from '../../core/text/whole-text.js';
+import type { GraphState } from '../../core/graph/graph-state.js';
+import { isObject, textField, type JsonObject } from '../../core/json.js';
+import type { DurableStep } from '../../history/durable-events.js';
+import { nodeSteps } from '../../history/graph-steps.js';
 import type { Projection } from '../../history/projection.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
@@ -37,6 +41,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const waitLines = createWaitLines(paint, fixes.resume);
   const raised = new Set<string>();
   let shown = -1;
+  let graph: GraphState | undefined;
   let segment = 0;
   let blockedSince = 0;
   return (view) => {
@@ -48,7 +53,10 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
       if (line !== null) lines.push(line);
       shown = n;
     }
-    lines.push(...waitLines(view));
+    const now = view.state?.graph;
+    const { ended } = nodeSteps(graph, now);
+    graph = now ?? graph;
+    lines.push(...ended.map((step) => nodeLine(step, paint)), ...waitLines(view));
     for (const { id, kind, shown: text, digest } of viewedRequests(view, fixes.run)) {
       if (raised.has(digest)) continue;
       raised.add(digest);
@@ -70,6 +78,37 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     }
     return lines;
   };
+}
+
+/** Returns the line for a node that has ended: its exit, its items, its error, and its time. */
+function nodeLine(
+  { node, exit, ms, patch = {} }: Extract<DurableStep, { type: 'node-ended' }>,
+  paint: Palette,
+): string {
+  const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
+  const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
+  const items = Object.values(patch).find((value) => Array.isArray(value) && value.some(isResult));
+  return [
+    paint.bold(`node ${visible(node)}`),
+    exit === 'failed' ? paint.red(`failed${why}`) : visible(exit),
+    ...(Array.isArray(items) ? [itemsLine(items)] : []),
+    ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
+  ].join(' · ');
+}
+
+function errorLine(error: JsonObject): string {
+  const line = `${textField(error, 'type')}: ${textField(error, 'message')}`;
+  return visible(headOf(line, MAX_MESSAGE));
+}
+
+/** Whether a value is the result of one item of an `each`. */
+function isResult(value: unknown): boolean {
+  return isObject(value) && typeof value['ok'] === 'boolean';
+}
+
+function itemsLine(items: readonly unknown[]): string {
+  const done = items.filter((item) => isObject(item) && item['ok'] === true).length;
+  return `${done} of ${formatCount(items.length, 'item')}`;
 }
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */
