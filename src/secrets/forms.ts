@@ -1,28 +1,59 @@
 import { fieldsOf } from './composed.js';
+import { readEscapes } from './readings.js';
 
 /** One written form of a secret. */
 export interface Form {
   readonly text: string;
   /** How many of its first characters reveal the secret. */
   readonly revealing: number;
+  /**
+   * Twice as many characters reveal the secret wherever they are from; zero if only its start does.
+   */
+  readonly block: number;
+  /** The offset after its public prefix. */
+  readonly from: number;
 }
 
 /** The number of last characters that suffice to recognize a secret whose start was cut off. */
 const TAIL = 16;
 
+/** How a secret may be written, by the reading of a text in which it is searched for. */
+export interface Forms {
+  readonly written: readonly Form[];
+  /** In the text without escapes, and in the characters of lists of numbers. */
+  readonly read: readonly Form[];
+  /** In the text without line breaks and blanks. */
+  readonly packed: readonly Form[];
+}
+
+/** The characters of a block: two blocks hold 24 characters of the secret. */
+const BLOCKS = { text: 12, hex: 24, base64: 15, wideBase64: 30 };
+
 /**
  * Returns every form of a secret that is searched for: unchanged, escaped for JSON (once and twice)
- * and HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets at
- * each of the three offsets that it can have in a longer text.
+ * and HTML, encoded for URLs and forms, as hex in either case, and as base64 in both alphabets, of
+ * UTF-8 and UTF-16, at each of the three offsets that it can have in a longer text.
  */
-export function formsOf(secret: string): readonly Form[] {
+export function formsOf(secret: string): Forms {
+  return {
+    written: formsIn(secret, WRITINGS),
+    read: formsIn(secret, READ),
+    packed: formsIn(secret, PACKED),
+  };
+}
+
+function formsIn(secret: string, writings: readonly (readonly [Writing, number])[]): Form[] {
   const revealing = secret.slice(0, revealingLength(secret));
+  const prefix = secret.slice(0, publicLength(secret));
+  const isWhole = tailOf(secret) === null;
   const forms = new Map<string, Form>();
-  for (const write of WRITINGS) {
+  for (const [write, block] of writings) {
     const text = write(secret);
     const part = Math.min(write(revealing).length, text.length);
     const known = forms.get(text);
-    if (known === undefined || known.revealing > part) forms.set(text, { text, revealing: part });
+    if (known !== undefined && known.revealing <= part) continue;
+    const from = write(prefix).length;
+    forms.set(text, { text, revealing: part, block: isWhole ? 0 : block, from });
   }
   return [...forms.values()];
 }
@@ -40,6 +71,7 @@ export function tailOf(secret: string): string | null {
 
 type Writing = (text: string) => string;
 
+const same: Writing = (text) => text;
 /** Lone surrogates cannot be encoded, so they are replaced. */
 const wholeCharacters: Writing = (text) => Buffer.from(text).toString();
 const json: Writing = (text) => JSON.stringify(text).slice(1, -1);
@@ -69,18 +101,23 @@ const html: Writing = (text) => text.replaceAll(/[&<>"']/g, (mark) => ENTITIES[m
  * Encodes a text that follows `before` other bytes; returns only the characters that the text
  * determines.
  */
-function base64At(before: 0 | 1 | 2): Writing {
+function base64At(before: number, encoding: 'utf8' | 'utf16le'): Writing {
   return (text) => {
-    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text, encoding)]);
     const from = Math.ceil((before * 8) / 6);
     return bytes.toString('base64').slice(from, Math.floor((bytes.length * 8) / 6));
   };
 }
 
-const BASE64 = ([0, 1, 2] as const).map((before) => base64At(before));
+type Kind = readonly [write: Writing, block: number];
 
-const WRITINGS: readonly Writing[] = [
-  (text) => text,
+const BASE64 = [0, 1, 2].flatMap((before): Kind[] => [
+  [base64At(before, 'utf8'), BLOCKS.base64],
+  [base64At(before, 'utf16le'), BLOCKS.wideBase64],
+]);
+
+const TEXTS: readonly Writing[] = [
+  same,
   json,
   (text) => json(json(text)),
   (text) => json(text).replaceAll('/', '\\/'),
@@ -92,15 +129,34 @@ const WRITINGS: readonly Writing[] = [
   (text) => lowerEscapes(strictUrl(text)),
   (text) => strictUrl(text).replaceAll('%20', '+'),
   (text) => encodeURI(wholeCharacters(text)),
-  hexOf,
-  (text) => hexOf(text).toUpperCase(),
-  ...BASE64,
-  ...BASE64.map(
-    (write): Writing =>
-      (text) =>
-        urlSafe(write(text)),
-  ),
 ];
+const WRITINGS: readonly Kind[] = [
+  ...TEXTS.map((write): Kind => [write, BLOCKS.text]),
+  [hexOf, BLOCKS.hex],
+  [(text) => hexOf(text).toUpperCase(), BLOCKS.hex],
+  ...BASE64,
+  ...BASE64.map(([write, block]): Kind => [(text) => urlSafe(write(text)), block]),
+];
+
+/** A secret may have escapes itself. */
+const unescaped: Writing = (text) => readEscapes(text).text;
+/** JSON also escapes line breaks. */
+const jsonUnescaped: Writing = (text) => unescaped(text.replaceAll('\n', '\\n'));
+const formUnescaped: Writing = (text) => unescaped(text).replaceAll(' ', '+');
+const bytesOf: Writing = (text) => Buffer.from(text).toString('latin1');
+/** Readings leave out characters of zero. */
+const wideBytesOf: Writing = (text) =>
+  Buffer.from(text, 'utf16le').toString('latin1').replaceAll('\0', '');
+const swappedBytesOf: Writing = (text) =>
+  Buffer.from(text, 'utf16le').swap16().toString('latin1').replaceAll('\0', '');
+const READ: readonly Kind[] = [
+  ...[same, unescaped, jsonUnescaped, formUnescaped]
+    .flatMap((write): Writing[] => [write, (text) => bytesOf(write(text))])
+    .concat(wideBytesOf, swappedBytesOf)
+    .map((write): Kind => [write, BLOCKS.text]),
+  ...BASE64,
+];
+const PACKED = BASE64;
 
 /** Public prefixes of keys, which name the kind and the issuer; the longest comes first. */
 const PREFIXES = (

@@ -1,4 +1,6 @@
-import { formsOf, tailOf } from './forms.js';
+import { formsOf, tailOf, type Form } from './forms.js';
+import { compileOpenEnds } from './open-ends.js';
+import { readingsOf, readPacked, survey, type Reading } from './readings.js';
 import type { Secret } from './values.js';
 
 /** The place of a secret in a text. */
@@ -19,17 +21,17 @@ export interface Matcher {
   openFrom(text: string): number;
 }
 
-/**
- * A form that is searched for. `seed` reveals it; the rest of the form is matched around the seed.
- */
+/** A form that is searched for by a seed; the rest of the form is matched around the seed. */
 interface Pattern {
   readonly name: string;
   readonly form: string;
   readonly seed: string;
+  /** The offset of the seed in the form. */
+  readonly at: number;
   /** The offset of the search window in the seed. */
   readonly window: number;
-  /** Whether the seed is the end of the form, not its start. */
-  readonly isTail: boolean;
+  /** How many characters of the form reveal the secret. */
+  readonly least: number;
 }
 
 /** Characters per hashed block. */
@@ -39,34 +41,94 @@ const TABLE = 1 << 16;
 /**
  * Compiles secrets for a search in one pass (Wu and Manber): for each block of three characters, a
  * table holds how far the search may advance. The time depends on the length of the text, not on
- * the number of secrets.
+ * the number of secrets. The text is searched as it is written, and as its encodings are read.
  */
 export function compileMatcher(secrets: readonly Secret[]): Matcher {
-  const patterns = secrets.flatMap(patternsOf);
-  if (patterns.length === 0) return { find: () => [], openFrom: (text) => text.length };
+  if (secrets.length === 0) return { find: () => [], openFrom: (text) => text.length };
+  const forms = secrets.map(({ name, value }) => ({ name, value, ...formsOf(value) }));
+  const written = tablesOf(
+    forms.flatMap(({ name, value, written: all }) => [
+      ...patternsOf(name, all),
+      ...tailPatterns(name, value),
+    ]),
+  );
+  const read = tablesOf(
+    forms.flatMap(({ name, value, read: all }) => [
+      ...patternsOf(name, all),
+      ...tailPatterns(name, value),
+    ]),
+  );
+  const packed = tablesOf(forms.flatMap(({ name, packed: all }) => patternsOf(name, all)));
+  let openFrom: Matcher['openFrom'] | null = null;
+  return {
+    find(text) {
+      const found = search(text, written);
+      const seen = survey(text);
+      const inPacked = search(seen.packed, packed);
+      const places = inPacked.length === 0 ? [] : placesOf(inPacked, readPacked(text, seen.packed));
+      for (const reading of readingsOf(text, seen)) {
+        places.push(...placesOf(search(reading.text, read), reading));
+      }
+      return places.length === 0 ? found : joined([...found, ...places]);
+    },
+    openFrom(text) {
+      openFrom ??= compileOpenEnds(forms);
+      return openFrom(text);
+    },
+  };
+}
+
+/** Returns where in the text the secrets of a reading are. */
+function placesOf(spans: readonly Span[], { starts, ends }: Reading): Span[] {
+  return spans.map(({ from, to, name }) => ({
+    from: starts[from] ?? 0,
+    to: ends[to - 1] ?? 0,
+    name,
+  }));
+}
+
+/** Orders spans, and merges those that overlap. */
+function joined(spans: readonly Span[]): readonly Span[] {
+  const all: Span[] = [];
+  for (const span of spans.toSorted((a, b) => a.from - b.from)) add(all, span);
+  return all;
+}
+
+function tablesOf(patterns: readonly Omit<Pattern, 'window'>[]): Tables {
   const width = Math.min(...patterns.map(({ seed }) => seed.length), 255);
   const shifts = new Uint8Array(TABLE).fill(width - BLOCK + 1);
   const buckets = new Map<number, Pattern[]>();
-  for (const { seed, isTail, ...rest } of patterns) {
+  for (const { seed, at, ...rest } of patterns) {
     // Secrets that start alike differ at the end of their seeds.
-    const window = isTail ? 0 : seed.length - width;
-    for (let at = 0; at <= width - BLOCK; at += 1) {
-      const hash = hashAt(seed, window + at);
-      shifts[hash] = Math.min(shifts[hash] ?? 0, width - BLOCK - at);
+    const window = seed.length - width;
+    for (let offset = 0; offset <= width - BLOCK; offset += 1) {
+      const hash = hashAt(seed, window + offset);
+      shifts[hash] = Math.min(shifts[hash] ?? 0, width - BLOCK - offset);
     }
     const last = hashAt(seed, window + width - BLOCK);
-    buckets.set(last, [...(buckets.get(last) ?? []), { ...rest, seed, isTail, window }]);
+    const bucket = buckets.get(last);
+    if (bucket === undefined) buckets.set(last, [{ ...rest, seed, at, window }]);
+    else bucket.push({ ...rest, seed, at, window });
   }
-  return { find: (text) => search(text, { width, shifts, buckets }), openFrom: openEnds(patterns) };
+  return { width, shifts, buckets };
 }
 
-function patternsOf({ name, value }: Secret): readonly Pattern[] {
-  const forms = formsOf(value).map(({ text: form, revealing }): Pattern => {
-    return { name, form, seed: form.slice(0, revealing), window: 0, isTail: false };
+function patternsOf(name: string, forms: readonly Form[]): readonly Omit<Pattern, 'window'>[] {
+  return forms.flatMap(({ text: form, revealing, block, from }) => {
+    const all = [{ name, form, seed: form.slice(0, revealing), at: 0, least: revealing }];
+    if (block === 0) return all;
+    // Not sooner than the start is recognized, which may be within a longer secret.
+    for (let at = from > 0 ? from : block; at + block <= form.length; at += block) {
+      all.push({ name, form, seed: form.slice(at, at + block), at, least: 2 * block });
+    }
+    return all;
   });
-  const tail = tailOf(value);
-  if (tail === null) return forms;
-  return [...forms, { name, form: value, seed: tail, window: 0, isTail: true }];
+}
+
+function tailPatterns(name: string, value: string): readonly Omit<Pattern, 'window'>[] {
+  const seed = tailOf(value);
+  if (seed === null) return [];
+  return [{ name, form: value, seed, at: value.length - seed.length, least: seed.length }];
 }
 
 function hashAt(text: string, at: number): number {
@@ -109,6 +171,7 @@ function longest(text: string, at: number, patterns: readonly Pattern[]): Span |
     const start = at - pattern.window;
     if (start < 0 || !text.startsWith(pattern.seed, start)) continue;
     const span = extended(text, start, pattern);
+    if (span.to - span.from < pattern.least) continue;
     const more = best === null ? 1 : span.to - span.from - (best.to - best.from);
     // Of two matches with the same start, the complete one determines the name.
     if (more > 0 || (more === 0 && span.to - span.from === pattern.form.length)) best = span;
@@ -117,21 +180,23 @@ function longest(text: string, at: number, patterns: readonly Pattern[]): Span |
 }
 
 /** Returns the place of a seed, extended by the parts of its form around it. */
-function extended(text: string, start: number, { form, seed, isTail, name }: Pattern): Span {
-  if (isTail) {
-    let from = start;
-    let left = form.length - seed.length;
-    while (from > 0 && left > 0 && text[from - 1] === form[left - 1]) {
-      from -= 1;
-      left -= 1;
-    }
-    return { from, to: start + seed.length, name };
+function extended(text: string, start: number, { form, seed, at, name }: Pattern): Span {
+  let before = 0;
+  while (
+    before < at &&
+    before < start &&
+    text.charCodeAt(start - before - 1) === form.charCodeAt(at - before - 1)
+  ) {
+    before += 1;
   }
   let length = seed.length;
-  while (length < form.length && text.charCodeAt(start + length) === form.charCodeAt(length)) {
+  while (
+    at + length < form.length &&
+    text.charCodeAt(start + length) === form.charCodeAt(at + length)
+  ) {
     length += 1;
   }
-  return { from: start, to: start + length, name };
+  return { from: start - before, to: start + length, name };
 }
 
 /** Adds a span and merges it with earlier ones that it overlaps. */
@@ -144,31 +209,4 @@ function add(found: Span[], span: Span): void {
     to = Math.max(to, last.to);
   }
   found.push({ from, to, name });
-}
-
-/** Finds open ends by the first three characters of the forms, and shorter ends by one or two. */
-function openEnds(patterns: readonly Pattern[]): Matcher['openFrom'] {
-  const forms = new Map<string, string[]>();
-  const short = new Set<string>();
-  let most = 0;
-  for (const { form, isTail } of patterns) {
-    if (isTail) continue;
-    const key = form.slice(0, BLOCK);
-    forms.set(key, [...(forms.get(key) ?? []), form]);
-    short.add(form.slice(0, 1)).add(form.slice(0, 2));
-    most = Math.max(most, form.length);
-  }
-  return (text) => {
-    for (let at = Math.max(0, text.length - most); at < text.length; at += 1) {
-      if (text.length - at < BLOCK) {
-        if (short.has(text.slice(at))) return at;
-        continue;
-      }
-      const known = forms.get(text.slice(at, at + BLOCK));
-      if (known === undefined) continue;
-      const end = text.slice(at);
-      if (known.some((form) => form.length > end.length && form.startsWith(end))) return at;
-    }
-    return text.length;
-  };
 }

@@ -15,14 +15,14 @@ export interface StreamRedactor {
 }
 
 /**
- * How many characters of a secret may be shown before it is recognized. Most words end like the
- * start of some secret, so without this, readers would wait for the last letters of most words.
+ * How many characters that were shown are looked at again: the first few of a secret may be among
+ * them, in an encoding that needs many characters for each.
  */
-const SHOWN = 3;
+const LOOK_BACK = 256;
 
 /** Creates a redactor for one stream. */
 export function createStreamRedactor(): StreamRedactor {
-  /** The last characters shown, before redaction; a secret may have begun there. */
+  /** The last characters shown, before redaction. */
   let shown = '';
   let held = '';
 
@@ -30,18 +30,14 @@ export function createStreamRedactor(): StreamRedactor {
     const matcher = knownSecrets();
     const spans = matcher.find(text);
     const open = isWhole ? text.length : matcher.openFrom(text);
-    let cut = text.length - open <= SHOWN ? text.length : Math.max(open, shown.length);
+    // A secret that begins in the open end may go on: its rest alone would not be recognized.
+    const complete = spans.filter((span) => isWhole || span.from < open);
     // The end of a complete secret may look like the start of another.
-    cut = spans.find(({ from, to }) => from < cut && cut < to)?.to ?? cut;
-    // A secret that is recognized, but may go on: its rest alone would not be recognized.
-    const growing = spans.find(({ from, to }) => to === text.length && open <= from);
-    if (growing !== undefined && !isWhole) cut = Math.max(growing.from, shown.length);
-    const ready = spans.filter(
-      (span) => (isWhole || span !== growing) && span.from < cut && span.to > shown.length,
-    );
+    const cut = complete.reduce((end, { to }) => Math.max(end, to), Math.max(open, shown.length));
+    const ready = complete.filter((span) => span.to > shown.length);
     const result = replaceSpans(text, ready, { from: shown.length, to: cut });
     held = text.slice(cut);
-    shown = text.slice(Math.max(ready.at(-1)?.to ?? 0, cut - SHOWN), cut);
+    shown = text.slice(Math.max(ready.at(-1)?.to ?? 0, cut - LOOK_BACK), cut);
     return result;
   };
 

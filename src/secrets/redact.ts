@@ -30,7 +30,7 @@ export function replaceSpans(
 }
 
 /** Returns the mark of a secret, which is valid in JSON, URLs, and log lines. */
-function markOf({ name }: Pick<Span, 'name'>): string {
+export function markOf({ name }: Pick<Span, 'name'>): string {
   return /^[\w.-]{1,64}$/.test(name) ? `[redacted ${name}]` : '[redacted]';
 }
 

@@ -78,6 +78,72 @@ export function formsOf(text: string): Readonly<Record<string, string>> {
   };
 }
 
+/** The encodings of a text in which characters or bytes are written apart. */
+export function spreadFormsOf(text: string): Readonly<Record<string, string>> {
+  const bytes = Buffer.from(text);
+  const wide = Buffer.from(text, 'utf16le');
+  const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'));
+  const units = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
+  const points = Array.from(text, (mark) => mark.codePointAt(0) ?? 0);
+  const lines = (encoded: string, width: number, end: string): string =>
+    (encoded.match(new RegExp(`.{1,${width}}`, 'g')) ?? []).join(end);
+  const base64 = bytes.toString('base64');
+  const unicode = units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+  const percent = pairs.map((pair) => `%${pair}`).join('');
+  const hex = pairs.join('');
+  return {
+    'base64 in lines of 64': lines(base64, 64, '\n'),
+    'base64 in lines of 76': lines(Buffer.from(`abcd: ${text}`).toString('base64'), 76, '\r\n'),
+    'base64 in lines of 19': lines(base64, 19, '\n  '),
+    'base64 in lines, as JSON': JSON.stringify(lines(base64, 20, '\n')),
+    'base64 in lines, as JSON in JSON': JSON.stringify(JSON.stringify(lines(base64, 20, '\r\n'))),
+    'base64 in groups': lines(base64, 4, ' '),
+    'base64 in a URL': encodeURIComponent(base64),
+    'base64 for URLs in lines': lines(Buffer.from(`z${text}`).toString('base64url'), 16, '\n'),
+    'base64 of UTF-16': wide.toString('base64'),
+    'hex with colons': pairs.join(':'),
+    'HEX with colons': pairs.join(':').toUpperCase(),
+    'hex with blanks': pairs.join(' '),
+    'hex with dashes': pairs.join('-'),
+    'hex with 0x': pairs.map((pair) => `0x${pair}`).join(', '),
+    'hex with 0x and no blanks': pairs.map((pair) => `0x${pair}`).join(','),
+    'hex with \\x': pairs.map((pair) => `\\x${pair}`).join(''),
+    'hex with \\x as JSON': JSON.stringify(pairs.map((pair) => `\\x${pair}`).join('')),
+    'hex in lines': lines(pairs.join(' '), 48, '\n'),
+    'hex in either case': hex.replaceAll(/[a-f]/g, (mark, at: number) =>
+      at % 3 === 0 ? mark.toUpperCase() : mark,
+    ),
+    'a Buffer shown': `<Buffer ${pairs.join(' ')}>`,
+    'hex of UTF-16': wide.toString('hex'),
+    bytes: JSON.stringify([...bytes]),
+    'bytes with blanks': `[ ${[...bytes].join(', ')} ]`,
+    'bytes indented': JSON.stringify({ data: [...bytes] }, null, 2),
+    'a Buffer as JSON': JSON.stringify(bytes),
+    'a Uint8Array as JSON': JSON.stringify(new Uint8Array(bytes)),
+    'a Buffer as JSON in JSON': JSON.stringify(JSON.stringify(new Uint8Array(bytes))),
+    'bytes of UTF-16': JSON.stringify([...wide]),
+    'codes of characters': JSON.stringify(units),
+    'UTF-16': wide.toString('latin1'),
+    'UTF-16 as JSON': JSON.stringify(wide.toString('latin1')),
+    'UTF-16 with the high byte first': Buffer.from(wide).swap16().toString('latin1'),
+    'unicode escapes': unicode,
+    'UNICODE escapes': unicode.replaceAll(/[a-f]/g, (mark) => mark.toUpperCase()),
+    'unicode escapes in JSON': JSON.stringify(unicode),
+    'escapes of code points': points.map((point) => `\\u{${point.toString(16)}}`).join(''),
+    entities: points.map((point) => `&#${point};`).join(''),
+    'hex entities': points.map((point) => `&#x${point.toString(16)};`).join(''),
+    'padded entities': points.map((point) => `&#${String(point).padStart(4, '0')};`).join(''),
+    percent,
+    PERCENT: percent.toUpperCase(),
+    'percent in either case': encodeURIComponent(text).replaceAll(/%../g, (code, at: number) =>
+      at % 2 === 0 ? code.toLowerCase() : code,
+    ),
+    'every second character escaped': points
+      .map((point, at) => (at % 2 === 0 ? `&#${point};` : String.fromCodePoint(point)))
+      .join(''),
+  };
+}
+
 /** The parts of the forms that depend only on the secret. */
 function needlesOf(name: string, value: string): readonly string[] {
   return secretsIn(name, value).flatMap(({ text, least }) => {
