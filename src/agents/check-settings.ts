@@ -1,6 +1,10 @@
 import type { z } from 'zod';
-import { isObject } from '../core/json.js';
 import { isTooDeep } from '../core/foreign-json.js';
+import {
+  CREDENTIAL_PROBLEM,
+  credentialProblem,
+  credentialsIn,
+} from '../core/input/turn-settings.js';
 
 /**
  * Settings that would have no effect, because perdure sets them itself, and what to use instead.
@@ -19,21 +23,6 @@ export const FILLED: Readonly<Record<string, string>> = {
   stream_options: 'perdure always requests the usage',
   n: 'a step takes one reply; start several runs',
 };
-
-/** Options of clients, in lower case without `_` and `-`: they belong to the entry of a model. */
-const CLIENT_OPTIONS: ReadonlySet<string> = new Set(
-  (
-    'apikey authorization auth authtoken bearertoken accesstoken token secret secretkey clientsecret password ' +
-    'credential credentials headers extraheaders defaultheaders httpheaders customheaders cookie xapikey ' +
-    'proxyauthorization baseurl baseuri apibase apiurl endpoint azureendpoint organization organizationid project ' +
-    'projectid extraquery defaultquery httpagent httpclient fetch fetchoptions maxretries awsaccesskeyid ' +
-    'awssecretaccesskey awssessiontoken accesskey accesskeyid privatekey adminapikey openaiapikey ' +
-    'anthropicapikey azureopenaiapikey azureadtoken azureadtokenprovider dangerouslyallowbrowser'
-  ).split(' '),
-);
-/** In an object of the provider, such a field may be data; these are credentials everywhere. */
-const CREDENTIAL =
-  /^(?:x?api|admin|openai|anthropic|azure\w*|secret|private|access)key$|(?:auth|access|bearer|session)token$|^(?:proxy)?authorization$|password$|secret$|^credentials?$|headers$|^cookie$/;
 
 /** Options of other libraries, and the name of the same setting here. */
 const FOREIGN: Readonly<Record<string, string>> = {
@@ -83,7 +72,7 @@ export function checkSettingNames(settings: object, context: z.RefinementCtx): v
       path,
       message,
       // A credential is never shown.
-      params: { secret: message === credentialProblem() },
+      params: { secret: message === CREDENTIAL_PROBLEM },
     });
   if (isTooDeep(settings)) {
     add([], 'expected at most 200 levels');
@@ -93,11 +82,10 @@ export function checkSettingNames(settings: object, context: z.RefinementCtx): v
     const why = reasonAgainst(name);
     if (why !== null) add([name], why);
   }
-  visit(settings, [], (name, path) => {
-    if (path.length > 1 && path[0] !== 'nativeTools' && CREDENTIAL.test(plain(name))) {
-      add(path, credentialProblem());
-    }
-  });
+  for (const path of credentialsIn(settings)) {
+    // A setting itself has its reason already.
+    if (path.length > 1) add([...path], CREDENTIAL_PROBLEM);
+  }
 }
 
 function reasonAgainst(name: string): string | null {
@@ -107,7 +95,8 @@ function reasonAgainst(name: string): string | null {
   if (filled !== undefined) {
     return `expected no such setting, because perdure sets it; ${filled}`;
   }
-  if (CLIENT_OPTIONS.has(plain(name)) || CREDENTIAL.test(plain(name))) return credentialProblem();
+  const credential = credentialProblem(name);
+  if (credential !== null) return credential;
   const word = own(FOREIGN);
   if (word !== undefined) {
     return `expected the name that the setting has here or at the provider, got one of another library; write \`${word}\``;
@@ -116,32 +105,4 @@ function reasonAgainst(name: string): string | null {
   return elsewhere === undefined
     ? null
     : `expected a setting of the provider, got an option of another library; ${elsewhere}`;
-}
-
-function credentialProblem(): string {
-  return (
-    'expected no option of a client here, because settings are part of the history and of each request; ' +
-    'give keys by environment variables (`apiKeyEnv`), and addresses and headers in `models`'
-  );
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replaceAll(/[_\s-]/g, '');
-}
-
-/** Visits the names of all fields, and their paths. The values are at most 200 levels deep. */
-function visit(
-  value: unknown,
-  path: readonly (string | number)[],
-  see: (name: string, path: (string | number)[]) => void,
-): void {
-  if (Array.isArray(value)) {
-    value.forEach((item: unknown, at) => visit(item, [...path, at], see));
-  } else if (isObject(value)) {
-    for (const [name, inner] of Object.entries(value)) {
-      const place = [...path, name];
-      see(name, place);
-      visit(inner, place, see);
-    }
-  }
 }

@@ -10,6 +10,10 @@ const MAX_OPEN_CHARACTERS = 64 * 1024;
 const BITS_PER_GRAM = 16;
 const MAX_BITS = 1 << 26;
 
+/** What an escape begins with. */
+// oxlint-disable-next-line eslint/no-control-regex -- UTF-16 has characters of zero
+const ESCAPE = /[\\%&\0]/;
+
 /** The groups of four characters of all forms, as a set of hashes. */
 interface Grams {
   readonly bits: Uint8Array;
@@ -32,24 +36,19 @@ export function compileOpenEnds(secrets: readonly Forms[]): (text: string) => nu
     const seen = survey(end);
     const last = seen.numbers.at(-1);
     const numbers = last?.[1] === end.length ? last : null;
-    const opens = [
-      chainStart(end, written) ?? end.length,
-      openIn(readPacked(end, seen.packed), packed, end.length),
-      openIn(readEscapes(end), read, end.length),
-      ...(numbers === null
-        ? []
-        : [
-            openIn(readHex(end, [numbers]), read, end.length),
-            openIn(readDecimal(end, [numbers], false), read, end.length),
-          ]),
-    ];
-    return cut + Math.min(...opens);
+    let open = chainStart(end, written) ?? end.length;
+    const look = ({ text: known, starts }: Reading, grams: Grams): void => {
+      const at = chainStart(known, grams);
+      if (at !== null) open = Math.min(open, starts[at] ?? end.length);
+    };
+    if (chainStart(seen.packed, packed) !== null) look(readPacked(end, seen.packed), packed);
+    if (ESCAPE.test(end)) look(readEscapes(end), read);
+    if (numbers !== null) {
+      look(readHex(end, [numbers]), read);
+      look(readDecimal(end, [numbers], false), read);
+    }
+    return cut + open;
   };
-}
-
-function openIn({ text, starts }: Reading, grams: Grams, otherwise: number): number {
-  const at = chainStart(text, grams);
-  return at === null ? otherwise : (starts[at] ?? otherwise);
 }
 
 /** Returns where the longest end begins whose every group is in a form; null if there is none. */

@@ -18,7 +18,7 @@ export interface StreamRedactor {
  * How many characters that were shown are looked at again: the first few of a secret may be among
  * them, in an encoding that needs many characters for each.
  */
-const LOOK_BACK = 256;
+const LOOK_BACK = 128;
 
 /** Creates a redactor for one stream. */
 export function createStreamRedactor(): StreamRedactor {

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { collectSettings } from '../../src/cli/input/option-parsers.js';
 import {
@@ -6,33 +7,83 @@ import {
   settingsMisfit,
   turnSettingsProblem,
 } from '../../src/core/input/turn-settings.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import type { GraphOptions } from '../../src/graphs/graph-options.js';
+import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { config } from '../support/scripts.js';
 
-test.each([
-  'api_key',
-  'apiKey',
-  'openai-api-key',
-  'Authorization',
-  'auth_token',
-  'client_secret',
-  'password',
-  'extra_headers',
-  'headers',
-  'default_headers',
-  'extra_query',
-  'base_url',
-  'baseURL',
-  'api_base',
-  'endpoint',
-  'organization',
-])('no setting may be called %s', (name) => {
-  expect(credentialProblem(name)).toMatch(/^expected no credential or address/);
-  expect(turnSettingsProblem({ [name]: 'canary' })).toMatch(`settings.${name}: expected no`);
-  expect(turnSettingsProblem({ [name]: 'canary' })).not.toContain('canary');
-  expect(() => defineAgent({ name: 'a', instructions: 'x', callSettings: [name] })).toThrow(
-    /callSettings.*expected no credential or address/,
-  );
+const readTool = defineTool({
+  name: 'read',
+  description: 'x',
+  effect: 'read',
+  input: z.object({}),
+  execute: async () => 'x',
 });
+const state = z.object({ answer: z.string().default('') });
+const nodes: GraphOptions<typeof state>['nodes'] = ({ run }) => ({
+  done: run({ run: async () => ({ answer: 'x' }) }),
+});
+
+/** Every way in which settings get to a model, with one setting. */
+const WAYS: Readonly<Record<string, (name: string, value?: unknown) => unknown>> = {
+  'settings of an agent': (name, value = 'canary') =>
+    defineAgent({ name: 'a', instructions: 'x', settings: { [name]: value } as never }),
+  'settings of a prompt': (name, value = 'canary') =>
+    defineAgent({
+      name: 'a',
+      instructions: 'x',
+      prompts: { p: { text: 'x', settings: { [name]: value } as never } },
+    }),
+  callSettings: (name) => defineAgent({ name: 'a', instructions: 'x', callSettings: [name] }),
+  'settings of a graph': (name, value = 'canary') =>
+    defineGraph({ name: 'g', state, nodes, settings: { [name]: value } as never }).wire({
+      start: 'done',
+      edges: { done: 'end' },
+    } as never),
+  'settings of planAndExecute': (name, value = 'canary') =>
+    planAndExecute({
+      name: 'p',
+      instructions: 'x',
+      tools: [readTool],
+      settings: { [name]: value } as never,
+    }),
+  'settings of a message': (name, value = 'canary') => {
+    const problem = turnSettingsProblem({ [name]: value });
+    if (problem !== null) throw new Error(problem);
+  },
+};
+const CREDENTIALS =
+  'api_key apiKey openai-api-key OpenAI_API_Key Authorization auth_token access_token client_secret password ' +
+  'extra_headers headers default_headers http_headers extra_query base_url baseURL api_base endpoint host ' +
+  'organization project cookie x-api-key azure_ad_token aws_secret_access_key fetch';
+
+describe.each(Object.entries(WAYS))('%s', (_way, give) => {
+  test.each(CREDENTIALS.split(' '))('may not have %s', (name) => {
+    expect(credentialProblem(name)).toMatch(/^expected no credential, address/);
+    let fault = '';
+    try {
+      give(name);
+    } catch (error) {
+      fault = String(error);
+    }
+    expect(fault).toContain('expected no credential, address');
+    expect(fault).not.toContain('canary');
+  });
+
+  test('may have what changes how a model writes', () => {
+    expect(() => give('temperature', 0.5)).not.toThrow();
+    expect(() => give('prompt_cache_key', 'x')).not.toThrow();
+  });
+});
+
+test.each(Object.entries(WAYS).filter(([way]) => way !== 'callSettings'))(
+  'no credential is deep in the %s',
+  (_way, give) => {
+    expect(() => give('metadata', { deep: [{ apiKey: 'canary' }] })).toThrow('apiKeyEnv');
+    expect(() => give('metadata', { user_token: 'x', key: 'y' })).not.toThrow();
+  },
+);
 
 test.each([
   'temperature',

@@ -258,7 +258,7 @@ describe('the settings of a message', () => {
       'settings.seed: agent "strict" allows temperature; remove it, or add it to `callSettings` of the agent',
     );
     await expect(client.ask(run, { message: 'x', settings: { api_key: 'k' } })).rejects.toThrow(
-      /^settings\.api_key: expected no credential or address/,
+      /^settings\.api_key: expected no credential, address/,
     );
     await client.close(run);
     const started = await client.start('tuned', {

@@ -1,4 +1,5 @@
 import type { AgentDefinition, ModelSettings } from '../definition/definition.js';
+import { isTooDeep } from '../foreign-json.js';
 import { isObject, type JsonObject } from '../json.js';
 import { jsonText, show } from '../text/format-value.js';
 
@@ -31,18 +32,63 @@ const DEFAULT_ALLOWED: readonly string[] = [
 /** Maximum characters. The settings are sent with each model call of their turn. */
 const MAX_CHARACTERS = 4_000;
 
-/** Names that hold a credential, or that lead a request elsewhere, without their separators. */
-const CREDENTIAL =
-  /^(?:.*apikey|.*(?:secret|password|credentials?|accesstoken|authtoken|bearertoken)|auth|authorization|key|token|(?:extra|default)?headers|extraquery|defaultquery|(?:api)?base(?:url)?|baseurl|endpoint|host|url|organization|project)$/;
+/**
+ * Options of clients and addresses, in lower case without separators: they belong to the entry of a
+ * model. In an object of the provider, such a field may be data.
+ */
+const CLIENT_OPTIONS: ReadonlySet<string> = new Set(
+  (
+    'auth authtoken token key secret headers cookie baseurl baseuri base apibase apibaseurl apiurl endpoint host url ' +
+    'azureendpoint organization organizationid project projectid extraquery defaultquery httpagent httpclient fetch ' +
+    'fetchoptions maxretries awsaccesskeyid awsaccesskey adminapikey azureadtokenprovider dangerouslyallowbrowser'
+  ).split(' '),
+);
+/** The ends of names that hold a credential everywhere. */
+const CREDENTIAL_ENDS = (
+  'apikey secretkey privatekey accesskey accesskeyid adminkey openaikey anthropickey azurekey authtoken ' +
+  'accesstoken bearertoken sessiontoken adtoken authorization password secret credential credentials headers'
+).split(' ');
+const CREDENTIALS: ReadonlySet<string> = new Set(['cookie']);
+
+/** Why settings may not have a credential or an option of a client. */
+export const CREDENTIAL_PROBLEM =
+  'expected no credential, address, or other option of a client, because settings are recorded and sent to the ' +
+  'provider; give keys by environment variables (`apiKeyEnv`), and addresses and headers in `models`';
+
+/** Returns why a model's setting may not have this name, in any case and with any separators, or null. */
+export function credentialProblem(name: string): string | null {
+  return CLIENT_OPTIONS.has(plain(name)) || isCredential(name) ? CREDENTIAL_PROBLEM : null;
+}
 
 /**
- * Returns why a model's setting may not have this name, or null. Keys belong to the worker's
- * environment, and addresses to the configuration: settings are recorded and sent to the provider.
+ * Returns the paths of the fields of settings whose names are those of credentials. The settings are
+ * at most 200 levels deep. Native tools are checked on their own.
  */
-export function credentialProblem(name: string): string | null {
-  const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-  if (!CREDENTIAL.test(plain)) return null;
-  return `expected no credential or address, because settings are recorded; set \`apiKeyEnv\` or \`baseUrl\` of the model in the config`;
+export function credentialsIn(settings: object): readonly (readonly (string | number)[])[] {
+  const found: (readonly (string | number)[])[] = [];
+  const visit = (value: unknown, path: readonly (string | number)[]): void => {
+    if (Array.isArray(value)) value.forEach((item: unknown, at) => visit(item, [...path, at]));
+    else if (isObject(value)) {
+      for (const [name, inner] of Object.entries(value)) {
+        const place = [...path, name];
+        if (place.length === 1 ? credentialProblem(name) !== null : isCredential(name)) {
+          found.push(place);
+        }
+        if (place.length > 1 || name !== 'nativeTools') visit(inner, place);
+      }
+    }
+  };
+  visit(settings, []);
+  return found;
+}
+
+function isCredential(name: string): boolean {
+  const text = plain(name);
+  return CREDENTIALS.has(text) || CREDENTIAL_ENDS.some((end) => text.endsWith(end));
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }
 
 /** Returns what is wrong with the settings of a message, regardless of its agent, or null. */
@@ -51,10 +97,9 @@ export function turnSettingsProblem(value: unknown): string | null {
   if (!isObject(value)) {
     return `settings: expected an object, got ${show(value)}; give for example {"temperature": 0.2}`;
   }
-  for (const name of Object.keys(value)) {
-    const problem = credentialProblem(name);
-    if (problem !== null) return `settings.${name}: ${problem}`;
-  }
+  if (isTooDeep(value)) return 'settings: expected at most 200 levels; give flatter settings';
+  const [credential] = credentialsIn(value);
+  if (credential !== undefined) return `settings.${credential.join('.')}: ${CREDENTIAL_PROBLEM}`;
   const text = jsonText(value);
   if (text === undefined) return 'settings: expected JSON; give what JSON.stringify can serialize';
   if (text.length <= MAX_CHARACTERS) return null;
