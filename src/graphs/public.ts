@@ -25,7 +25,13 @@ export type {
   RouteContext,
 } from './node-spec.js';
 export type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
-export type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './state-shape.js';
+export type {
+  GraphFieldHolding,
+  GraphFieldOf,
+  GraphFieldTaking,
+  GraphPatchOf,
+  GraphStateOf,
+} from './state-shape.js';
 export type { GraphWiring, NodeEdges } from './wiring.js';
 export {
   text,
