@@ -26,7 +26,10 @@ const toolOptions = z
       'a text that tells the model what the tool does',
       (value) => typeof value === 'string' && value.trim() !== '',
     ),
-    input: expected('a z.object({…}) of zod 4, imported from "zod"', isZodObject).refine(
+    input: expected(
+      'a z.object({…}) of zod 4, imported from "zod"; write the fields in z.object({ … })',
+      isZodObject,
+    ).refine(
       hasNoPrototypeField,
       'expected no field `__proto__`, which is refused in arguments; rename it',
     ),

@@ -59,9 +59,52 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ['answer', [{ output: 7 }], 'answer: output: expected a zod type'],
 ];
 
+const n = { n: z.number() };
+const tool = { name: 't', description: 'x', effect: 'read', input: z.object(n), execute: () => 1 };
+
+/** Mistakes of beginners, with parts of the message: the field, the value, and the fix. */
+const BEGINNERS: readonly (readonly [string, string, object, readonly string[]])[] = [
+  ['a raw shape', 'defineTool', { ...tool, input: n }, ['input: ', 'an object', 'z.object({ … })']],
+  ['no effect', 'defineTool', { ...tool, effect: undefined }, ['effect: ', '"read"', '"once"']],
+  ['no function', 'defineTool', { ...tool, execute: undefined }, ['execute: expected a function']],
+  ['no name', 'defineAgent', { instructions: 'x' }, ['agent: name: missing']],
+  [
+    'tools by name',
+    'defineAgent',
+    { name: 'a', instructions: 'x', tools: {} },
+    ['tools: ', 'array'],
+  ],
+  [
+    'a duration',
+    'defineAgent',
+    { name: 'a', instructions: 'x', limits: { wallMs: '5 minutes' } },
+    ['limits.wallMs: expected', 'ms', '"5 minutes"', '300000'],
+  ],
+  [
+    'an unknown limit',
+    'defineAgent',
+    { name: 'a', instructions: 'x', limits: { wall: '5 minutes' } },
+    ['limits.wall: expected wallMs', '300000'],
+  ],
+  [
+    'a wrong op',
+    'defineAgent',
+    {
+      name: 'a',
+      instructions: 'x',
+      rules: [{ tool: 't*', where: { op: '>', path: 'n', value: 1 }, then: 'ask' }],
+    },
+    ['rules[0].where.op: expected one of eq', '">"'],
+  ],
+];
+
 const SECRET = 'hunter2-token';
 
 describe('the mistake in a definition', () => {
+  test.each(BEGINNERS)('of a beginner, %s, names field and fix', (_, name, options, parts) => {
+    for (const part of parts) expect(() => call(name, options)).toThrow(part);
+  });
+
   test.each(CASES)('%s(%j) is an InputError', (name, given, message) => {
     let thrown: unknown = null;
     try {

@@ -14,8 +14,12 @@ export function checkLimits(value: unknown, path: string): string | null {
       const inner = checkLimits(limit, at);
       if (inner !== null) return inner;
     } else if (!isLimitName(name)) {
+      if (name === 'wall') return `${at}: expected wallMs, in ms; write for example wallMs: 300000`;
       return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
     } else if (!isLimit(name, limit)) {
+      if (name === 'wallMs' && typeof limit === 'string') {
+        return `${at}: expected a positive number of ms, got ${show(limit)}; write for example 300000`;
+      }
       const kind = name === 'costUsd' ? 'number' : 'whole number';
       return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
     }
