@@ -13,6 +13,7 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { commandLine } from '../support/command.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { shellWord } from '../../src/core/text/shell.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();
@@ -115,10 +116,10 @@ describe('runs and builds', () => {
       data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
     });
     expect(stranded?.fix).toContain(
-      `perdure replay --from-server "TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'" succeeds`,
+      `perdure replay --from-server ${shellWord(`TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'`)} succeeds`,
     );
     expect(stranded?.fix).toMatch(
-      /temporal workflow update-options .* --workflow-id '\S+' --versioning-override-behavior auto_upgrade$/,
+      /temporal workflow update-options .* --workflow-id \S+ --versioning-override-behavior auto_upgrade$/,
     );
     expect(code).toBe(1);
 
@@ -193,7 +194,7 @@ describe('queues and workers', () => {
       queues: {
         level: 'note',
         text: `task queue "${nobody}": 1 running run, and no worker polls it`,
-        fix: `start a worker there: perdure worker --task-queue '${nobody}'`,
+        fix: `start a worker there: perdure worker --task-queue ${nobody}`,
       },
     });
     await run.terminate();

@@ -116,7 +116,7 @@ describe('worker', () => {
     const args = ['worker', '--deployment', name, '--build-id', 'next', '--no-promote', '--json'];
     const second = here(args);
     await second.prints(
-      `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name '${name}' --build-id 'next' --yes`,
+      `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name ${name} --build-id next --yes`,
     );
     stub.scriptFor('Who works', reply.text('a build'));
     const run = await here(['run', 'files', 'Who works', '--id', `run-${name}`]).ended;
