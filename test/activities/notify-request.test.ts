@@ -99,7 +99,7 @@ describe('a webhook', () => {
           tool: 'refund',
           effect: 'keyed',
           digest: 'd'.repeat(64),
-          shown: '€'.repeat(300),
+          shown: `${'€'.repeat(299)}…`,
           why: 'rule: ask refund',
           expiresAt: null,
           decisions: ['approve', 'deny', 'edit', 'answer'],

@@ -1,4 +1,4 @@
-import { wellFormed } from '../../core/text/whole-text.js';
+import { shortened } from '../../core/requests/memo.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Notice } from '../../agents/requests.js';
@@ -11,7 +11,6 @@ import { runBoundedOrThrow } from '../run-bounded.js';
 import { createHmac } from 'node:crypto';
 
 const TIMEOUT_MS = 10_000;
-const SHOWN_CHARACTERS = 300;
 
 /**
  * Calls the worker's `notify` for a request. Throws unless it accepted the notice. Temporal then
@@ -60,8 +59,8 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
     ...(tool !== undefined && { tool }),
     ...(effect && { effect }),
     digest,
-    shown: head(request.shown),
-    why: head(request.why),
+    shown: shortened(request.shown),
+    why: shortened(request.why),
     expiresAt,
     decisions,
     fix,
@@ -72,10 +71,6 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
 /** Returns the same id in every attempt, so a receiver recognizes a duplicate notice. */
 function noticeId({ request: { id, digest, raisedAt } }: NotifyRequestInput, run: string): string {
   return `msg_${sha256Hex(JSON.stringify([run, id, digest, raisedAt])).slice(0, 32)}`;
-}
-
-function head(text: string): string {
-  return wellFormed(Array.from(text).slice(0, SHOWN_CHARACTERS).join(''));
 }
 
 function isoTime(ms: number): string {

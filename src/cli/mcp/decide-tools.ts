@@ -96,8 +96,16 @@ function decisionOf({ arguments: given, actions, result, note, ...rest }: Given)
 }
 
 function shownToModel(request: Request): Readonly<Record<string, unknown>> {
-  const { arguments: given = '' } = request;
-  if (given.length <= MAX_ARGUMENTS) return { ...request };
+  const { arguments: given, parsed } = request;
+  return {
+    ...request,
+    ...(given !== undefined && { arguments: cut(given) }),
+    ...(parsed !== undefined && { parsed: cut(parsed) }),
+  };
+}
+
+function cut(given: string): string {
+  if (given.length <= MAX_ARGUMENTS) return given;
   const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox --full`;
-  return { ...request, arguments: given.slice(0, MAX_ARGUMENTS) + note };
+  return given.slice(0, MAX_ARGUMENTS) + note;
 }

@@ -18,13 +18,15 @@ export function inboxLines(
 ): readonly string[] {
   return requests.flatMap((request, at) => {
     const { run, id, agent, kind, raisedAt, expiresAt } = request;
-    const [first = ''] = request.shown.split('\n');
+    const [first = '', ...rest] = request.shown.split('\n');
     const expires = expiresAt === null ? [] : [expiryText(expiresAt, now)];
     return [
       ...(at === 0 ? [] : ['']),
       ...wrapped(`${oneLine(id)} of run ${oneLine(run)}`, width),
       ...wrapped(`${kind}, agent ${oneLine(agent ?? 'unknown')}`, width),
       ...wrapped(oneLine(first), width),
+      // Indented, so that no text can be mistaken for our own lines.
+      ...rest.flatMap((line) => wrapped(`  ${oneLine(line)}`, width)),
       ...wrapped([formatAgo(raisedAt, now), ...expires].join(', '), width),
       ...wrappedCommand(oneLine(show(request)), width),
     ];

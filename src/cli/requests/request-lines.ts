@@ -1,5 +1,8 @@
 import { headOf } from '../../core/text/whole-text.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { decidersText } from '../../core/requests/deciders.js';
+import { shownActions } from '../../core/plan/confirm-plan.js';
+import { askerOf } from '../../core/requests/request-view.js';
 import type { Request } from '../../core/requests/request.js';
 import { printable } from '../../core/text/hidden.js';
 import { formatAgo, formatDateTime, formatSpan } from '../format/format-time.js';
@@ -48,9 +51,8 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
       'asks for',
       `${KINDS[request.kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
     ),
-    ...field('what', headline(request)),
-    ...(request.tool === undefined ? [] : field('tool', request.tool)),
-    ...(request.effect === undefined ? [] : field('effect', EFFECTS[request.effect])),
+    ...(request.kind === 'plan' ? [] : field('what', whatOf(request))),
+    ...toolLines(request, width),
     ...argumentsOf(view, options),
     ...whyLines(request, width),
     ...limitOf(request).flatMap((text) => field('limit', text)),
@@ -75,7 +77,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
 
 const KINDS: Readonly<Record<Request['kind'], string>> = {
   approval: 'approval of a call',
-  question: 'an answer to a question of the model',
+  question: 'an answer to a question',
   plan: 'approval of a plan',
   client_tool: 'the result of a call that you execute',
   limit: 'a higher limit',
@@ -90,33 +92,74 @@ const EFFECTS: Readonly<Record<NonNullable<Request['effect']>, string>> = {
   once: 'once: has a side effect that must not happen twice',
 };
 
-/** Returns what the run will do, from `describe` or the arguments: the first line of `shown`. */
-function headline({ shown, kind }: Request): string {
-  if (kind === 'question') return 'the model asks a person';
+/** Returns what the run will do, or who asks: by `describe`, else the first line of `shown`. */
+function whatOf({ shown, summary }: Request): string {
   const [line = ''] = shown.split('\n');
-  if (line.length <= MAX_HEADLINE) return line;
-  return `${headOf(line, MAX_HEADLINE)}… (truncated; see the arguments)`;
+  const what = summary ?? line;
+  if (what.length <= MAX_HEADLINE) return what;
+  return `${headOf(what, MAX_HEADLINE)}… (truncated; see the arguments)`;
 }
 
-/** Returns the lines of a plan, which code writes line by line. */
-function planLines({ shown }: Request, width: number): readonly string[] {
-  return shown.split('\n').flatMap((line) => wrapped(line, width));
+/** A node of a graph has no tool. */
+function toolLines({ tool, effect }: Request, width: number): readonly string[] {
+  if (tool === undefined || nodeOfCall({ name: tool }) !== null) return [];
+  return [
+    ...wrapped(`tool: ${oneLine(tool)}`, width),
+    ...(effect === undefined ? [] : wrapped(`effect: ${EFFECTS[effect]}`, width)),
+  ];
 }
 
-function argumentsOf({ request, unreadable, whole }: RequestView, options: RequestLineOptions) {
+function argumentsOf(view: RequestView, options: RequestLineOptions): readonly string[] {
+  const { request, unreadable } = view;
   const { width } = options;
+  if (request.kind === 'plan') return planLines(view, options);
   // A question is quoted below.
-  if (request.kind === 'plan') return planLines(request, options.width);
   if (request.kind === 'question' || request.tool === undefined) return [];
   if (unreadable !== null) return wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width);
-  const { lines, cut } = argumentLines(request.arguments ?? '{}', options);
-  if (!cut) return ['arguments:', ...lines];
+  const written = argumentLines(request.arguments ?? '{}', options);
+  const parsed = request.parsed === undefined ? null : argumentLines(request.parsed, options);
+  const isCut = written.cut || parsed?.cut === true;
   return [
-    ...wrapped('arguments (TRUNCATED; read them in full before you decide):', width),
-    ...lines,
-    ...wrapped('in full:', width),
-    ...wrappedCommand(oneLine(whole), width),
+    ...(isCut
+      ? wrapped('arguments (TRUNCATED; read them in full before you decide):', width)
+      : ['arguments:']),
+    ...written.lines,
+    ...(parsed === null ? [] : ['the tool gets:', ...parsed.lines]),
+    ...(isCut ? inFull(view, width) : []),
   ];
+}
+
+function inFull({ whole }: RequestView, width: number): readonly string[] {
+  return [...wrapped('in full:', width), ...wrappedCommand(oneLine(whole), width)];
+}
+
+/** Where the text of a plan omits something. */
+const PLAN_CUT = /… \[cut: |^… and /m;
+
+/**
+ * Returns the lines of a plan, which code writes. In full, the arguments of all actions follow.
+ */
+function planLines(view: RequestView, options: RequestLineOptions): readonly string[] {
+  const { request, unreadable } = view;
+  const { width, full } = options;
+  const lines = request.shown.split('\n').flatMap((line) => wrapped(oneLine(line), width));
+  if (!PLAN_CUT.test(request.shown)) return lines;
+  if (!full) {
+    const hint = 'The plan is TRUNCATED; read it in full before you decide:';
+    return [...lines, ...wrapped(hint, width), ...inFull(view, width).slice(1)];
+  }
+  if (unreadable !== null) {
+    return [...lines, ...wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width)];
+  }
+  const actions = shownActions(request.arguments ?? '') ?? [];
+  const each = actions.flatMap(({ id, tool, arguments: given, parsed }) => [
+    ...wrapped(`arguments of ${oneLine(`${id}, ${tool}`)}:`, width),
+    ...argumentLines(JSON.stringify(given), options).lines,
+    ...(parsed === undefined
+      ? []
+      : ['the tool gets:', ...argumentLines(parsed.arguments, options).lines]),
+  ]);
+  return [...lines, ...each];
 }
 
 function limitOf({ limit }: Request): readonly string[] {
@@ -142,12 +185,18 @@ function whyLines({ why }: Request, width: number): readonly string[] {
 
 /** Returns text by others, quoted so that it cannot be mistaken for our own lines. */
 function foreignWords(request: Request, width: number): readonly string[] {
-  const { question, options = [], checks = [] } = request;
+  const { checks = [] } = request;
+  // Code writes the text of a plan, which is above.
+  const { question, options = [] } = request.kind === 'plan' ? {} : request;
+  const asks = askerOf({ name: request.tool ?? '' });
+  const isGraph = nodeOfCall({ name: request.tool ?? '' }) !== null;
   return [
     ...(question === undefined
       ? []
-      : quoted('the model asks, in its own words', [question], width)),
-    ...(options.length === 0 ? [] : quoted('the model offers as answers', options, width)),
+      : quoted(isGraph ? asks : 'the model asks, in its own words', [question], width)),
+    ...(options.length === 0
+      ? []
+      : quoted(isGraph ? 'answers' : 'the model offers as answers', options, width)),
     ...(checks.length === 0
       ? []
       : quoted(

@@ -11,6 +11,7 @@ import type { Palette } from '../format/output.js';
 import { formatCount, formatDuration } from '../format/format.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { formatDateTime } from '../format/format-time.js';
+import { headline } from '../../core/requests/request-view.js';
 import { viewedRequests } from '../requests/open-requests.js';
 
 const NAMED_CALLS = 3;
@@ -57,11 +58,11 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const { ended } = nodeSteps(graph, now);
     graph = now ?? graph;
     lines.push(...ended.map((step) => nodeLine(step, paint)), ...waitLines(view));
-    for (const { id, kind, shown: text, digest } of viewedRequests(view, fixes.run)) {
+    for (const request of viewedRequests(view, fixes.run)) {
+      const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
       raised.add(digest);
-      const [first = ''] = text.split('\n');
-      lines.push(paint.yellow(`request ${visible(id)} (${kind}): ${visible(first)}`));
+      lines.push(paint.yellow(`request ${visible(id)} (${kind}): ${visible(headline(request))}`));
     }
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {

@@ -52,7 +52,9 @@ export function planCalls(
         ...call,
         node: node.name,
         ...(action.parsed && { parsed: action.parsed }),
-        ...(action.shown !== undefined && { summary: action.shown }),
+        // The description was made from the references, not from what they refer to.
+        ...(action.shown !== undefined &&
+          canonicalJson(given) === canonicalJson(action.arguments) && { summary: action.shown }),
         ...(fault !== null && { problem: { type: 'invalid_arguments', message: fault } }),
         ...(after.length > 0 && { after: after.map((id) => `${place}${id}`) }),
         ...consentOf(action, { isConfirmed, shown: confirmed?.actions ?? [] }),
@@ -179,7 +181,9 @@ function afterResults(
   if (!resolved.ok) {
     return refusal(call.id, { type: 'invalid_arguments', message: resolved.problem });
   }
-  const complete = withArguments(ready, { arguments: resolved.arguments });
+  const filled = withArguments(ready, { arguments: resolved.arguments });
+  const { summary: _summary, ...undescribed } = filled;
+  const complete = filled.digest === call.digest ? filled : undescribed;
   const { length } = complete.arguments;
   if (length <= MAX_ARGUMENTS) return complete;
   return notExecuted(call, `its arguments have ${length} characters, at most ${MAX_ARGUMENTS} fit`);

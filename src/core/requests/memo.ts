@@ -35,20 +35,21 @@ export function requestMemo(requests: readonly Request[]): RequestMemo {
 }
 
 function requestNote(request: Request): RequestNote {
-  const { id, kind, tool, digest, shown, question, raisedAt, expiresAt, fix } = request;
+  const { id, kind, tool, digest, shown, raisedAt, expiresAt, fix } = request;
   return {
     id,
     kind,
     ...(tool !== undefined && { tool }),
     digest,
-    shown: cut(question === undefined ? shown : `${shown}\n${question}`),
+    shown: shortened(shown),
     raisedAt,
     expiresAt,
     fix,
   };
 }
 
-function cut(text: string): string {
+/** Returns the beginning of a text of a request for an inbox or a notice; `…` marks a cut. */
+export function shortened(text: string): string {
   if (text.length <= MAX_SHOWN_CHARACTERS) return text;
   return `${headOf(text, MAX_SHOWN_CHARACTERS - 1)}…`;
 }

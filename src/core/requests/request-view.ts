@@ -13,6 +13,7 @@ import {
   type Request,
   type RequestKind,
 } from './request.js';
+import { nodeOfCall } from '../graph/node-tool.js';
 import { findTool } from '../calls/batch.js';
 import type { RunState } from '../state.js';
 import { callOfWork, isUndo, type AskingWork, type Work } from '../work/work.js';
@@ -38,6 +39,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...(call?.parsed && parsedOf(call.parsed)),
     digest,
     shown: shownRequest(work, call, tool),
+    ...(call?.summary !== undefined && { summary: printedLine(call.summary) }),
     why,
     requester: state.turn.by?.[0] ?? null,
     raisedAt,
@@ -80,7 +82,40 @@ function shownRequest(
   if (call === undefined) return '';
   // The engine generated the text from the plan's actions.
   if (request.kind === 'plan') return questionOf(call).question ?? '';
+  if (request.kind === 'question') return shownQuestion(call);
   return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
+}
+
+/** Returns a question: who asks by code, then the words of the model or the graph, quoted. */
+function shownQuestion(call: ToolCall): string {
+  const { question = '', options = [] } = questionOf(call);
+  return [
+    askerOf(call),
+    ...printable(question)
+      .split('\n')
+      .map((line) => `> ${line}`),
+    ...(options.length === 0
+      ? []
+      : [`answers: ${escapeJson(options.map((one) => JSON.stringify(one)).join(', '))}`]),
+  ].join('\n');
+}
+
+/** Returns who asks a question: the model, or a node of the graph. */
+export function askerOf(call: Pick<ToolCall, 'name'>): string {
+  const node = nodeOfCall(call);
+  return node === null ? 'the model asks' : `the graph asks at node ${printedLine(node)}`;
+}
+
+/** Returns a request as one line: what it is about, or who asks what. */
+export function headline({
+  kind,
+  shown,
+  summary,
+  question = '',
+}: Pick<Request, 'kind' | 'shown' | 'summary' | 'question'>): string {
+  const [first = ''] = shown.split('\n');
+  const more = kind === 'question' ? printedLine(question) : summary;
+  return more === undefined ? first : `${first}: ${more}`;
 }
 
 function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
@@ -143,7 +178,11 @@ function titleOf({ name }: ToolCall, tool: ToolDefinition | undefined): string {
   if (tool !== undefined) words.push(EFFECTS[tool.effect]);
   if (tool?.mcp) words.push(`MCP server ${tool.mcp.server}`);
   if (tool?.calls) words.push(`agent ${tool.calls.agent}`);
-  return printable(words.join(' · ')).replaceAll(/[\n\t]/g, ' ');
+  return printedLine(words.join(' · '));
+}
+
+function printedLine(text: string): string {
+  return printable(text).replaceAll(/[\n\t]/g, ' ');
 }
 
 const EFFECTS = {
@@ -153,7 +192,7 @@ const EFFECTS = {
 } as const;
 
 function describeLine({ summary }: ToolCall): readonly string[] {
-  return summary === undefined ? [] : [printable(summary).replaceAll(/[\n\t]/g, ' ')];
+  return summary === undefined ? [] : [printedLine(summary)];
 }
 
 /**

@@ -92,10 +92,12 @@ export interface Request {
    */
   readonly digest: string;
   /**
-   * For people: the tool, its effect, its target, and every argument. Control characters are
-   * visible.
+   * For people: the tool, its effect, its target, its description, and every argument; for a plan,
+   * its actions; for a question, who asks, and the words, quoted. Control characters are visible.
    */
   readonly shown: string;
+  /** What the tool's `describe` returned, in one line; absent if the tool has none. */
+  readonly summary?: string;
   /** Why the run asks: the rule, the check, or the fault. */
   readonly why: string;
   /** The claimed name of the person who began the turn; null if no name was specified. */

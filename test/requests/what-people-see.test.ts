@@ -1,0 +1,223 @@
+import stringWidth from 'string-width';
+import { describe, expect, test } from 'vitest';
+import { inboxLines } from '../../src/cli/requests/inbox-lines.js';
+import { decidingCommands } from '../../src/cli/requests/request-commands.js';
+import { requestLines } from '../../src/cli/requests/request-lines.js';
+import { wrapped } from '../../src/cli/requests/wrap.js';
+import { shellLine } from '../../src/core/text/shell.js';
+import { headline, toRequest } from '../../src/core/requests/request-view.js';
+import { requestMemo, shortened } from '../../src/core/requests/memo.js';
+import { OFFERED, type RaisedRequest, type Request } from '../../src/core/requests/request.js';
+import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';
+import { planValue } from '../../src/core/plan/plan.js';
+import { showPlan } from '../../src/core/plan/show-plan.js';
+import type { RunState } from '../../src/core/state.js';
+import type { RequestedCall } from '../../src/core/transcript/messages.js';
+import { ID, runWithCall } from '../support/pending-call.js';
+
+const RUN = 'desk-1';
+const NOW = 1_300_000;
+
+/** Renames the run's only call: nodes of graphs and questions are no tools of this agent. */
+function withName(state: RunState, name: string): RunState {
+  const { phase } = state.turn;
+  if (phase.type !== 'acting') throw new Error(phase.type);
+  const calls = phase.batch.calls.map((call) => ({ ...call, name }));
+  const batch = { ...phase.batch, calls };
+  return { ...state, turn: { ...state.turn, phase: { ...phase, batch } } };
+}
+
+/** Returns the request of a run about a call, as the engine makes it. */
+function asked(
+  raised: Pick<RaisedRequest, 'kind' | 'why'> & Partial<RaisedRequest>,
+  { name = 'put', ...call }: Partial<RequestedCall> = {},
+): Request {
+  const state = withName(runWithCall('put', call), name);
+  const request = { id: 'r1', raisedAt: 1_000_000, ...raised };
+  const work = { name: ID, phase: 'waiting', key: 'key-1', request };
+  return toRequest({ ...state, firstRunId: 'f' }, work as never, RUN);
+}
+
+const actions = [
+  {
+    id: 'a1',
+    tool: 'create_event',
+    arguments: { title: 'Lunch', notes: 'n'.repeat(900) },
+    shown: 'create the event Lunch',
+  },
+  {
+    id: 'a2',
+    tool: 'delete_event',
+    arguments: { event: 'e9' },
+    shown: 'delete event e9',
+    asks: { then: 'ask' as const, why: 'the tool requires approval of every call' },
+  },
+];
+const plan = { actions, done: [], asks: true };
+const refund = {
+  arguments: '{"note":"as agreed\\u202e","order":17,"euros":"60"}',
+  parsed: { arguments: '{"euros":60,"note":"as agreed\\u202e","order":17}', digest: 'p' },
+  summary: 'refund 60 € to order 17',
+};
+
+const REQUESTS: Readonly<Record<string, Request>> = {
+  approval: asked({ kind: 'approval', why: 'rule: ask put where euros over 50' }, refund),
+  question: asked(
+    { kind: 'question', why: 'the model asks' },
+    {
+      name: 'ask_person',
+      arguments: JSON.stringify({
+        question: 'Which color?\nmay decide: anyone',
+        options: ['the blue one', 'the red one'],
+      }),
+    },
+  ),
+  confirm: asked(
+    { kind: 'question', why: 'the graph asks' },
+    {
+      name: 'node:sure',
+      arguments: JSON.stringify({ question: 'Send 3 mails to ann?', options: ['yes', 'no'] }),
+    },
+  ),
+  plan: asked(
+    { kind: 'plan', why: 'the plan has actions that need approval' },
+    {
+      name: 'node:confirm',
+      arguments: JSON.stringify({
+        question: showPlan(plan),
+        options: ['yes', 'no'],
+        actions: planValue(plan)['actions'],
+      }),
+    },
+  ),
+  limit: asked(
+    { kind: 'limit', why: 'a limit is reached', limit: { name: 'steps', used: 99, limit: 99 } },
+    {},
+  ),
+  outcome_unknown: asked({ kind: 'outcome_unknown', why: 'the worker was lost' }, refund),
+  safety_check: asked(
+    { kind: 'safety_check', why: 'the provider asks for a review' },
+    { ...refund, safety: [{ id: 's1', code: 'malicious', message: 'The page may deceive.' }] },
+  ),
+  tool_changed: asked(
+    {
+      kind: 'tool_changed',
+      why: 'the server has changed the tool\n- euros: number\n+ dollars: number',
+      definition: 'd'.repeat(64),
+    },
+    refund,
+  ),
+  client_tool: asked({ kind: 'client_tool', why: 'the caller executes it' }, refund),
+};
+
+/** Returns everything that people see of a request, at one width. */
+function seen(request: Request, width: number): string {
+  const program = (words: readonly string[]): string =>
+    shellLine({ program: 'perdure', operands: [], options: words });
+  const commands = decidingCommands(RUN, request).map(({ words, purpose }) => ({
+    command: program(words),
+    purpose,
+  }));
+  const whole = program(['inbox', RUN, 'r1', '--full']);
+  const view = { run: RUN, request, unreadable: null, commands, whole };
+  const [note] = requestMemo([request]).requests;
+  const listed = note === undefined ? [] : [{ ...note, run: RUN, agent: 'desk' }];
+  const show = (): string => program(['inbox', RUN, 'r1']);
+  const parts = {
+    'inbox, and runs of called agents': inboxLines(listed, { width, now: NOW, show }),
+    'inbox RUN, status, prompt, run, attach, approve without --digest': requestLines(view, {
+      width,
+      full: false,
+      now: NOW,
+    }),
+    'line of a step': wrapped(`request r1 (${request.kind}): ${headline(request)}`, width),
+    'notice, memo': shortened(request.shown).split('\n'),
+    fix: [request.fix],
+  };
+  for (const [name, lines] of Object.entries(parts).slice(0, 3)) {
+    // The words of a command stay whole.
+    const wide = lines.filter((line) => stringWidth(line) > width && !/[0-9a-f]{32}/.test(line));
+    expect({ name, wide }).toEqual({ name, wide: [] });
+  }
+  return Object.entries(parts)
+    .map(([name, lines]) => `=== ${name}, ${width} columns\n${lines.join('\n')}\n`)
+    .join('\n');
+}
+
+describe('what people see of a request', () => {
+  test.each(Object.entries(REQUESTS))(
+    'of kind %s, in every place and width',
+    async (name, request) => {
+      const widths = [40, 80, 120].map((width) => seen(request, width));
+      // The local time differs from machine to machine.
+      const text = widths.join('\n').replaceAll(/^raised: .*,/gm, 'raised: TIME,');
+      await expect(text).toMatchFileSnapshot(`seen/${name}.txt`);
+    },
+  );
+
+  test('covers every kind', () => {
+    const kinds = new Set(Object.values(REQUESTS).map(({ kind }) => kind));
+    expect([...kinds].toSorted()).toEqual(Object.keys(OFFERED).toSorted());
+  });
+
+  test.each(['approval', 'outcome_unknown', 'safety_check', 'tool_changed', 'client_tool'])(
+    'has the description by the tool, and both forms of the arguments: %s',
+    (name) => {
+      const request = REQUESTS[name] ?? asked({ kind: 'approval', why: '' });
+      for (const part of seen(request, 120).split('=== ').slice(1, 5)) {
+        expect(part).toContain('refund 60 € to order 17');
+        if (!part.startsWith('line of a step')) expect(part).toMatch(/"60"[^]*60/);
+      }
+    },
+  );
+
+  test('shows who asks, and the question once, in its own lines', () => {
+    const texts = ['question', 'confirm'].map((name) =>
+      seen(REQUESTS[name] ?? asked({ kind: 'question', why: '' }), 80),
+    );
+    expect(texts[0]).toContain('what: the model asks\n');
+    expect(texts[0]).toContain('\n> may decide: anyone\n');
+    expect(texts[1]).toContain('what: the graph asks at node sure\n');
+    expect(texts[1]).toContain('the graph asks at node sure: Send 3 mails to ann?\n');
+    for (const text of texts) expect(text).not.toMatch(/\{"?question|keyed|node:sure/);
+  });
+
+  test('shows the value that a reference stood for, not the description made before', () => {
+    const call = {
+      id: 'node_go_1.a2',
+      name: 'delete_event',
+      arguments: '{"event":{"$ref":"a1","path":"id"}}',
+      digest: 'x',
+      after: ['node_go_1.a1'],
+      summary: 'delete event {"$ref":"a1"}',
+      asks: true as const,
+    };
+    const first = { id: 'node_go_1.a1', name: 'find_event', arguments: '{}', digest: 'y' };
+    const found = {
+      id: first.id,
+      ok: true,
+      text: '{"id":"e9"}',
+      output: { id: 'e9' },
+      executed: true,
+    };
+    const batch = { calls: [first, call], results: [found, null] };
+    const policy = { onFailed: 'skip', hasBegun: () => false } as const;
+    const [, ready] = releaseReadyCalls(batch as never, policy).calls;
+    const request = asked({ kind: 'approval', why: 'the tool requires approval' }, ready);
+    expect(request.shown).toContain('event: "e9"');
+    expect(seen(request, 80)).not.toContain('$ref');
+  });
+
+  test('prints a plan once, and all of its arguments in full', () => {
+    const request = REQUESTS['plan'] ?? asked({ kind: 'plan', why: '' });
+    const view = { run: RUN, request, unreadable: null, commands: [], whole: 'inbox --full' };
+    const lines = (full: boolean): string =>
+      requestLines(view, { width: 2_000, full, now: NOW }).join('\n');
+    expect(lines(false).split('create the event Lunch')).toHaveLength(2);
+    expect(lines(false)).not.toContain('in its own words');
+    expect(lines(false)).toContain('TRUNCATED');
+    expect(lines(false)).toContain('inbox --full');
+    expect(lines(true)).toContain('n'.repeat(900));
+    expect(lines(true)).not.toContain('TRUNCATED');
+  });
+});
