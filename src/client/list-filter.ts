@@ -159,7 +159,7 @@ export function matchesFilter(
   { since, before }: StartRange,
 ): boolean {
   const isWhole = row.unreadable === undefined;
-  if (agent !== undefined && row.agent !== agent && (isWhole || row.agent !== null)) return false;
+  if (agent !== undefined && row.agent !== agent) return false;
   if (tag !== undefined && isWhole && !row.tags.includes(tag)) return false;
   if (!row.id.startsWith(idPrefix)) return false;
   const startedAt = Date.parse(row.startedAt);

@@ -32,6 +32,7 @@ const PASSED = [
   'settings',
   'texts',
 ] as const;
+/** An option of an agent that a graph also takes. */
 export type PassedOption = (typeof PASSED)[number];
 
 /** Returns those of the options that a graph passes to its agent and that are given. */

@@ -48,8 +48,10 @@ export {
   type PlanAndExecuteOptions,
   type PlanStateShape,
 } from './plan-and-execute.js';
+export type { PassedOption } from './graph-options.js';
 export { planType, resultsType } from './plan-types.js';
 export type { ActionResult, Plan, PlannedAction, PlannedRead } from '../core/plan/plan.js';
+export type { Place, Referring } from '../core/plan/references.js';
 export type {
   EachBody,
   ExecuteNode,

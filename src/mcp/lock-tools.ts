@@ -2,6 +2,7 @@ import { shellLine } from '../core/text/shell.js';
 import { sha256Hex } from '../core/digest.js';
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
 import { canonicalJson, isJsonObject, isObject, parseJson, type Json } from '../core/json.js';
+import { redactJsonText } from '../secrets/redact-json.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
 import { usableTool, type ListedTool, type OddTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
@@ -119,8 +120,9 @@ export function acceptCommand({ name }: Pick<McpServer, 'name'>, tool: string): 
   return shellLine({ program: 'perdure mcp accept', operands: [name, tool], options: [] });
 }
 
+/** The form is redacted, since a server may quote a secret that it was given; its hash is not. */
 function toForm(listed: ListedTool): ToolForm {
-  return { tool: listed.name, hash: listed.hash, form: JSON.stringify(listed) };
+  return { tool: listed.name, hash: listed.hash, form: redactJsonText(JSON.stringify(listed)) };
 }
 
 /** Reads a recorded form. Null if the lock does not have it or it is not the form of this tool. */

@@ -63,7 +63,7 @@ beforeAll(async () => {
       prompts: { act: { text: about, tools: ['answer'] }, say: { text: about, tools: [] } },
     }),
   ];
-  desk = await openDesk(agents, { m: {}, 'o1-mini': {} });
+  desk = await openDesk(agents, { m: {}, 'o1-mini': {} }, { enforces: false });
 });
 afterAll(async () => {
   await desk.close();

@@ -60,7 +60,7 @@ beforeAll(async () => {
     agent('frugal', { model: 'priced' }),
   ];
   const segment = { steps: 30, bytes: 2_000_000 };
-  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } }, { segment });
+  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } }, { segment, enforces: false });
 });
 afterAll(async () => await desk.close());
 

@@ -52,7 +52,11 @@ beforeAll(async () => {
       },
     }),
   ];
-  desk = await openDesk(agents, { m: {}, 'claude-sonnet': {}, responses: { api: 'responses' } });
+  desk = await openDesk(
+    agents,
+    { m: {}, 'claude-sonnet': {}, responses: { api: 'responses' } },
+    { enforces: false },
+  );
 });
 afterAll(async () => await desk.close());
 

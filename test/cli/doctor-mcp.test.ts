@@ -22,9 +22,7 @@ test('doctor lists the tools of the MCP servers of each agent, and reports those
     mcpServer({ ...gone, name: 'keyed', authEnv: 'NO_SUCH_VARIABLE' }),
   ];
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
-  const findings = await mcpFindings(
-    defineConfig({ agents: [agent] }),
-    {},
+  const findings = await mcpFindings(defineConfig({ agents: [agent] }), {}, () =>
     fileToolLock('/nonexistent'),
   );
   expect(findings.map(({ name, level }) => `${name} ${level}`)).toEqual([
@@ -51,7 +49,7 @@ test('doctor compares rules with the tools that the servers list', async () => {
   ];
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp, rules });
   const config = defineConfig({ agents: [agent], rules: [{ tool: 'gone__x', ...ask }] });
-  const findings = await mcpFindings(config, {}, fileToolLock('/nonexistent'));
+  const findings = await mcpFindings(config, {}, () => fileToolLock('/nonexistent'));
   expect(findings.at(-1)).toMatchObject({ name: 'rules', level: 'note', data: { rules: 3 } });
   expect(findings.at(-1)?.text.split('\n')).toEqual([
     expect.stringMatching(/^config: rules\[0\]\.tool: "gone__x" was not checked, because/),
@@ -70,9 +68,7 @@ test('doctor names the tools that are left out', async () => {
   onTestFinished(() => server.stop());
   const mcp = [mcpServer({ name: 'far', transport: 'http', url: server.url })];
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
-  const [finding] = await mcpFindings(
-    defineConfig({ agents: [agent] }),
-    {},
+  const [finding] = await mcpFindings(defineConfig({ agents: [agent] }), {}, () =>
     fileToolLock('/nonexistent'),
   );
   expect(finding).toMatchObject({

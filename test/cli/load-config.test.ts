@@ -120,7 +120,7 @@ describe('an unwanted configuration', () => {
     const tools = agents[0]?.tools.tools ?? [];
     const write = { path: 'perdure.config.ts', content: 'export default 7;' };
     const { message } = await callFailure(toolNamed(tools, 'write_file'), write);
-    expect(message).toContain('"perdure.config.ts" is not written: tools execute or obey');
+    expect(message).toContain('"perdure.config.ts" is not written');
     const read = { path: 'state/live/worker.json' };
     expect((await callFailure(toolNamed(tools, 'read_file'), read)).message).toContain(
       'is not read',

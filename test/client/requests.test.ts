@@ -183,7 +183,7 @@ describe('a decision', () => {
   });
 
   test('is checked before it is sent', async () => {
-    await expect(client.resolve('x', [])).rejects.toThrow('decisions: expected 1 to 100');
+    await expect(client.resolve('x', [])).rejects.toThrow('decisions: expected 1 to 200');
     const odd = { request: 'r1', digest: 7, as: 'approve' };
     await expect(client.resolve('x', odd as never)).rejects.toThrow('decision.digest: expected');
     const right = { request: 'r1', digest: 'd', as: 'approve' } as const;

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  deciderProblem,
-  decidersText,
-  peopleOf,
-  type Deciders,
-} from '../../src/core/requests/deciders.js';
+import { deciderProblem, decidersText, type Deciders } from '../../src/core/requests/deciders.js';
+import { peopleOf } from '../../src/core/requests/grants.js';
 import { reduce } from '../../src/core/reduce.js';
 import { firstState } from '../../src/core/segments/begin.js';
 import { readStart } from '../../src/core/segments/start.js';

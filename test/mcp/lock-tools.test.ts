@@ -169,7 +169,7 @@ describe('perdure mcp accept', () => {
       } as unknown as CliContext;
       return [await mcpAccept.run(context, options), ...lines];
     };
-    const doctor = async () => await mcpFindings(config, {}, fileToolLock(join(home, '.')));
+    const doctor = async () => await mcpFindings(config, {}, () => fileToolLock(join(home, '.')));
     const { toolLock } = openStores(home);
 
     expect((await doctor())[0]).toMatchObject({ level: 'ok' });

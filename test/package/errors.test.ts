@@ -43,6 +43,7 @@ const makers: Readonly<Record<string, (root: Root) => Error>> = {
   RunTokenError: (root) => new root.RunTokenError('x'),
   SdkCopiesError: (root) => new root.SdkCopiesError('x'),
   ToolError: (root) => new root.ToolError('x'),
+  UnreadableError: (root) => new root.UnreadableError('x'),
 };
 
 interface ErrorClass {

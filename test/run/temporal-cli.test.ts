@@ -102,6 +102,8 @@ describe('the Temporal CLI alone', () => {
   ])('gets an error for %s', async (_what, args, message) => {
     const id = `cli-${randomUUID()}`;
     const start = ['workflow', 'start', '--type', 'agent', '--task-queue', rig.taskQueue];
+    // For a reader, its input is encoded by a codec that the reader lacks.
+    if (message.includes('encoding')) rig.exempt('its input cannot be decoded', id);
     await temporal(...start, '--workflow-id', id, ...args);
     expect(await failureOf(rig.client.workflow.getHandle(id).result())).toContain(message);
   });

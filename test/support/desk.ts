@@ -50,13 +50,18 @@ export interface Desk {
   close(): Promise<void>;
 }
 
+interface DeskOptions extends Pick<WorkerOptions, 'segment'> {
+  /** False for replies that do not fit their schema, as servers without strict schemas send them. */
+  readonly enforces?: boolean;
+}
+
 /** `models`, by the names that agents use, as in the config; the stub serves those without code. */
 export async function openDesk(
   agents: readonly Agent[],
   models: Readonly<Record<string, ModelEntry>> = { m: {} },
-  rest: Pick<WorkerOptions, 'segment'> = {},
+  { enforces = true, ...rest }: DeskOptions = {},
 ): Promise<Desk> {
-  const [rig, stub] = [await createRig(), await startStub()];
+  const [rig, stub] = [await createRig(), await startStub({ enforces })];
   const client = await clientOf(rig);
   const entries = Object.entries(models).map(([name, entry]) => [
     name,

@@ -99,7 +99,7 @@ async function examine(
     ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),
     ...models,
     ...(await callModels(config, env, { call: callsModels })),
-    ...(await mcpFindings(config, env, openStores(home, env).toolLock)),
+    ...(await mcpFindings(config, env, () => openStores(home, env).toolLock)),
   ];
 }
 

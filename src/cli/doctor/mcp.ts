@@ -24,7 +24,7 @@ type Listed = Map<McpServer, readonly ToolDefinition[]>;
 export async function mcpFindings(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
-  lock: ToolLock,
+  lock: () => ToolLock,
 ): Promise<readonly Finding[]> {
   const sessions = createSessions(env);
   const found: Listed = new Map();
@@ -43,7 +43,7 @@ export async function mcpFindings(
 }
 
 async function finding(
-  { sessions, lock, found }: { sessions: McpSessions; lock: ToolLock; found: Listed },
+  { sessions, lock, found }: { sessions: McpSessions; lock: () => ToolLock; found: Listed },
   { agent, server }: { agent: string; server: McpServer },
 ): Promise<Finding> {
   const { name: serverName, startup, transport } = server;
@@ -57,7 +57,7 @@ async function finding(
       server,
       used.map((tool) => tool.definition),
     );
-    const { unknown, changed } = await compareTools(lock, server, used);
+    const { unknown, changed } = await compareTools(lock(), server, used);
     const count = listed.tools.length + listed.odd.length;
     const unaccepted = server.trust === 'accepted' ? unknown.map((tool) => tool.listed.name) : [];
     const changes = changed.map((tool) => tool.listed.name);

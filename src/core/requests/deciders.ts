@@ -1,5 +1,3 @@
-import { isAnonymous, namesIn } from '../inbox.js';
-import type { RunState } from '../state.js';
 import { show } from '../text/format-value.js';
 
 /** Who may decide: the one who asked for the turn, anyone else, or one of these names. */
@@ -9,7 +7,7 @@ const MAX_NAMES = 50;
 const MAX_NAME_CHARACTERS = 200;
 
 /** The person who decides, and the people behind the turn. */
-interface Deciding {
+export interface Deciding {
   readonly by: string | undefined;
   /** All who have sent messages for the turn, and for the turns of its callers. */
   readonly requesters: readonly string[];
@@ -17,17 +15,6 @@ interface Deciding {
   readonly joining?: readonly string[];
   /** The sender of one of these messages is unknown, so no one can be told apart from that sender. */
   readonly anonymous?: boolean;
-}
-
-/** Returns the people behind the turn under way. */
-export function peopleOf({
-  turn,
-  inbox,
-}: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by'>> {
-  const waiting = inbox.waiting.filter((message) => message.turn === turn.number);
-  const { by, anonymous = by === undefined } = turn;
-  const isUnknown = anonymous || waiting.some(isAnonymous);
-  return { requesters: by ?? [], joining: namesIn(waiting), anonymous: isUnknown };
 }
 
 /**

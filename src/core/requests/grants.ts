@@ -1,15 +1,27 @@
+import { isAnonymous, namesIn } from '../inbox.js';
 import type { RunState } from '../state.js';
 import { holds, predicateText } from './predicate.js';
 import { parseJson } from '../json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from './decision.js';
-import { deciderProblem, peopleOf } from './deciders.js';
+import { deciderProblem, type Deciding } from './deciders.js';
 
 /**
  * Number of grants that a run remembers. The oldest are dropped, and their calls need approval
  * again.
  */
 const REMEMBERED_GRANTS = 100;
+
+/** Returns the people behind the turn under way. */
+export function peopleOf({
+  turn,
+  inbox,
+}: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by'>> {
+  const waiting = inbox.waiting.filter((message) => message.turn === turn.number);
+  const { by, anonymous = by === undefined } = turn;
+  const isUnknown = anonymous || waiting.some(isAnonymous);
+  return { requesters: by ?? [], joining: namesIn(waiting), anonymous: isUnknown };
+}
 
 /** Returns the grant under which a call needs no further approval; undefined if there is none. */
 export function grantFor(

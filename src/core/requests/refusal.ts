@@ -6,7 +6,8 @@ import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js'
 import { checkLimits } from '../input/check-limits.js';
 import { show } from '../text/format-value.js';
 import type { RunState } from '../state.js';
-import { deciderProblem, peopleOf } from './deciders.js';
+import { deciderProblem } from './deciders.js';
+import { peopleOf } from './grants.js';
 import type { Decision, RefusalReason } from './decision.js';
 import { askingWork, openRequests } from './open-requests.js';
 import type { Request } from './request.js';

@@ -6,7 +6,7 @@ import { sha256Hex } from '../../core/digest.js';
 import { currentNode } from '../../core/graph/node-tool.js';
 import { continuedRun } from '../../core/graph/conversations.js';
 import type { RunInput } from '../../core/input/input.js';
-import { peopleOf } from '../../core/requests/deciders.js';
+import { peopleOf } from '../../core/requests/grants.js';
 import { isObject, parseJson, textField, type JsonObject } from '../../core/json.js';
 import { workflowSummary } from '../../core/text/markdown.js';
 import { callSummary } from '../../core/text/summaries.js';
