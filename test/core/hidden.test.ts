@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   countHidden,
+  escapeArguments,
   escapeJson,
   printable,
   visibleJson,
@@ -123,5 +124,25 @@ describe('hidden characters', () => {
   test('are found fast in a long text', () => {
     const long = `${'😀\u200d'.repeat(200_000)}${'\u202e'.repeat(200_000)}`;
     expect(printable(long).length).toBeGreaterThan(long.length);
+  });
+});
+
+describe('arguments that a person approves', () => {
+  test.each([
+    ['a no-break space', 'a\u00a0b', String.raw`a\u00a0b`],
+    ['an ideographic space', 'a\u3000b', String.raw`a\u3000b`],
+    ['a blank Braille pattern', 'a\u2800b', String.raw`a\u2800b`],
+    [
+      'marks on four others',
+      `a${'\u0301'.repeat(6)}`,
+      `a${'\u0301'.repeat(4)}${String.raw`\u0301\u0301`}`,
+    ],
+  ])('show %s', (_what, text, shown) => {
+    expect(escapeArguments(JSON.stringify({ text }))).toBe(`{"text":"${shown}"}`);
+    expect(JSON.parse(escapeArguments(JSON.stringify({ text })))).toEqual({ text });
+  });
+
+  test.each(['a b', 'é', 'Việt', 'हिन्दी', '日本語'])('leave %j as it is', (text) => {
+    expect(escapeArguments(JSON.stringify(text))).toBe(JSON.stringify(text));
   });
 });

@@ -1,6 +1,6 @@
 import { headOf, tailOf } from '../../core/text/whole-text.js';
 import { isObject, parseJson } from '../../core/json.js';
-import { escapeJson, printable } from '../../core/text/hidden.js';
+import { escapeArguments, printable } from '../../core/text/hidden.js';
 import { formatBytes } from '../../core/text/summaries.js';
 import { formatCount } from '../format/format.js';
 import { wrapped } from './wrap.js';
@@ -34,7 +34,10 @@ const PLAIN_NAME = /^[A-Za-z_][\w-]*$/;
 export function argumentLines(json: string, { full, width }: ArgumentOptions): ShownArguments {
   const value = parseJson(json);
   if (!isObject(value)) {
-    const { text, cut } = shorten(value === undefined ? printable(json) : escapeJson(json), full);
+    const { text, cut } = shorten(
+      value === undefined ? printable(json) : escapeArguments(json),
+      full,
+    );
     return { lines: wrapped(`  ${text.replaceAll('\n', '\\n')}`, width), cut };
   }
   const all = Object.entries(value);
@@ -64,11 +67,11 @@ function oneArgument(name: string, value: unknown, full: boolean): Shortened {
 
 /** Keeps the head and the tail, and states the size of the omitted part. */
 function shorten(json: string, full: boolean): Shortened {
-  if (full || json.length <= HEAD + TAIL) return { text: escapeJson(json), cut: false };
+  if (full || json.length <= HEAD + TAIL) return { text: escapeArguments(json), cut: false };
   const head = headOf(json, HEAD);
   const tail = tailOf(json, TAIL);
   const left = json.length - head.length - tail.length;
   const size = `${formatBytes(Buffer.byteLength(json))} in all`;
   const note = `[… ${formatCount(left, 'character')} not shown, ${size} …]`;
-  return { text: `${escapeJson(head)} ${note} ${escapeJson(tail)}`, cut: true };
+  return { text: `${escapeArguments(head)} ${note} ${escapeArguments(tail)}`, cut: true };
 }

@@ -1,7 +1,7 @@
 import { headOf } from '../text/whole-text.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
-import { escapeJson, printable } from '../text/hidden.js';
+import { escapeArguments, escapeJson, printable } from '../text/hidden.js';
 import { shellLine } from '../text/shell.js';
 import { formatBytes } from '../text/summaries.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
@@ -201,10 +201,11 @@ function describeLine({ summary }: ToolCall): readonly string[] {
  */
 function argumentLines(call: ToolCall): readonly string[] {
   const written = formOf(call);
-  if (call.parsed === undefined) return linesOf(written, ([, argument]) => escapeJson(argument));
+  if (call.parsed === undefined)
+    return linesOf(written, ([, argument]) => escapeArguments(argument));
   const parsed = formOf(call.parsed);
   if (written.entries === null || parsed.entries === null) {
-    const own = ([, argument]: Entry): string => escapeJson(argument);
+    const own = ([, argument]: Entry): string => escapeArguments(argument);
     return [...linesOf(written, own), 'the tool gets:', ...linesOf(parsed, own)];
   }
   const before = new Map(written.entries);
@@ -213,8 +214,8 @@ function argumentLines(call: ToolCall): readonly string[] {
   const entries = names.map((name): Entry => [name, '']);
   return linesOf({ entries }, ([name]) => {
     const [given, got] = [before.get(name), after.get(name)];
-    if (given === got) return escapeJson(given ?? '');
-    return `${given === undefined ? '(not given)' : escapeJson(given)} → ${got === undefined ? '(left out)' : escapeJson(got)}`;
+    if (given === got) return escapeArguments(given ?? '');
+    return `${given === undefined ? '(not given)' : escapeArguments(given)} → ${got === undefined ? '(left out)' : escapeArguments(got)}`;
   });
 }
 
@@ -232,7 +233,7 @@ function formOf({ arguments: json, blob }: Pick<ToolCall, 'arguments' | 'blob'>)
     return { entries: null, line };
   }
   const value = parseJson(json);
-  if (!isObject(value)) return { entries: null, line: escapeJson(json) };
+  if (!isObject(value)) return { entries: null, line: escapeArguments(json) };
   return { entries: Object.entries(value).map(([name, one]) => [name, JSON.stringify(one)]) };
 }
 
@@ -240,7 +241,7 @@ function linesOf(form: Form, shownValue: (entry: Entry) => string): readonly str
   if (form.entries === null) return [form.line];
   let left = MAX_CHARACTERS;
   const lines = form.entries.map((entry) => {
-    const line = `${escapeJson(JSON.stringify(entry[0])).slice(1, -1)}: ${shownValue(entry)}`;
+    const line = `${escapeArguments(JSON.stringify(entry[0])).slice(1, -1)}: ${shownValue(entry)}`;
     const shown = headOf(line, Math.max(0, left));
     left -= line.length;
     return shown.length === line.length

@@ -73,14 +73,29 @@ export function printable(text: string): string {
  * read the same value.
  */
 export function escapeJson(json: string): string {
+  // Between values there may be a Windows line break.
   return replaceHidden(json, (character) =>
-    // JSON escapes UTF-16 units. Between values there may be a Windows line break.
-    character === '\r'
-      ? character
-      : Array.from({ length: character.length }, (_, at) => {
-          return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`;
-        }).join(''),
+    character === '\r' ? character : jsonEscape(character),
   );
+}
+
+/**
+ * Spaces that look like another one, the blank Braille pattern, and marks on top of four others, which
+ * cover the lines above. They are part of ordinary writing, so only what a person approves shows them.
+ */
+const LOOKALIKES = /(?! )\p{Zs}|\u2800|(?<=\p{M}{4})\p{M}/gu;
+
+/** Like `escapeJson`, for arguments that a person approves: blanks that look like a space are escapes, too. */
+export function escapeArguments(json: string): string {
+  const escaped = escapeJson(json);
+  return PLAIN.test(escaped) ? escaped : escaped.replaceAll(LOOKALIKES, jsonEscape);
+}
+
+/** JSON escapes UTF-16 units. */
+function jsonEscape(character: string): string {
+  return Array.from({ length: character.length }, (_, at) => {
+    return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`;
+  }).join('');
 }
 
 /** Like `JSON.stringify`, for output that people may read. */

@@ -15,8 +15,10 @@ export function shellWord(word: string): string {
     return `'${word.replaceAll("'", String.raw`'\''`)}'`;
   }
   // `$(…)` drops line breaks at the end.
-  const end = /\n*$/.exec(word)?.[0].length ?? 0;
-  const format = word.slice(0, word.length - end).replaceAll(NOT_LITERAL, octal);
+  let length = word.length;
+  while (word[length - 1] === '\n') length -= 1;
+  const end = word.length - length;
+  const format = word.slice(0, length).replaceAll(NOT_LITERAL, octal);
   return `"$(printf '${format}')"${String.raw`$'\n'`.repeat(end)}`;
 }
 
