@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { assert, constantFrom, integer, array, property } from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
@@ -172,4 +173,18 @@ test('a stream without secrets is shown unchanged, and soon', () => {
   const long = createStreamRedactor();
   for (let at = 0; at < 400; at += 1) long.push('sk-p');
   expect(long.held).toBeLessThan(1_000);
+});
+
+test('the words of ordinary prose are shown at once', () => {
+  const page = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8');
+  const words = page.match(/[a-z]{3,}/gi) ?? [];
+  expect(words.length).toBeGreaterThan(500);
+  const held = words.filter((word) => {
+    const redactor = createStreamRedactor();
+    redactor.push('I ');
+    return redactor.push(word) !== word;
+  });
+  // A word in the middle of a secret that only its start reveals is no start.
+  expect(createStreamRedactor().push('secret')).toBe('secret');
+  expect(new Set(held).size).toBeLessThan(new Set(words).size / 50);
 });
