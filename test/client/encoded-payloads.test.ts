@@ -104,7 +104,7 @@ describe('under a codec of the user', () => {
     expect(request.arguments).toBe(JSON.stringify({ to: CANARY }));
     await encrypted.resolve(id, { request: request.id, digest: request.digest, as: 'approve' });
     expect(await encrypted.result(id, { turn: 1 })).toMatchObject({ answer: `done ${CANARY}` });
-    const { rows } = await encrypted.list({ tag: CANARY });
+    const { rows } = await encrypted.list({ tag: CANARY, idPrefix: id });
     expect(rows).toMatchObject([{ id, tags: [CANARY] }]);
     expect(rows[0]).not.toHaveProperty('unreadable');
     await encrypted.ask(id, 'again');

@@ -108,9 +108,23 @@ describe('two builds on one queue', () => {
       call: async ({ messages }) =>
         replyCall('pay', { n: messages.filter(({ role }) => role === 'tool').length }),
     };
-    const deploy = async (buildId: string) =>
-      await rig.worker([agent], { models: { m: model }, deployment: { name, buildId } });
     const client = await clientOf(rig);
+    /** Deploys a build, and waits until the server gives it new runs. */
+    const deploy = async (buildId: string) => {
+      await rig.worker([agent], { models: { m: model }, deployment: { name, buildId } });
+      await vi.waitFor(
+        async () => {
+          const probe = await client.start('b', { message: 'go' });
+          await client.cancel(probe.id);
+          const { history } = await rig.end(rig.client.workflow.getHandle(probe.id));
+          const tasks = history.events?.flatMap(
+            (each) => each.workflowTaskCompletedEventAttributes ?? [],
+          );
+          expect(tasks?.map((task) => task.deploymentVersion?.buildId)).toContain(buildId);
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    };
     const segmentOf = async (segments: number, request: string) => {
       await vi.waitFor(
         async () => {
