@@ -49,7 +49,8 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
   const home = await mkdtemp(join(tmpdir(), 'perdure-chaos-'));
   const options = { home, adoptDefault: false, ownerPid: process.pid };
   const server = await ensureServer(options);
-  const stub = await startStub({ keep: 1 });
+  // Plans are scripted in the form of servers that do not enforce schemas.
+  const stub = await startStub({ keep: 1, enforces: false });
   const ledger = await startLedger();
   const workflowBundle = join(home, 'workflows.js');
   await writeFile(workflowBundle, (await bundleWorkflows()).code);
