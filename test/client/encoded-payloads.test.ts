@@ -96,10 +96,9 @@ afterAll(async () => {
 describe('under a codec of the user', () => {
   test('a run is read as without one, in every segment', async () => {
     await encrypted.start('clerk', { id, message: `pay ${CANARY}`, open: true, tags: [CANARY] });
-    await expect.poll(async () => (await encrypted.status(id)).status).toBe('waiting_decision');
-    const { requests } = await encrypted.requests({ run: id });
-    expect(requests).toHaveLength(1);
-    const [open] = requests;
+    const requests = async () => (await encrypted.requests({ run: id })).requests;
+    await expect.poll(requests).toHaveLength(1);
+    const [open] = await requests();
     const request = await encrypted.request(id, open?.id ?? '');
     expect(request.arguments).toBe(JSON.stringify({ to: CANARY }));
     await encrypted.resolve(id, { request: request.id, digest: request.digest, as: 'approve' });
@@ -109,7 +108,7 @@ describe('under a codec of the user', () => {
     expect(rows[0]).not.toHaveProperty('unreadable');
     await encrypted.ask(id, 'again');
     await expect.poll(async () => (await encrypted.status(id)).status).toBe('waiting_decision');
-    const [again] = (await encrypted.requests({ run: id })).requests;
+    const [again] = (await encrypted.status(id)).pending;
     await encrypted.resolve(id, {
       request: again?.id ?? '',
       digest: again?.digest ?? '',

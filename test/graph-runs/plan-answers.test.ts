@@ -233,8 +233,8 @@ describe('a message', () => {
       clientOf(desk.rig),
     ]);
     const run = handle.workflowId;
-    const { requests } = await other.requests({ run });
-    const [{ id: request, digest } = { id: '', digest: '' }] = requests;
+    // Visibility, from which `requests` reads, lags behind the history.
+    const [{ id: request, digest } = { id: '', digest: '' }] = (await other.status(run)).pending;
     const answers = { request, digest };
     await expect(mute.ask(run, 'yes')).rejects.toMatchObject({ reason: 'not_a_decider' });
     for (const given of [answers, true]) {
