@@ -26,7 +26,7 @@ export interface McpCommonOptions {
   /** If the server is unavailable: runs fail at their start (`strict`, default), or run without it. */
   readonly startup?: 'strict' | 'best_effort';
   /**
-   * Which tools may be used that nobody has accepted: those that were never seen before
+   * Which tools may be used without acceptance: those that were never seen before
    * (`first_use`, default), whose form is then recorded, or none (`accepted`). In either case, a
    * tool that has changed is not called until a person accepts the change.
    */

@@ -22,7 +22,7 @@ export interface McpAcceptOptions {
   readonly yes?: boolean;
 }
 
-/** A tool whose present form nobody has accepted. */
+/** A tool whose present form has not been accepted. */
 interface Unaccepted {
   readonly server: McpServer;
   readonly used: UsedTool;

@@ -123,7 +123,7 @@ function itemTokens({ items = [], blob }: ProviderItems): number {
   return blob === undefined ? estimateTokens(JSON.stringify(items)) : Math.ceil(blob.bytes / 3);
 }
 
-/** Stands where a model is asked and nobody has spoken. It never changes, so prefixes stay equal. */
+/** The user message of a request that has no other. It never changes, so prefixes stay equal. */
 const NEXT: PromptMessage = { role: 'user', text: 'Continue.' };
 
 /**
