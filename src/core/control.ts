@@ -19,7 +19,7 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
     case 'message-refused':
       return { ...state, inbox: addRefusal(state.inbox, event.refused) };
     case 'decision-recorded':
-      return { ...state, decisions: withDecision(state.decisions, event.decision) };
+      return withDecision(state, event.decision);
     case 'end-requested':
       return { ...state, ending: strongerEnding(state.ending, event.by) };
     case 'pause-changed':

@@ -1,3 +1,4 @@
+import type { RunState } from './state.js';
 import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
@@ -52,10 +53,19 @@ export function decidedBefore(
   return decisions?.find((decision) => decision.id === id);
 }
 
-/** Returns the list with one more decision; the oldest are dropped. */
-export function withDecision(
-  decisions: readonly RecordedDecision[] | undefined,
-  decision: RecordedDecision,
-): readonly RecordedDecision[] {
-  return [...(decisions ?? []), decision].slice(-REMEMBERED_DECISIONS);
+/** Returns the state with one more decision; the oldest are dropped from the list. */
+export function withDecision(state: RunState, decision: RecordedDecision): RunState {
+  return {
+    ...state,
+    decisions: [...(state.decisions ?? []), decision].slice(-REMEMBERED_DECISIONS),
+    decisionsTotal: countDecisions(state) + 1,
+  };
+}
+
+/** Returns the number of all decisions. States of older versions have only the list. */
+export function countDecisions({
+  decisions = [],
+  decisionsTotal = decisions.length,
+}: Pick<RunState, 'decisions' | 'decisionsTotal'>): number {
+  return decisionsTotal;
 }

@@ -59,6 +59,8 @@ export interface Inbox {
   readonly count?: number;
   /** The newest messages that came by signal and were refused, oldest first; absent if none. */
   readonly refused?: readonly RefusedMessage[];
+  /** Number of all messages that came by signal and were refused; absent if none. */
+  readonly refusedTotal?: number;
 }
 
 /** How a message that arrives during a turn is handled: see `Ask.mode`. */
@@ -182,7 +184,16 @@ export function addMessage(inbox: Inbox, message: Incoming): Inbox {
 /** Returns the inbox with one more refusal; the oldest are dropped. */
 export function addRefusal(inbox: Inbox, { id, reason, at }: RefusedMessage): Inbox {
   const refused = { id, reason: reason.slice(0, MAX_REASON_CHARACTERS), at };
-  return { ...inbox, refused: [...(inbox.refused ?? []), refused].slice(-REMEMBERED_REFUSALS) };
+  return {
+    ...inbox,
+    refused: [...(inbox.refused ?? []), refused].slice(-REMEMBERED_REFUSALS),
+    refusedTotal: countRefusals(inbox) + 1,
+  };
+}
+
+/** Returns the number of all refused messages. States of older versions have only the list. */
+export function countRefusals({ refused = [], refusedTotal = refused.length }: Inbox): number {
+  return refusedTotal;
 }
 
 /** Removes the messages that belong to a turn, and returns them in the order of their arrival. */

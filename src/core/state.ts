@@ -113,6 +113,8 @@ export interface RunState {
   readonly accepted?: Readonly<Record<string, string>>;
   /** The newest decisions of people about the run, oldest first; absent if none. */
   readonly decisions?: readonly RecordedDecision[];
+  /** Number of all decisions of people about the run; absent if none. */
+  readonly decisionsTotal?: number;
   /** The work that the run has begun and not finished, in the order in which it began. */
   readonly work: readonly Work[];
   /** Limits that people have set before the agent was loaded; absent if none. */

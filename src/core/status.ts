@@ -1,6 +1,6 @@
-import type { RecordedDecision } from './decisions.js';
+import { countDecisions, type RecordedDecision } from './decisions.js';
 import type { McpOmission } from './definition/definition.js';
-import type { RefusedMessage } from './inbox.js';
+import { countRefusals, type RefusedMessage } from './inbox.js';
 import type { Grant } from './requests/decision.js';
 import type { Request } from './requests/request.js';
 import type { Undoable } from './requests/undo.js';
@@ -65,8 +65,12 @@ export interface RunStatus {
   readonly left?: readonly McpOmission[];
   /** The newest messages that came by signal and were refused, oldest first. */
   readonly refused?: readonly RefusedMessage[];
+  /** Number of all messages that came by signal and were refused; absent if none. */
+  readonly refusedTotal?: number;
   /** The newest decisions of people, oldest first. */
   readonly decisions?: readonly RecordedDecision[];
+  /** Number of all decisions of people; absent if none. */
+  readonly decisionsTotal?: number;
   /** Present if the server has deleted the run, so the status comes from the archive. */
   readonly archived?: Archived;
 }
@@ -85,11 +89,14 @@ export interface Archived {
 /**
  * Returns the part of a status that shows refused messages and decisions. Empty lists are absent.
  */
-export function decidedByPeople({
-  inbox: { refused },
-  decisions,
-}: Pick<RunState, 'inbox' | 'decisions'>): Pick<RunStatus, 'refused' | 'decisions'> {
-  return { ...(refused && { refused }), ...(decisions && { decisions }) };
+export function decidedByPeople(
+  state: Pick<RunState, 'inbox' | 'decisions' | 'decisionsTotal'>,
+): Pick<RunStatus, 'refused' | 'refusedTotal' | 'decisions' | 'decisionsTotal'> {
+  const { inbox, decisions } = state;
+  return {
+    ...(inbox.refused && { refused: inbox.refused, refusedTotal: countRefusals(inbox) }),
+    ...(decisions && { decisions, decisionsTotal: countDecisions(state) }),
+  };
 }
 
 /** The memo after each turn. It can be read without a worker. */

@@ -5,6 +5,7 @@ import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
 import { unreadable } from '../../src/core/input/input.js';
 import { reduce } from '../../src/core/reduce.js';
 import { initialState, type RunState } from '../../src/core/state.js';
+import { runStatus } from '../../src/core/run-status.js';
 import { unloadedConfig } from '../../src/core/definition/initial-config.js';
 
 const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
@@ -77,8 +78,17 @@ describe('a message by signal', () => {
     expect(inbox.waiting.length).toBeGreaterThan(100);
     expect(inbox.refused).toHaveLength(REMEMBERED_REFUSALS);
     expect(inbox.refused?.at(-1)?.id).toBe('m9999');
+    expect(inbox.waiting.length + (inbox.refusedTotal ?? 0)).toBe(10_000);
     expect(JSON.stringify(inbox.refused).length).toBeLessThan(20_000);
   });
+});
+
+test('a total carried by an older version counts from the list that it carried', () => {
+  const state = signaled(open(), 1, 2);
+  const { refusedTotal: _, ...inbox } = state.inbox;
+  const older = { ...state, inbox };
+  expect(runStatus(older, { ended: null, run: 'r' }).refusedTotal).toBe(2);
+  expect(signaled(older, 3).inbox.refusedTotal).toBe(3);
 });
 
 describe('decisions', () => {
@@ -92,6 +102,7 @@ describe('decisions', () => {
       open(),
     );
     expect(state.decisions).toHaveLength(REMEMBERED_DECISIONS);
+    expect(runStatus(state, { ended: null, run: 'r' }).decisionsTotal).toBe(30);
     expect(state.decisions?.at(-1)).toEqual({ what: 'pause', id: 'u29', at: 29, by: 'ann' });
   });
 

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
+import { status } from '../../src/cli/commands/status.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { askUpdate, messageSignal } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, statusOf } from '../support/conversation.js';
+import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
 import { expectDelivered } from '../support/delivered.js';
@@ -111,9 +113,20 @@ describe('a message without a worker', () => {
     expect((await statusOf(handle)).refused).toMatchObject(
       refused.map(({ id: messageId, reason }) => ({ id: messageId, reason })),
     );
+    // As many as no list should have: the list is bounded, and the total is not.
+    const flood = Array.from({ length: 620 }, (_, number) => ({ id: `f${number}` }));
+    await Promise.all(flood.map((value) => handle.signal('message', value)));
     await client.close(id);
     await rig.end(handle);
-    expect((await client.status(id)).refused).toHaveLength(rubbish.length);
+    const after = await client.status(id);
+    expect(after).toMatchObject({ refusedTotal: 620 + rubbish.length, decisionsTotal: 1 });
+    expect(after.refused).toHaveLength(20);
+    const { stdout } = await runInProcess(
+      status,
+      { id },
+      { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue },
+    );
+    expect(stdout).toMatch(/^refused +the newest 20, and 605 more$/m);
   });
 });
 

@@ -129,25 +129,29 @@ function timeLine({ run, status, now }: StatusView): string {
 }
 
 /** Lists messages that were recorded without a worker and refused by the run later. */
-function refusedLines({ refused = [] }: RunStatus): readonly string[] {
-  return columns(
-    refused.map(({ id, reason, at }) => [
-      formatTime(at),
-      id === null ? 'a message without an id' : `message ${visible(id)}`,
-      visible(reason),
-    ]),
-  );
+function refusedLines({ refused = [], refusedTotal }: RunStatus): readonly string[] {
+  const rows = refused.map(({ id, reason, at }) => [
+    formatTime(at),
+    id === null ? 'a message without an id' : `message ${visible(id)}`,
+    visible(reason),
+  ]);
+  return newestOf(refusedTotal, rows);
+}
+
+/** Formats the newest rows of a list, which says how many older ones it had. */
+function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly string[] {
+  const older = total - rows.length;
+  return [...(older > 0 ? [`the newest ${rows.length}, and ${older} more`] : []), ...columns(rows)];
 }
 
 /** Lists people's decisions. Their names are unverified claims. */
-function decidedLines({ decisions = [] }: RunStatus): readonly string[] {
-  return columns(
-    decisions.map(({ what, at, by, turn, call, as }) => [
-      formatTime(at),
-      visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
-      by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
-    ]),
-  );
+function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly string[] {
+  const rows = decisions.map(({ what, at, by, turn, call, as }) => [
+    formatTime(at),
+    visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
+    by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
+  ]);
+  return newestOf(decisionsTotal, rows);
 }
 
 /** Lists approvals that cover later calls. */

@@ -58,4 +58,5 @@ export const inboxShape = fields<Inbox>({
   lastTurn: count,
   count: optional(count),
   refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
+  refusedTotal: optional(count),
 });

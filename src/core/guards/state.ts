@@ -199,6 +199,7 @@ export const stateShape = fields<RunState>({
   forkedFrom: optional(fields<ForkPoint>({ run: text, runId: text, at: count })),
   accepted: optional(table(text)),
   decisions: optional(list(decision)),
+  decisionsTotal: optional(count),
   work: list(workShape),
   requestedLimits: optional(list(fields<RequestedLimits>({ limits: limitsShape, decision }))),
   stayUntil: optional(fields<NonNullable<RunState['stayUntil']>>({ step: count, at: amount })),

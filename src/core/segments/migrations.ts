@@ -31,7 +31,7 @@ type StoredState = Record<string, unknown>;
 const STEPS: Readonly<Record<number, (older: StoredState) => StoredState>> = {
   1: fromSchema1,
   // Only fields were added, all optional: settings and requesters of messages, parsed arguments,
-  // places of references, refused messages, and the decision `some`.
+  // places of references, refused messages, totals of bounded lists, and the decision `some`.
   2: (older) => ({ ...older, schema: 3 }),
 };
 
