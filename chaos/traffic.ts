@@ -139,7 +139,7 @@ async function converse({ client, patience }: Place, run: ChaosRun, random: Rand
       await pause(integer(random, 0, 2_000));
       const sent = text(message);
       const id = `${run.id}-${message}`;
-      await persist(patience, () => client.ask(run.id, { id, message: sent }));
+      await persist(patience, () => client.send(run.id, { id, message: sent }));
       run.accepted.push(sent);
     }
     for (let turn = 1; turn <= 4; turn += 1) {

@@ -147,17 +147,17 @@ export type { Archive, ArchivedHistory, ArchivedRun } from './storage/archive.js
 
 // Clients
 export type {
-  AskOptions,
+  SendOptions,
   ClientOptions,
   PerdureClient,
   StartOptions,
 } from './client/client-types.js';
 export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
-export type { ControlMethods } from './client/control-methods.js';
+export type { CancelOptions, ControlMethods } from './client/control-methods.js';
 export type { ReadMethods } from './client/read-methods.js';
 export type {
-  AskInput,
-  AskMessage,
+  MessageInput,
+  OutgoingMessage,
   NamedPromptMessage,
   SentPrompt,
 } from './client/named-prompts.js';

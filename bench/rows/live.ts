@@ -61,7 +61,7 @@ async function manyReaders(bench: Bench, worker: BenchWorker): Promise<Row> {
         ? null
         : await startChild(READERS_CHILD, { env: { URL, READERS: String(readers) } });
     const begun = performance.now();
-    await client.ask(run, openingMessage(PACED_SCRIPT));
+    await client.send(run, openingMessage(PACED_SCRIPT));
     await client.result(run, { turn: 1 });
     const ms = performance.now() - begun;
     await client.close(run);

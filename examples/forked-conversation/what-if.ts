@@ -12,7 +12,7 @@ export async function whatIf(client: PerdureClient): Promise<readonly string[]> 
   await client.result(first, { turn: 1 });
 
   // Messages 0 and 1, the question and the answer, are copied; message 2 is not.
-  await client.ask(first, 'By train.');
+  await client.send(first, 'By train.');
   const byTrain = await client.result(first, { turn: 2 });
   const second = await client.fork(first, { at: 2, message: 'By bicycle.' });
   const byBicycle = await client.result(second);

@@ -18,7 +18,7 @@ export function createApp(client: PerdureClient): Hono {
     const { id, message } = context.req.param();
     const { text } = await context.req.json<{ text: string }>();
     const start = { agent: 'guide' };
-    const sent = await client.ask(runOf(id), { message: text, id: message }, { start });
+    const sent = await client.send(runOf(id), { message: text, id: message }, { start });
     return context.json({ delivered: sent.delivered });
   });
 

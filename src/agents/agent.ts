@@ -41,7 +41,7 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
   /**
-   * The names of the settings that a message may give for its turn (`ask({ settings })`); an empty
+   * The names of the settings that a message may give for its turn (`send({ settings })`); an empty
    * list: none. Default: those that change how the model writes, such as `temperature`,
    * `reasoning_effort`, `seed`, and `maxOutputTokens` up to the agent's own, and those by which the
    * provider files a request, such as `metadata` and `user`.

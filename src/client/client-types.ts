@@ -11,7 +11,7 @@ import type { Outcome } from '../core/outcome.js';
 import type { AttachOptions } from './attach.js';
 import type { ArtifactsField } from './store-artifacts.js';
 import type { RunBatch, BatchOptions, BatchTask } from './batch.js';
-import type { AskMessage, SentPrompt } from './named-prompts.js';
+import type { OutgoingMessage, SentPrompt } from './named-prompts.js';
 import type { PromptName, PromptOutput, StartPrompt } from '../core/definition/prompt-types.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { ForkOptions } from './fork-run.js';
@@ -94,8 +94,8 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
   readonly open?: boolean;
 }
 
-/** Options of `ask`: who sends the message, how long to try, and whether to start the run. */
-export interface AskOptions extends DecisionOptions {
+/** Options of `send`: who sends the message, how long to try, and whether to start the run. */
+export interface SendOptions extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
   readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
 }
@@ -140,7 +140,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    *
    * await using client = await createClient();
    * const image = await client.attach(await readFile('receipt.png'));
-   * await client.ask('desk-1', { message: 'What does it say?', attachments: [image] });
+   * await client.send('desk-1', { message: 'What does it say?', attachments: [image] });
    * ```
    */
   attach(bytes: Uint8Array, options?: AttachOptions): Promise<Attachment>;
@@ -175,14 +175,14 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    *
    * await using client = await createClient();
    * const start = { agent: 'desk' };
-   * const sent = await client.ask('desk-1', { message: 'Hello', id: 'm-1' }, { start });
+   * const sent = await client.send('desk-1', { message: 'Hello', id: 'm-1' }, { start });
    * if (sent.delivered) console.log(await client.result('desk-1', { turn: sent.turn }));
    * ```
    */
-  ask<Prompts = unknown, const Name extends PromptName<Prompts> = never>(
+  send<Prompts = unknown, const Name extends PromptName<Prompts> = never>(
     run: RunLike<unknown, Prompts>,
-    message: AskMessage<NoInfer<Prompts>, Name>,
-    options?: AskOptions,
+    message: OutgoingMessage<NoInfer<Prompts>, Name>,
+    options?: SendOptions,
   ): Promise<SentPrompt<Prompts, Name>>;
   /**
    * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an
@@ -246,7 +246,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    *
    * const client = await createClient({ by: 'web session: ann' });
    * try {
-   *   await client.ask('desk-1', 'Is my order sent?');
+   *   await client.send('desk-1', 'Is my order sent?');
    * } finally {
    *   await client.disconnect();
    * }

@@ -1,7 +1,23 @@
+import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { Limits } from '../core/definition/definition.js';
 import type { EffectiveLimits } from '../core/state.js';
-import type { DecisionOptions } from '../updates/control.js';
-import type { RunLike } from './run-handle.js';
+import { describeRun } from '../history/read-run.js';
+import {
+  cancelTurn,
+  closeRun,
+  pauseRun,
+  resumeRun,
+  setLimits,
+  type DecisionOptions,
+} from '../updates/control.js';
+import type { withActor } from './decision-options.js';
+import { idOf, type RunLike } from './run-handle.js';
+
+/** Options of `cancel` for a turn: which one, who decides, and how long to try. */
+export interface CancelOptions extends DecisionOptions {
+  /** The number of the turn; `true` is the current one. */
+  readonly turn: number | true;
+}
 
 /** The part of a client that controls runs. */
 export interface ControlMethods {
@@ -43,21 +59,20 @@ export interface ControlMethods {
    */
   cancel(run: RunLike<unknown>): Promise<void>;
   /**
-   * Cancels the current turn and returns its number.
+   * Cancels a turn of an open run, which then waits for its next message. `turn: true` is the
+   * current turn; with a number, only that turn, so a late request does not cancel the next one.
+   * Returns the number of the turn.
    *
    * @example
    * ```ts
    * import { createClient } from 'perdure';
    *
    * await using client = await createClient();
-   * const turn = await client.cancelTurn('desk-1');
+   * const turn = await client.cancel('desk-1', { turn: true });
    * console.log(`turn ${turn} was canceled`);
    * ```
    */
-  cancelTurn(
-    run: RunLike<unknown>,
-    options?: DecisionOptions & { readonly turn?: number },
-  ): Promise<number>;
+  cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
   /**
    * Closes an open run: it accepts no more messages and ends after those that it already has.
    *
@@ -87,4 +102,37 @@ export interface ControlMethods {
     limits: Limits,
     options?: DecisionOptions,
   ): Promise<EffectiveLimits>;
+}
+
+/** Returns the methods that control runs. */
+export function controlMethods(
+  client: Client,
+  withBy: ReturnType<typeof withActor>,
+): ControlMethods {
+  function cancel(run: RunLike<unknown>): Promise<void>;
+  function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
+  async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
+    if (options === undefined) return await cancelRun(client, idOf(run));
+    const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
+    return await cancelTurn(client, idOf(run), { ...rest, ...(turn !== true && { turn }) });
+  }
+  return {
+    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
+    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
+    cancel,
+    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
+    setLimits: async (run, limits, options) =>
+      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
+  };
+}
+
+/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
+async function cancelRun(client: Client, id: string): Promise<void> {
+  await describeRun(client, id);
+  await client.workflow
+    .getHandle(id)
+    .cancel()
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    });
 }

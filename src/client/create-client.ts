@@ -1,8 +1,7 @@
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { deprecate } from 'node:util';
+import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { Ask } from '../core/inbox.js';
-import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/json.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { perdureHome } from '../storage/home.js';
@@ -11,21 +10,19 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
-import type { BlobStore } from '../storage/blob-store.js';
 import { createRunStreams } from '../live/run-streams.js';
 import { liveWorkers } from '../live/live-workers.js';
 import { readLiveHosts } from '../live/live-hosts.js';
 import { attach } from './attach.js';
-import type { AskInput } from './named-prompts.js';
+import type { MessageInput } from './named-prompts.js';
 import { claimAttachments } from './claim-attachments.js';
 import { storeArtifacts, type ArtifactsField } from './store-artifacts.js';
-import { askOrStart } from '../updates/ask-or-start.js';
 import { createBatch } from './batch.js';
-import type { AskOptions, ClientOptions, PerdureClient } from './client-types.js';
+import type { ClientOptions, PerdureClient } from './client-types.js';
+import { controlMethods, type CancelOptions } from './control-methods.js';
+import { sendMessage } from './send-message.js';
 import { idOf, type RunLike } from './run-handle.js';
-import type { SentMessage } from '../updates/deliver-or-record.js';
-import { askRun, withId } from '../updates/ask-run.js';
-import { cancelTurn, claim, closeRun, pauseRun, setLimits, resumeRun } from '../updates/control.js';
+import { claim } from '../updates/control.js';
 import { resolveRequests, revokeGrant, requestUndo } from '../updates/decide.js';
 import { withActor } from './decision-options.js';
 import { forkRun } from './fork-run.js';
@@ -35,7 +32,6 @@ import { pauseAllRuns } from './pause-all.js';
 import { readMethods } from './read-methods.js';
 import { readRequest } from './read-request.js';
 import { listRequests } from './requests.js';
-import { describeRun } from '../history/read-run.js';
 import { waitForResult } from './result.js';
 import { agentName, createRunInput } from '../updates/run-input.js';
 import { createSchedules } from './schedule/schedule.js';
@@ -92,7 +88,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   });
   const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
-  return {
+  return withFormerNames({
     async start(
       agent,
       { id = newRunId(agentName(agent)), reuseId, artifacts, ...given }: RunStart,
@@ -109,27 +105,20 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) =>
       forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive }),
-    async ask(run, message, options = {}) {
-      const actor = withBy('ask', options);
+    async send(run, message, options = {}) {
+      const actor = withBy('send', options);
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const to = { run, message: message as string | AskInput, taskQueue, blobs, isMute };
+      const to = { run, message: message as string | MessageInput, taskQueue, blobs, isMute };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
-      return (await ask(client, to, { ...actor, ...options })) as never;
+      return (await sendMessage(client, to, { ...actor, ...options })) as never;
     },
     async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return (await waitForResult(client, idOf(run), { ...options, archive })) as never;
     },
     ...readMethods(client, { archive, streams }),
-    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
-    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
-    cancel: (run) => cancel(client, idOf(run)),
-    cancelTurn: async (run, options) =>
-      await cancelTurn(client, idOf(run), withBy('cancelTurn', options)),
-    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
-    setLimits: async (run, limits, options) =>
-      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
+    ...controlMethods(client, withBy),
     requests: (filter = {}) =>
       listRequests(client, {
         agent: filter.agent,
@@ -150,7 +139,31 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     disconnect,
     [Symbol.asyncDispose]: disconnect,
+  });
+}
+
+/**
+ * Adds the names of earlier versions, for programs in JavaScript: they work, and Node warns once
+ * with the new name. The types do not have them.
+ */
+function withFormerNames(client: PerdureClient): PerdureClient {
+  const former = {
+    ask: deprecate(
+      async (...args: Parameters<PerdureClient['send']>) => await client.send(...args),
+      'client.ask is now client.send',
+      'PERDURE_ASK',
+    ),
+    cancelTurn: deprecate(
+      async (run: RunLike<unknown>, options?: Partial<CancelOptions>) =>
+        await client.cancel(run, { turn: true, ...options }),
+      'client.cancelTurn(run) is now client.cancel(run, { turn: true })',
+      'PERDURE_CANCEL_TURN',
+    ),
   };
+  for (const [name, value] of Object.entries(former)) {
+    Object.defineProperty(client, name, { value });
+  }
+  return client;
 }
 
 /** What a run starts with, without the types of its agent. */
@@ -193,62 +206,4 @@ async function connect(
   } catch (error) {
     throw unreachable(target.address, error);
   }
-}
-
-async function ask(
-  client: Client,
-  to: {
-    readonly run: RunLike<unknown>;
-    readonly message: string | AskInput;
-    readonly taskQueue: string;
-    readonly blobs: BlobStore;
-    /** No message of the client decides. */
-    readonly isMute: boolean;
-  },
-  { start, by, ...updateOptions }: AskOptions,
-): Promise<SentMessage> {
-  const id = idOf(to.run);
-  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
-  const { artifacts, ...fields } = given;
-  const stored = await storeArtifacts(to.blobs, id, { artifacts });
-  const named = withId({ ...claim(by), ...fields, ...stored, ...answersOf(fields, to.isMute) });
-  const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
-  if (start === undefined) return await askRun(client, id, message, updateOptions);
-  const { agent, ...settings } = start;
-  const input = createRunInput(agent, { ...claim(by), ...settings, open: true });
-  return await askOrStart(client, message, {
-    id,
-    taskQueue: to.taskQueue,
-    input,
-    ...updateOptions,
-  });
-}
-
-/**
- * Returns what a message may decide, and when it was sent if that matters. Throws an `InputError`
- * if it would decide for a client whose messages do not.
- */
-function answersOf(
-  { answers, message = '' }: Pick<AskInput, 'answers' | 'message'>,
-  isMute: boolean,
-): Pick<Ask, 'answers' | 'sentAt'> {
-  if (isMute) {
-    if (answers === undefined || answers === false) return { answers: false };
-    throw new InputError(
-      'answers: expected none, because this client was created with answers: false; decide with `resolve`',
-    );
-  }
-  const isBound = answers === false || typeof answers === 'object';
-  return isBound || !mayAnswer(message) ? {} : { sentAt: Date.now() };
-}
-
-/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
-async function cancel(client: Client, id: string): Promise<void> {
-  await describeRun(client, id);
-  await client.workflow
-    .getHandle(id)
-    .cancel()
-    .catch((error: unknown) => {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    });
 }

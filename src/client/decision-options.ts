@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { DecisionOptions } from '../updates/control.js';
 import type { ResolveOptions } from '../updates/decide.js';
-import { checkOptions, type OptionSchemas } from '../validation/check-options.js';
-import type { AskOptions } from './client-types.js';
+import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
+import type { SendOptions } from './client-types.js';
+import type { CancelOptions } from './control-methods.js';
 
 /** The values are checked where they are used. */
 const checkedLater = z.unknown().optional();
@@ -15,13 +16,19 @@ const decision = {
 const anyDecision = z.strictObject(decision);
 
 const decisionOptions = {
-  ask: z.strictObject({
+  send: z.strictObject({
     ...decision,
     start: checkedLater,
-  } satisfies OptionSchemas<AskOptions>),
+  } satisfies OptionSchemas<SendOptions>),
   pause: anyDecision,
   resume: anyDecision,
-  cancelTurn: z.strictObject({ ...decision, turn: checkedLater }),
+  cancel: z.strictObject({
+    ...decision,
+    turn: expectedHidden(
+      'true or the number of a turn, because only a turn is canceled with options',
+      (turn) => turn === true || (Number.isInteger(turn) && Number(turn) > 0),
+    ),
+  } satisfies OptionSchemas<CancelOptions>),
   close: anyDecision,
   setLimits: anyDecision,
   resolve: z.strictObject({

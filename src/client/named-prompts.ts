@@ -9,20 +9,20 @@ import type {
 } from '../updates/deliver-or-record.js';
 
 /** A message with the values of its artifacts, which the client stores for the run. */
-export type AskInput = Omit<Ask, 'artifacts'> & ArtifactsField;
+export type MessageInput = Omit<Ask, 'artifacts'> & ArtifactsField;
 
 /** A message that is a named prompt of the agent, with its arguments. */
 export type NamedPromptMessage<Prompts, Name extends PromptName<Prompts>> = Omit<
-  AskInput,
+  MessageInput,
   'message' | 'messages' | 'input' | 'prompt' | 'args'
 > & { readonly prompt: Name } & ArgsField<Prompts, Name>;
 
-/** What `ask` sends: a text, a message, or a named prompt. */
-export type AskMessage<Prompts, Name extends PromptName<Prompts>> =
+/** What `send` sends: a text, a message, or a named prompt. */
+export type OutgoingMessage<Prompts, Name extends PromptName<Prompts>> =
   | string
   | (unknown extends Prompts
-      ? AskInput
-      : AskInput & { readonly prompt?: never; readonly args?: never })
+      ? MessageInput
+      : MessageInput & { readonly prompt?: never; readonly args?: never })
   | NamedPromptMessage<Prompts, Name>;
 
 /** A message that was sent. For a named prompt, the turn number carries the type of the output. */

@@ -222,11 +222,11 @@ export interface NotDeliveredErrorOptions extends ErrorOptions {
  *
  * await using client = await createClient();
  * try {
- *   await client.ask('desk-1', 'Is my order sent?');
+ *   await client.send('desk-1', 'Is my order sent?');
  * } catch (error) {
  *   if (!NotDeliveredError.isInstance(error) || error.messageId === null) throw error;
  *   // The same id makes it the same message, even if the first one arrives.
- *   await client.ask('desk-1', { message: 'Is my order sent?', id: error.messageId });
+ *   await client.send('desk-1', { message: 'Is my order sent?', id: error.messageId });
  * }
  * ```
  */

@@ -117,7 +117,7 @@ describe('a client with the configuration', () => {
     expect(() => client.batch('dsek', ['hi'], { id: 'b' })).toThrow(unknown);
     const schedule = { id: randomUUID(), agent: 'dsek', cron: '0 3 * * *', ...options };
     await expect(client.schedule.create(schedule)).rejects.toThrow(unknown);
-    const ask = client.ask(randomUUID(), 'hi', { start: { agent: 'dsek' } });
+    const ask = client.send(randomUUID(), 'hi', { start: { agent: 'dsek' } });
     await expect(ask).rejects.toThrow(unknown);
     expect(await startedRuns()).toBe(before);
   });
@@ -130,7 +130,7 @@ describe('a client with the configuration', () => {
     await expect(client.start('desk', { message: 'hi', id: '' })).rejects.toThrow(
       'id: expected a string of 1 to 1000 characters, got ""',
     );
-    await expect(client.ask('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
+    await expect(client.send('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
       'id: expected',
     );
     await expect(createClient({ address: 'localhost' })).rejects.toThrow(

@@ -148,13 +148,13 @@ describe('an open run', () => {
   test('is started by its first message; a repeat of the message is the same turn', async () => {
     const id = newId();
     const first = { message: 'one', id: 'm1' };
-    expect(await client.ask(id, first, { start })).toEqual({
+    expect(await client.send(id, first, { start })).toEqual({
       turn: 1,
       delivered: true,
       messageId: 'm1',
     });
-    expect(await client.ask(id, first, { start })).toMatchObject({ turn: 1, messageId: 'm1' });
-    expect(await client.ask(id, 'two')).toMatchObject({ turn: 2 });
+    expect(await client.send(id, first, { start })).toMatchObject({ turn: 1, messageId: 'm1' });
+    expect(await client.send(id, 'two')).toMatchObject({ turn: 2 });
     expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
     await client.close(id);
   });
@@ -163,7 +163,7 @@ describe('an open run', () => {
     const id = newId();
     for (let turn = 1; turn <= 8; turn += 1) {
       const message = `message ${turn}`;
-      expect(await client.ask(id, { message, id: `m${turn}` }, { start })).toMatchObject({ turn });
+      expect(await client.send(id, { message, id: `m${turn}` }, { start })).toMatchObject({ turn });
     }
     expect(await client.result(id)).toMatchObject({ answer: 'done: message 8' });
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });
@@ -173,7 +173,7 @@ describe('an open run', () => {
       'turn: expected a whole number from 1, got 0',
     );
     // The run still knows a message of an earlier segment.
-    expect(await client.ask(id, { message: 'message 2', id: 'm2' })).toMatchObject({
+    expect(await client.send(id, { message: 'message 2', id: 'm2' })).toMatchObject({
       turn: 2,
       duplicate: true,
     });
@@ -184,17 +184,17 @@ describe('an open run', () => {
 
   test('that has ended is not started again, neither by a new message nor by a repeat', async () => {
     const id = newId();
-    await client.ask(id, { message: 'one', id: 'm1' }, { start });
+    await client.send(id, { message: 'one', id: 'm1' }, { start });
     await client.result(id);
     await client.close(id);
     await rig.client.workflow.getHandle(id).result();
     const { runId } = await client.status(id);
-    await expect(client.ask(id, 'two', { start })).rejects.toThrow(
+    await expect(client.send(id, 'two', { start })).rejects.toThrow(
       `run ${id} has ended: it accepts no more messages, and its id is not reused`,
     );
-    await expect(client.ask(id, 'two')).rejects.toThrow('has ended, or never existed');
+    await expect(client.send(id, 'two')).rejects.toThrow('has ended, or never existed');
     // The server itself remembers the messages of the last segment.
-    expect(await client.ask(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
+    expect(await client.send(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,
     });
     expect(await client.status(id)).toMatchObject({ runId, status: 'done', turn: 1 });
@@ -203,9 +203,9 @@ describe('an open run', () => {
 
   test('is not started by an invalid message', async () => {
     const id = newId();
-    await expect(client.ask(id, ' ', { start })).rejects.toThrow('message: expected text');
+    await expect(client.send(id, ' ', { start })).rejects.toThrow('message: expected text');
     await expect(
-      client.ask(id, 'hi', { start: { agent: 'clerk', limits: { steps: -1 } } }),
+      client.send(id, 'hi', { start: { agent: 'clerk', limits: { steps: -1 } } }),
     ).rejects.toThrow('limits.steps: expected a positive whole number');
     await expect(client.status(id)).rejects.toThrow('there is no run');
   });
@@ -216,7 +216,7 @@ describe('an open run', () => {
     const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
     const sent = await Promise.all(
       [...ids, ...ids].map((messageId) =>
-        expectDelivered(client.ask(id, { message: `say ${messageId}`, id: messageId }, { start })),
+        expectDelivered(client.send(id, { message: `say ${messageId}`, id: messageId }, { start })),
       ),
     );
     const turnOf = new Map(sent.map(({ messageId, turn }) => [messageId, turn]));
@@ -231,15 +231,15 @@ describe('an open run', () => {
 
   test('can be paused and resumed, and accepts limits', async () => {
     const id = newId();
-    await client.ask(id, 'one', { start });
+    await client.send(id, 'one', { start });
     await client.result(id);
     await client.pause(id);
-    await client.ask(id, 'two');
+    await client.send(id, 'two');
     expect((await client.status(id)).status).toBe('paused');
     expect((await client.setLimits(id, { steps: 7 })).turn.steps).toBe(7);
     await client.resume(id);
     expect(await client.result(id)).toMatchObject({ answer: 'done: two' });
-    await expect(client.cancelTurn(id)).rejects.toThrow('no turn is under way');
+    await expect(client.cancel(id, { turn: true })).rejects.toThrow('no turn is under way');
     await client.close(id);
   });
 });

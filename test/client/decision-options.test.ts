@@ -6,10 +6,10 @@ import { createClient, type PerdureClient } from '../../src/index.js';
 const unreachable = { workflow: {}, schedule: {}, connection: {}, options: {} };
 
 const METHODS: readonly [string, (client: PerdureClient, options: never) => Promise<unknown>][] = [
-  ['ask', (client, options) => client.ask('a', 'go', options)],
+  ['send', (client, options) => client.send('a', 'go', options)],
   ['pause', (client, options) => client.pause('a', options)],
   ['resume', (client, options) => client.resume('a', options)],
-  ['cancelTurn', (client, options) => client.cancelTurn('a', options)],
+  ['cancel', (client, options) => client.cancel('a', withTurn(options))],
   ['close', (client, options) => client.close('a', options)],
   ['setLimits', (client, options) => client.setLimits('a', { steps: 1 }, options)],
   [
@@ -20,6 +20,11 @@ const METHODS: readonly [string, (client: PerdureClient, options: never) => Prom
   ['revoke', (client, options) => client.revoke('a', 'g1', options)],
   ['undo', (client, options) => client.undo('a', options)],
 ];
+
+function withTurn(options: unknown): never {
+  const given = typeof options === 'object' && options !== null;
+  return (given ? { turn: true, ...options } : options) as never;
+}
 
 describe.each(METHODS)('%s', (method, call) => {
   test.each<[unknown, string]>([
@@ -32,4 +37,20 @@ describe.each(METHODS)('%s', (method, call) => {
     await expect(refused).rejects.toMatchObject({ code: 'input' });
     await expect(refused).rejects.toThrow(message);
   });
+});
+
+test.each<[string, string, readonly unknown[]]>([
+  ['ask', 'client.send', ['a', 'go', { withinMs: 9 }]],
+  ['cancelTurn', 'client.cancel(run, { turn: true })', ['a', { withinMs: 9 }]],
+])('the former method %s still works and names its successor', async (name, successor, args) => {
+  const warnings: string[] = [];
+  const listener = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', listener);
+  const client = await createClient({ client: unreachable as unknown as Client });
+  const called: unknown = Reflect.get(client, name);
+  if (typeof called !== 'function') throw new Error(`the client has no ${name}`);
+  await expect(called.apply(client, args)).rejects.toThrow('"withinMs" is not an option');
+  await expect.poll(() => warnings.join()).toContain(`is now ${successor}`);
+  process.off('warning', listener);
+  expect(Object.keys(client)).not.toContain(name);
 });

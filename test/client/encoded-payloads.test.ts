@@ -106,7 +106,7 @@ describe('under a codec of the user', () => {
     const { rows } = await encrypted.list({ tag: CANARY, idPrefix: id });
     expect(rows).toMatchObject([{ id, tags: [CANARY] }]);
     expect(rows[0]).not.toHaveProperty('unreadable');
-    await encrypted.ask(id, 'again');
+    await encrypted.send(id, 'again');
     await expect.poll(async () => (await encrypted.status(id)).status).toBe('waiting_decision');
     const [again] = (await encrypted.status(id)).pending;
     await encrypted.resolve(id, {

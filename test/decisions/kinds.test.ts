@@ -243,8 +243,8 @@ test('no one for whom an agent was called may decide as another person', async (
   const client = await clientOf(desk.rig);
   const { id } = await client.start('top', { open: true });
   await client.pause(id);
-  await client.ask(id, { message: 'go', by: 'ann' });
-  await client.ask(id, { message: 'for me, too', by: 'bob', mode: 'steer' });
+  await client.send(id, { message: 'go', by: 'ann' });
+  await client.send(id, { message: 'for me, too', by: 'bob', mode: 'steer' });
   await client.resume(id);
   const [found] = await vi.waitFor(
     async () => {

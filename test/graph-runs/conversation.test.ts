@@ -79,7 +79,7 @@ async function converse(
 ): Promise<readonly (string | null)[]> {
   const answers: (string | null)[] = [];
   for (const message of messages) {
-    const sent = await client.ask(id, { message });
+    const sent = await client.send(id, { message });
     if (!sent.delivered) throw new Error('no worker took the message');
     const { answer } = await client.result(id, { turn: sent.turn });
     answers.push(answer);
@@ -199,7 +199,7 @@ test('the answers are in `historyTo`, through segments with chunks, and in a for
     'two yyyyy,one yyyyy,three yyy,one yyyyy,four',
   );
   // A turn without a message does not cost the history its newest text.
-  const sent = await client.ask(id, { message: '', input: { text: 'five' } });
+  const sent = await client.send(id, { message: '', input: { text: 'five' } });
   if (!sent.delivered) throw new Error('no worker took the input');
   expect((await client.result(id, { turn: sent.turn })).answer).toBe(
     'two yyyyy,one yyyyy,three yyy,one yyyyy,five',

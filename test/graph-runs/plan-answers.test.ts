@@ -236,9 +236,9 @@ describe('a message', () => {
     // Visibility, from which `requests` reads, lags behind the history.
     const [{ id: request, digest } = { id: '', digest: '' }] = (await other.status(run)).pending;
     const answers = { request, digest };
-    await expect(mute.ask(run, 'yes')).rejects.toMatchObject({ reason: 'not_a_decider' });
+    await expect(mute.send(run, 'yes')).rejects.toMatchObject({ reason: 'not_a_decider' });
     for (const given of [answers, true]) {
-      await expect(mute.ask(run, { message: 'yes', answers: given })).rejects.toThrow(
+      await expect(mute.send(run, { message: 'yes', answers: given })).rejects.toThrow(
         'answers: expected none, because this client was created with answers: false',
       );
     }
@@ -246,7 +246,7 @@ describe('a message', () => {
     const tries = await Promise.allSettled(
       Array.from({ length: 32 }, async (_, index) =>
         index % 2 === 0
-          ? await other.ask(run, { message: 'no', answers, by: `person ${index}` })
+          ? await other.send(run, { message: 'no', answers, by: `person ${index}` })
           : await other.resolve(run, { ...answers, as: 'deny', by: `person ${index}` }),
       ),
     );

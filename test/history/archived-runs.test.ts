@@ -95,7 +95,7 @@ beforeAll(async () => {
     segment: { steps: 3, bytes: 2_000_000 },
   });
   for (const [turn, text] of ['first', 'second', 'third'].entries()) {
-    await client.ask(id, `steps 1 ${text}`, { start: { agent: 'clerk' } });
+    await client.send(id, `steps 1 ${text}`, { start: { agent: 'clerk' } });
     await client.result(id, { turn: turn + 1 });
   }
   await client.close(id);
@@ -106,10 +106,10 @@ beforeAll(async () => {
     events: history.events?.length ?? 0,
   }));
   for (const turn of [1, 2]) {
-    await client.ask(cut, 'steps 1 x', { start: { agent: 'clerk' } });
+    await client.send(cut, 'steps 1 x', { start: { agent: 'clerk' } });
     await client.result(cut, { turn });
   }
-  await client.ask(cut, 'steps 1 x');
+  await client.send(cut, 'steps 1 x');
   const all = await segmentsOf(rig.client, cut);
   await rig.client.workflow.getHandle(cut).terminate();
   for (const one of [id, cut]) rig.exempt('the test deletes it', one);

@@ -54,13 +54,13 @@ async function all(id: string, from?: string, by = client): Promise<readonly Dur
 /** Plays an open run with queued messages, several turns, and several segments, to its end. */
 async function longRun(by: PerdureClient): Promise<string> {
   const id = newId();
-  await by.ask(id, { message: 'steps 3', id: 'a' }, { start });
-  for (const message of ['two', 'steps 2']) await by.ask(id, message);
+  await by.send(id, { message: 'steps 3', id: 'a' }, { start });
+  for (const message of ['two', 'steps 2']) await by.send(id, message);
   await by.result(id, { turn: 3 });
   // Otherwise a message may come so early that the run never waits for one.
   await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
   await by.pause(id);
-  await by.ask(id, 'four');
+  await by.send(id, 'four');
   await by.resume(id);
   await by.result(id, { turn: 4 });
   await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
@@ -165,7 +165,7 @@ describe('the events of a run', () => {
 
   test('arrive while the run continues, even for a reader that reconnects', async () => {
     const id = newId();
-    await client.ask(id, 'steps 2', { start });
+    await client.send(id, 'steps 2', { start });
     const seen: DurableEvent[] = [];
     const readUntil = async (done: (event: DurableEvent) => boolean): Promise<void> => {
       const from = seen.at(-1)?.offset;
@@ -178,7 +178,7 @@ describe('the events of a run', () => {
     await readUntil(({ type }) => type === 'wait-begun');
     expect(seen.at(-1)).toMatchObject({ type: 'wait-begun', for: 'message' });
     const reading = readUntil((event) => event.type === 'turn-ended' && event.turn === 2);
-    await client.ask(id, 'two');
+    await client.send(id, 'two');
     await reading;
     await client.close(id);
     await readUntil(() => false);
@@ -230,7 +230,7 @@ describe('the events of a run', () => {
     const types: string[] = [];
     for await (const event of reader.events(run)) {
       types.push(event.type);
-      if (event.type === 'work-blocked') await reader.cancelTurn(run);
+      if (event.type === 'work-blocked') await reader.cancel(run, { turn: true });
       if (event.type === 'turn-ended') break;
     }
     expect(types.slice(-3)).toEqual(['work-blocked', 'work-unblocked', 'turn-ended']);

@@ -39,7 +39,7 @@ afterAll(async () => {
 async function talk(turns: number, text: (turn: number) => string): Promise<string> {
   const id = `transcript-${randomUUID()}`;
   for (let turn = 1; turn <= turns; turn += 1) {
-    await client.ask(id, text(turn), { start: { agent: 'clerk' } });
+    await client.send(id, text(turn), { start: { agent: 'clerk' } });
   }
   await client.result(id, { turn: turns });
   await client.close(id);

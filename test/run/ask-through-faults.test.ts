@@ -25,20 +25,20 @@ test('a message finds the other worker when one of two is frozen, and its error 
     await stub.close();
     await rm(home, { recursive: true, force: true });
   });
-  await client.ask(id, 'first', { start });
+  await client.send(id, 'first', { start });
   await client.result(id, { turn: 1 });
 
   // This worker has the run in its cache, so the server tries it first.
   process.kill(one.pid, 'SIGSTOP');
   const two = await workerChild({ ...env, PERDURE_HOME: home });
   onTestFinished(() => two.kill());
-  const { turn } = await expectDelivered(client.ask(id, 'second'));
+  const { turn } = await expectDelivered(client.send(id, 'second'));
   expect(turn).toBe(2);
   expect(await client.result(id, { turn })).toMatchObject({ answer: 'here' });
 
   process.kill(two.pid, 'SIGSTOP');
   const third = { message: 'third', id: 'm-3' };
-  const given = client.ask(id, third, { within: '3 seconds' });
+  const given = client.send(id, third, { within: '3 seconds' });
   await expect(given).rejects.toMatchObject({
     code: 'not_delivered',
     mayArrive: true,
@@ -54,7 +54,7 @@ test('a message finds the other worker when one of two is frozen, and its error 
 
   await one.kill();
   process.kill(two.pid, 'SIGCONT');
-  expect(await expectDelivered(client.ask(id, third))).toMatchObject({ turn: 3 });
+  expect(await expectDelivered(client.send(id, third))).toMatchObject({ turn: 3 });
   await client.result(id, { turn: 3 });
   await client.close(id);
   await client.result(id);

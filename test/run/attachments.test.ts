@@ -63,7 +63,7 @@ describe('an attachment of a message', () => {
     const given = { message: 'look', open: true, id, attachments: [image] };
     await client.start('clerk', given);
     await client.result(id, { turn: 1 });
-    await client.ask(id, { message: 'and this?', attachments: [byUrl] });
+    await client.send(id, { message: 'and this?', attachments: [byUrl] });
     await client.result(id, { turn: 2 });
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
@@ -129,7 +129,7 @@ describe('an attachment of a message', () => {
     expect(outcome).toMatchObject({ status: 'failed', reason: 'input' });
     expect(outcome.error).toContain(problem);
     const given = { message: 'x', attachments: attachments as readonly Attachment[] };
-    await expect(client.ask('any', given, { start: { agent: 'clerk' } })).rejects.toThrow(problem);
+    await expect(client.send('any', given, { start: { agent: 'clerk' } })).rejects.toThrow(problem);
   });
 
   test('is not readable through a context that a caller names', async () => {
@@ -158,7 +158,7 @@ describe('a picture that the provider refuses', () => {
       status: 'failed',
       reason: 'error',
     });
-    await client.ask(id, 'hello');
+    await client.send(id, 'hello');
     expect(await client.result(id, { turn: 2 })).toMatchObject({ status: 'completed' });
     const { messages } = await client.transcript(id);
     expect(messages[0]).toMatchObject({ text: 'look', refused: 'attachments' });

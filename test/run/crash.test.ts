@@ -148,7 +148,7 @@ describe('the server', () => {
     await stub.barrier(marker).reached;
     const id = `dead-${randomUUID()}`;
     const hello = { message: 'hello', id: 'm-1' };
-    const sent = await client.ask(id, hello, { start: { agent: 'clerk' } });
+    const sent = await client.send(id, hello, { start: { agent: 'clerk' } });
     expect(sent).toEqual({ delivered: false, messageId: 'm-1' });
 
     const pid = server.pid ?? 0;
@@ -162,7 +162,7 @@ describe('the server', () => {
 
     await own.worker([clerk()], { models: { m: obedientModel() } });
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
-    expect(await expectDelivered(client.ask(id, hello))).toMatchObject({
+    expect(await expectDelivered(client.send(id, hello))).toMatchObject({
       turn: 1,
       duplicate: true,
     });

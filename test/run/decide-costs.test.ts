@@ -136,7 +136,7 @@ describe('the cost of a decide function', () => {
     }, model);
     const { id } = await client.start('a', { message: 'Go', open: true });
     await waiting.value;
-    await client.cancelTurn(id);
+    await client.cancel(id, { turn: true });
     const outcome = await client.result(id, { turn: 1 });
     expect(outcome).toMatchObject({
       status: 'cancelled',
@@ -281,7 +281,7 @@ test('a decide function cannot change what the next one reads', async () => {
   await serve(decide, echo());
   const { id } = await client.start('a', { message: 'Go', open: true, context: { tenant: 'a' } });
   await client.result(id, { turn: 1 });
-  await client.ask(id, 'More');
+  await client.send(id, 'More');
   await client.result(id, { turn: 2 });
   expect(received).toEqual(['Go', '{"tenant":"a"}', 'Go', '{"tenant":"a"}']);
 });

@@ -144,7 +144,7 @@ describe('two builds on one queue', () => {
     const begun = (await handle.describe()).startTime.toISOString();
     await segmentOf(1, 'r1');
     await deploy('two');
-    await client.ask(id, { message: 'is it done?' });
+    await client.send(id, { message: 'is it done?' });
     await segmentOf(2, 'r1');
     await deploy('one');
     const { digest } = await client.request(id, 'r1');

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { RunHandle } from '../../src/client/run-handle.js';
 import { messageTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
-import type { AskInput } from '../../src/client/named-prompts.js';
+import type { MessageInput } from '../../src/client/named-prompts.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/models/scripted.js';
@@ -58,10 +58,10 @@ afterAll(async () => {
 });
 
 /** An open run that has answered these messages. */
-async function talk(texts: readonly (string | AskInput)[], agent = 'clerk'): Promise<string> {
+async function talk(texts: readonly (string | MessageInput)[], agent = 'clerk'): Promise<string> {
   const id = `talk-${randomUUID()}`;
   for (const [index, message] of texts.entries()) {
-    await client.ask(id, message, { start: { agent } });
+    await client.send(id, message, { start: { agent } });
     await client.result(id, { turn: index + 1 });
   }
   return id;
@@ -175,7 +175,7 @@ describe('a forked run', () => {
     requests = [];
     const forked = await client.fork(id, { message: 'steps 3', open: true });
     await client.result(forked.id, { turn: 1 });
-    await client.ask(forked.id, 'more');
+    await client.send(forked.id, 'more');
     expect(await client.result(forked.id, { turn: 2 })).toMatchObject({ answer: 'done: more' });
     expect(requests[0]?.messages.slice(0, -1)).toEqual(prompts(messages));
     expect(requests.at(-1)?.messages.slice(0, messages.length)).toEqual(prompts(messages));
@@ -235,7 +235,7 @@ describe('a forked run', () => {
     const forked = await client.fork(id, { open: true });
     const handle = rig.client.workflow.getHandle(forked.id);
     await untilStatus(handle, 'waiting_message');
-    await client.ask(forked.id, 'two');
+    await client.send(forked.id, 'two');
     await client.result(forked.id, { turn: 1 });
     expect(requests[0]?.messages.map(({ text }) => text)).toEqual(['one', 'done: one', 'two']);
     await client.close(forked.id);

@@ -156,7 +156,7 @@ test('a model call that a frozen worker held is not paid for again when the work
   await Promise.all(runs.map(({ id }) => client.result(id, { turn: 1 })));
   process.kill(frozen.pid, 'SIGSTOP');
   // The server hands calls to polls of the frozen worker, and later to the other one.
-  await Promise.all(runs.map(({ id }) => client.ask(id, 'again')));
+  await Promise.all(runs.map(({ id }) => client.send(id, 'again')));
   const other = await here('activities');
   await Promise.all(runs.map(({ id }) => client.result(id, { turn: 2 })));
   expect(await repeatedAttempts(runs.map(({ id }) => id))).toBeGreaterThan(0);

@@ -52,7 +52,7 @@ async function callers(id: string): Promise<readonly Call[]> {
   });
   const { pending } = await client.status(id);
   return pending.map(({ id: request, digest }): Call => async (run, at) => {
-    if (at % 4 === 0) await client.ask(run, { id: `m-${at}`, message: `message ${at}` });
+    if (at % 4 === 0) await client.send(run, { id: `m-${at}`, message: `message ${at}` });
     if (at % 4 === 1) await client.setLimits(run, { run: { steps: 1_000 + at } });
     await client.resolve(run, { request, digest, as: 'deny' });
   });

@@ -68,9 +68,9 @@ afterAll(async () => {
 });
 
 /** Sends a message to an open run, and returns what its turn has read. */
-async function turn(run: string, message: Parameters<PerdureClient['ask']>[1]) {
+async function turn(run: string, message: Parameters<PerdureClient['send']>[1]) {
   const before = seen.length;
-  const sent = await client.ask(run, message);
+  const sent = await client.send(run, message);
   if (!sent.delivered) throw new Error('the message was not delivered');
   const { status, answer, error } = await client.result(run, { turn: sent.turn });
   return { status, answer, error, seen: seen.slice(before) };
@@ -115,7 +115,7 @@ describe('the context of a message', () => {
       'contextMode: expected "extend" or "replace", got "merge"',
     ],
   ])('is refused if it is %j', async (rest, words) => {
-    const asked = client.ask('desk-x', { message: 'hi', ...rest });
+    const asked = client.send('desk-x', { message: 'hi', ...rest });
     await expect(asked).rejects.toThrow(InputError);
     await expect(asked).rejects.toThrow(words);
   });
@@ -200,7 +200,7 @@ describe('values that are sent with a message', () => {
     await turn(run, 'read none');
     const forked = client.fork(run, { message: 'x', artifacts: { a: 1 } } as never);
     await expect(forked).rejects.toThrow(
-      'artifacts: expected values that a client has stored, got values by name; give these to `start` or `ask`',
+      'artifacts: expected values that a client has stored, got values by name; give these to `start` or `send`',
     );
   });
 
@@ -226,8 +226,8 @@ describe('values that are sent with a message', () => {
   ])('are refused if they are %j', async (artifacts, words) => {
     const given = { message: 'hi', artifacts: artifacts as Record<string, unknown> };
     await expect(client.start('desk', given)).rejects.toThrow(words);
-    await expect(client.ask('desk-x', given)).rejects.toThrow(words);
-    await expect(client.ask('desk-x', given)).rejects.toThrow(InputError);
+    await expect(client.send('desk-x', given)).rejects.toThrow(words);
+    await expect(client.send('desk-x', given)).rejects.toThrow(InputError);
   });
 });
 
@@ -239,9 +239,9 @@ describe('the settings of a message', () => {
     const first = { seed: 2, metadata };
     const run = await client.start('tuned', { message: 'read none', open: true, settings: first });
     await client.result(run, { turn: 1 });
-    const second = await client.ask(run, { message: 'read none', settings: { temperature: 0.1 } });
+    const second = await client.send(run, { message: 'read none', settings: { temperature: 0.1 } });
     await client.result(run, { turn: second.delivered ? second.turn : 0 });
-    const third = await client.ask(run, 'read none');
+    const third = await client.send(run, 'read none');
     await client.result(run, { turn: third.delivered ? third.turn : 0 });
     await client.close(run);
     const own = { temperature: 0.5, seed: 1, maxOutputTokens: 500 };
@@ -253,11 +253,11 @@ describe('the settings of a message', () => {
 
   test('are refused if the agent does not allow them, before anything is recorded', async () => {
     const run = await client.start('strict', { open: true });
-    await client.ask(run, { message: 'hello', settings: { temperature: 0.1 } });
-    await expect(client.ask(run, { message: 'x', settings: { seed: 1 } })).rejects.toThrow(
+    await client.send(run, { message: 'hello', settings: { temperature: 0.1 } });
+    await expect(client.send(run, { message: 'x', settings: { seed: 1 } })).rejects.toThrow(
       'settings.seed: agent "strict" allows temperature; remove it, or add it to `callSettings` of the agent',
     );
-    await expect(client.ask(run, { message: 'x', settings: { api_key: 'k' } })).rejects.toThrow(
+    await expect(client.send(run, { message: 'x', settings: { api_key: 'k' } })).rejects.toThrow(
       /^settings\.api_key: expected no credential, address/,
     );
     await client.close(run);

@@ -39,13 +39,13 @@ describe('a message without a worker', () => {
     const id = `signal-${randomUUID()}`;
     const hello = { message: 'hello', id: 'm-1' };
     const recorded = { delivered: false, messageId: 'm-1' };
-    expect(await client.ask(id, hello, { start })).toEqual(recorded);
-    expect(await client.ask(id, hello)).toEqual(recorded);
+    expect(await client.send(id, hello, { start })).toEqual(recorded);
+    expect(await client.send(id, hello)).toEqual(recorded);
     await bringWorker();
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: hello' });
-    expect(await client.ask(id, hello)).toMatchObject({ delivered: true, turn: 1 });
+    expect(await client.send(id, hello)).toMatchObject({ delivered: true, turn: 1 });
     // By update, for comparison: readers show no difference.
-    const { turn } = await expectDelivered(client.ask(id, { message: 'next', id: 'm-2' }));
+    const { turn } = await expectDelivered(client.send(id, { message: 'next', id: 'm-2' }));
     await client.result(id, { turn });
     const { messages } = await client.transcript(id);
     const user = (text: string, messageId: string, at: number) => {
@@ -69,7 +69,7 @@ describe('a message without a worker', () => {
     expect(texts(messagesIn(segments))).toEqual(['hello', 'next']);
     // A recorded message does not restart a run that has ended.
     await rig.stopWorkers();
-    const late = client.ask(id, 'late', { start });
+    const late = client.send(id, 'late', { start });
     await expect(late).rejects.toBeInstanceOf(RefusedError);
     expect(await client.status(id)).toMatchObject({ status: 'done', turn: 2 });
   });
@@ -133,7 +133,7 @@ describe('a message without a worker', () => {
 test('no signal is lost or repeated if the run continues in a new segment meanwhile', async () => {
   await bringWorker();
   const id = `segments-${randomUUID()}`;
-  await client.ask(id, 'm0', { start });
+  await client.send(id, 'm0', { start });
   const handle = rig.client.workflow.getHandle(id);
   const count = 8;
   // Several at once, all the time: some come while a segment is being left.
@@ -157,7 +157,7 @@ test('no signal is lost or repeated if the run continues in a new segment meanwh
 test('each decision is recorded with the person who made it, and is made once per update id', async () => {
   await bringWorker();
   const id = `decided-${randomUUID()}`;
-  await client.ask(id, 'hello', { start });
+  await client.send(id, 'hello', { start });
   await client.result(id, { turn: 1 });
   await client.pause(id);
   await client.setLimits(id, { steps: 9 }, { by: 'test: bob' });

@@ -41,7 +41,7 @@ test('a run on S3 stores its segments, context, and artifacts there, and is read
   const context = { large: 'x'.repeat(40_000) };
   const start = { agent: 'clerk', context };
   for (const [turn, text] of ['first', 'second'].entries()) {
-    await client.ask(id, { message: `steps 2 ${text}`, artifacts: { [text]: [text] } }, { start });
+    await client.send(id, { message: `steps 2 ${text}`, artifacts: { [text]: [text] } }, { start });
     expect(await client.result(id, { turn: turn + 1 })).toMatchObject({ status: 'completed' });
   }
   await client.close(id);

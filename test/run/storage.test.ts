@@ -234,7 +234,7 @@ describe.concurrent('a run whose storage fails is blocked, and continues when it
     const word = randomUUID();
     const client = await clientOf(rig);
     const id = `talk-${word}`;
-    await client.ask(id, `remember ${word}`, { start: { agent: 'clerk' } });
+    await client.send(id, `remember ${word}`, { start: { agent: 'clerk' } });
     await client.result(id, { turn: 1 });
     faults.set(word, fault);
     const { id: forked } = await client.fork(id, { message: 'and now?' });

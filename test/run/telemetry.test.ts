@@ -173,7 +173,7 @@ describe('the spans of a run', () => {
     const run = await client.start('scout', { message: 'go', open: true });
     await client.result(run, { turn: 1 });
     exporter.reset();
-    await client.ask(run, 'and now?');
+    await client.send(run, 'and now?');
     await client.result(run, { turn: 2 });
     await client.close(run);
     const [asked] = named('invoke_agent');
@@ -190,9 +190,9 @@ describe('the spans of a run', () => {
     });
     const id = `waited-${randomUUID()}`;
     const start = { agent: 'scout' };
-    expect(await sender.ask(id, 'first', { start })).toMatchObject({ delivered: false });
+    expect(await sender.send(id, 'first', { start })).toMatchObject({ delivered: false });
     exporter.reset();
-    expect(await sender.ask(id, 'and now?')).toMatchObject({ delivered: false });
+    expect(await sender.send(id, 'and now?')).toMatchObject({ delivered: false });
     other.script(['one', 'two']);
     await other.work([scout]);
     await sender.result(id, { turn: 1 });

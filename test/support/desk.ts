@@ -98,7 +98,7 @@ export async function openDesk(
         id,
         first: await client.result(id, { turn: 1 }),
         async ask(text) {
-          const { turn } = await expectDelivered(client.ask(id, text));
+          const { turn } = await expectDelivered(client.send(id, text));
           return await client.result(id, { turn });
         },
         async close() {

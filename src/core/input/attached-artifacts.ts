@@ -29,7 +29,7 @@ const MAX_HEAD_CHARACTERS = 500;
 export function checkArtifacts(value: unknown): string | null {
   if (value === undefined) return null;
   if (isObject(value)) {
-    return 'artifacts: expected values that a client has stored, got values by name; give these to `start` or `ask` of a client';
+    return 'artifacts: expected values that a client has stored, got values by name; give these to `start` or `send` of a client';
   }
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ARTIFACTS) {
     const got = Array.isArray(value) ? `${value.length}` : show(value);
