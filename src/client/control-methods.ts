@@ -1,17 +1,7 @@
-import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { Limits } from '../core/definition/definition.js';
 import type { EffectiveLimits } from '../core/state.js';
-import { describeRun } from '../history/read-run.js';
-import {
-  cancelTurn,
-  closeRun,
-  pauseRun,
-  resumeRun,
-  setLimits,
-  type DecisionOptions,
-} from '../updates/control.js';
-import type { withActor } from './decision-options.js';
-import { idOf, type RunLike } from './run-handle.js';
+import type { DecisionOptions } from '../updates/control.js';
+import type { RunLike } from './run-handle.js';
 
 /** Options of `cancel` for a turn: which one, who decides, and how long to try. */
 export interface CancelOptions extends DecisionOptions {
@@ -102,37 +92,4 @@ export interface ControlMethods {
     limits: Limits,
     options?: DecisionOptions,
   ): Promise<EffectiveLimits>;
-}
-
-/** Returns the methods that control runs. */
-export function controlMethods(
-  client: Client,
-  withBy: ReturnType<typeof withActor>,
-): ControlMethods {
-  function cancel(run: RunLike<unknown>): Promise<void>;
-  function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
-  async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
-    if (options === undefined) return await cancelRun(client, idOf(run));
-    const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
-    return await cancelTurn(client, idOf(run), { ...rest, ...(turn !== true && { turn }) });
-  }
-  return {
-    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
-    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
-    cancel,
-    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
-    setLimits: async (run, limits, options) =>
-      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
-  };
-}
-
-/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
-async function cancelRun(client: Client, id: string): Promise<void> {
-  await describeRun(client, id);
-  await client.workflow
-    .getHandle(id)
-    .cancel()
-    .catch((error: unknown) => {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    });
 }

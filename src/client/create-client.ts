@@ -1,5 +1,5 @@
 import { deprecate } from 'node:util';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/json.js';
@@ -19,10 +19,11 @@ import { claimAttachments } from './claim-attachments.js';
 import { storeArtifacts, type ArtifactsField } from './store-artifacts.js';
 import { createBatch } from './batch.js';
 import type { ClientOptions, PerdureClient } from './client-types.js';
-import { controlMethods, type CancelOptions } from './control-methods.js';
+import type { CancelOptions, ControlMethods } from './control-methods.js';
 import { sendMessage } from './send-message.js';
 import { idOf, type RunLike } from './run-handle.js';
-import { claim } from '../updates/control.js';
+import { cancelTurn, claim, closeRun, pauseRun, resumeRun, setLimits } from '../updates/control.js';
+import { describeRun } from '../history/read-run.js';
 import { resolveRequests, revokeGrant, requestUndo } from '../updates/decide.js';
 import { withActor } from './decision-options.js';
 import { forkRun } from './fork-run.js';
@@ -206,4 +207,34 @@ async function connect(
   } catch (error) {
     throw unreachable(target.address, error);
   }
+}
+
+/** Returns the methods that control runs. */
+function controlMethods(client: Client, withBy: ReturnType<typeof withActor>): ControlMethods {
+  function cancel(run: RunLike<unknown>): Promise<void>;
+  function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
+  async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
+    if (options === undefined) return await cancelRun(client, idOf(run));
+    const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
+    return await cancelTurn(client, idOf(run), { ...rest, ...(turn !== true && { turn }) });
+  }
+  return {
+    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
+    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
+    cancel,
+    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
+    setLimits: async (run, limits, options) =>
+      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
+  };
+}
+
+/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
+async function cancelRun(client: Client, id: string): Promise<void> {
+  await describeRun(client, id);
+  await client.workflow
+    .getHandle(id)
+    .cancel()
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    });
 }
