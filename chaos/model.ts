@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { isObject } from '../src/core/json.js';
 import type { StubRequest } from '../src/testing/requests.js';
 import type { StubMessage } from '../src/testing/stub-message.js';
-import { reply, type Step } from '../src/testing/steps.js';
+import {
+  replyCalls,
+  replyError,
+  replyRaw,
+  replyReset,
+  replyText,
+  type Reply,
+} from '../src/testing/replies.js';
 import type { Stub } from '../src/testing/stub-server.js';
 import { integer, seeded, type Random } from './random.js';
 
@@ -45,28 +52,27 @@ export function answerAll(stub: Stub, seed: number, canary: string): Model {
   return { faults, arrivals, calm: () => void (isCalm = true) };
 }
 
-function answerTo(request: StubRequest, digest: string): Step {
+function answerTo(request: StubRequest, digest: string): Reply {
   const { messages } = request;
   const last = messages.findLastIndex(({ role, content }) => role === 'user' && isTask(content));
   const [, run, message, steps, agent] = TASK.exec(text(messages[last]?.content)) ?? [];
   const done = messages.slice(last).filter(({ role }) => role === 'assistant').length;
   const delivery = { delay: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
   if (run === undefined || done >= Number(steps)) {
-    return reply.text(`answer to run ${run} message ${message} [${digest}]`, delivery);
+    return replyText(`answer to run ${run} message ${message} [${digest}]`, delivery);
   }
   const at = `${run}/${message}/${done}`;
   const random = seeded(Number.parseInt(digestOf(at).slice(0, 8), 16));
   if (agent === 'planner') {
-    if (done > 0)
-      return reply.text(`answer to run ${run} message ${message} [${digest}]`, delivery);
-    return reply.text(planOf(at, { random, digest }), delivery);
+    if (done > 0) return replyText(`answer to run ${run} message ${message} [${digest}]`, delivery);
+    return replyText(planOf(at, { random, digest }), delivery);
   }
   const calls = Array.from({ length: integer(random, 1, 4) }, (_, part) => ({
     name: toolFor(random),
     // A function's decision has no text, so its calls carry the digest.
     arguments: { at, part, ...(agent === 'decider' && { note: `[${digest}]` }) },
   }));
-  return reply.calls(calls, { ...delivery, text: `step [${digest}]` });
+  return replyCalls(calls, { ...delivery, text: `step [${digest}]` });
 }
 
 /** A plan of one to five actions, some of which depend on the one before. */
@@ -87,12 +93,12 @@ function toolFor(random: Random): string {
   return draw < 0.95 ? 'pay' : 'big';
 }
 
-function faulty(random: Random, answer: Step, canary: string): Step {
-  const kinds: readonly (() => Step)[] = [
-    () => reply.error(500, { message: `no luck with ${canary}` }),
-    () => reply.error(429, { message: 'slow down' }, { headers: { 'retry-after': '1' } }),
-    () => reply.reset(),
-    () => reply.raw('<html>bad gateway</html>'),
+function faulty(random: Random, answer: Reply, canary: string): Reply {
+  const kinds: readonly (() => Reply)[] = [
+    () => replyError(500, { message: `no luck with ${canary}` }),
+    () => replyError(429, { message: 'slow down' }, { headers: { 'retry-after': '1' } }),
+    () => replyReset(),
+    () => replyRaw('<html>bad gateway</html>'),
     () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'reset' } } }),
     () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'end' } } }),
   ];

@@ -1,14 +1,29 @@
 import type { ReplayResult } from './worker/replay.js';
 
 // A scripted model
+export { scriptedModel, type ScriptedModel, type ScriptStep } from './testing/scripted.js';
+
+// Replies, for the scripted model and for the server
 export {
   replyCall,
   replyCalls,
+  replyCompletion,
+  replyComputer,
+  replyError,
+  replyRaw,
+  replyRefusal,
+  replyReset,
   replyText,
-  scriptedModel,
-  type ScriptedModel,
-  type ScriptStep,
-} from './models/scripted.js';
+  type AnswerReply,
+  type CompletionOptions,
+  type CutHow,
+  type Delivery,
+  type Reply,
+  type ScriptedCall,
+  type SseOptions,
+  type Step,
+  type StubToken,
+} from './testing/replies.js';
 
 // Tests of tools, and of the functions of graphs
 export {
@@ -21,16 +36,6 @@ export {
 
 // A server in the wire formats of providers
 export { startStub, type Stub, type StubDemand, type StubOptions } from './testing/stub-server.js';
-export {
-  reply,
-  type CompletionOptions,
-  type CutHow,
-  type Delivery,
-  type SseOptions,
-  type Step,
-  type StubCall,
-  type StubToken,
-} from './testing/steps.js';
 export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubApi, StubRequest } from './testing/requests.js';
 export type { StubMessage } from './testing/stub-message.js';

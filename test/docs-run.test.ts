@@ -9,7 +9,7 @@ import { transform } from 'esbuild';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
-import { replyText } from '../src/models/scripted.js';
+import { replyText } from '../src/testing/replies.js';
 import { builtTree } from './support/built-program.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));

@@ -1,7 +1,7 @@
 import { createLiveHub } from '../../src/live/hub.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import type { ModelDelta, ModelRequest } from '../../src/models/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import type { Bench } from '../kit/bench.js';
 import { interleave, medians } from '../kit/interleave.js';
@@ -31,7 +31,7 @@ export async function measureUnread({ quick }: Pick<Bench, 'quick'>): Promise<Ro
   const walls: number[] = [];
   let count = 0;
   const cpuMs = async (onDelta: (delta: ModelDelta) => void) => {
-    stub.script(reply.text(TEXT, { sse: { charactersPerEvent: 4 } }));
+    stub.script(replyText(TEXT, { sse: { charactersPerEvent: 4 } }));
     const [before, begun] = [process.cpuUsage(), performance.now()];
     await model.call(REQUEST, { signal: new AbortController().signal, onDelta });
     const { user, system } = process.cpuUsage(before);

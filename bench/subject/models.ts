@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../../src/core/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { getFirstUserText } from '../../src/testing/requests.js';
 import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
@@ -110,14 +110,14 @@ export const PACED = 'paced';
 const PACE = { bytes: 200, every: 10 };
 
 /** The same model as served by the stub. */
-export function stubAnswer(request: StubRequest): Step {
+export function stubAnswer(request: StubRequest): Reply {
   const script = readScript(getFirstUserText(request));
   const { text, calls } = replyOf(script, request.assistantMessages);
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
-  if (calls.length === 0) return reply.text(text, delivery);
+  if (calls.length === 0) return replyText(text, delivery);
   const toolCalls = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
   }));
-  return reply.calls(toolCalls, { text, ...delivery });
+  return replyCalls(toolCalls, { text, ...delivery });
 }

@@ -84,12 +84,6 @@ export const WALLS: readonly Wall[] = [
     why: 'A tool does not depend on the engine that calls it.',
   },
   {
-    folder: 'testing',
-    folders: ['core', 'tools'],
-    packages: [NODE, 'zod'],
-    why: 'Test doubles: servers that speak the wire formats, and the context of a tool call.',
-  },
-  {
     folder: 'prompts',
     folders: ['core', 'validation', 'tools'],
     packages: ['zod'],
@@ -100,6 +94,12 @@ export const WALLS: readonly Wall[] = [
     folders: ['core', 'secrets', 'validation', 'tools'],
     packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser'],
     why: 'The only importer of the SDKs of providers; a model does not depend on the engine that calls it.',
+  },
+  {
+    folder: 'testing',
+    folders: ['core', 'tools', 'models'],
+    packages: [NODE, 'zod'],
+    why: 'Test doubles: servers that speak the wire formats, and the context of a tool call.',
   },
   {
     folder: 'output',

@@ -15,14 +15,13 @@ import type { Duration } from '../core/text/duration.js';
 import type { GraphKinds } from './node-spec.js';
 import type { GraphPatchOf, GraphStateOf } from './state-shape.js';
 import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
-import { planType, resultsType } from './plan-types.js';
+import { planState } from './plan-types.js';
 
 /** The state of the graph that `planAndExecute` makes. */
-const planState = z.object({
+const agentState = z.object({
   /** The text of the user's message. */
   message: z.string().default(''),
-  plan: planType.optional(),
-  results: resultsType.default({}),
+  ...planState,
   /** If a node before the plan fills it, nothing is planned. */
   answer: z.string().optional(),
   /** A node before the plan sets it with an answer to keep the turn out of later prompts. */
@@ -31,7 +30,7 @@ const planState = z.object({
 });
 
 /** The shape of the state of a graph that `planAndExecute` makes. */
-export type PlanStateShape = typeof planState;
+export type PlanStateShape = typeof agentState;
 
 /** A node before the plan that may answer at once, or change the message to plan for. */
 export type BeforePlan = (
@@ -211,7 +210,7 @@ function build(options: PlanAndExecuteOptions, before: BeforePlan | null): Graph
     tools,
     ...(agents !== undefined && { agents }),
     ...passedOptions(options),
-    state: planState,
+    state: agentState,
     messageTo: 'message',
     answerFrom: 'answer',
     refusedFrom: 'refused',

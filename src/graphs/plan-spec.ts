@@ -5,7 +5,7 @@ import type { GraphFieldHolding, GraphFieldOf, GraphFieldTaking } from './state-
 
 /** Options of a `plan` node. */
 export interface PlanNodeOptions<Shape extends z.ZodObject> {
-  /** The field that receives the plan; only this node may fill it. Its type is `planType`. */
+  /** The field that receives the plan; only this node may fill it. Its type is `planState.plan`. */
   readonly save: GraphFieldHolding<Shape, Plan>;
   /** The field that receives the model's text if there is nothing to do. */
   readonly answer?: GraphFieldTaking<Shape, string>;
@@ -24,7 +24,7 @@ export interface PlanNodeOptions<Shape extends z.ZodObject> {
 export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
   /** The field that contains the plan. */
   readonly plan: GraphFieldOf<Shape>;
-  /** The field that receives the results by the actions' ids. Its type is `resultsType`. */
+  /** The field that receives the results by the actions' ids. Its type is `planState.results`. */
   readonly save: GraphFieldHolding<Shape, Readonly<Record<string, ActionResult>>>;
   /** The maximum number of actions at the same time, 1 to 50; default 5. */
   readonly atOnce?: number;

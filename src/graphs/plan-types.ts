@@ -2,37 +2,30 @@ import { z } from 'zod';
 import { isObject } from '../core/json.js';
 import type { ActionResult, Plan } from '../core/plan/plan.js';
 
-/**
- * The type of a state's field that contains a plan. A `plan` node fills it.
- *
- * @example
- * ```ts
- * import { planType, resultsType } from 'perdure';
- * import { z } from 'zod';
- *
- * export const state = z.object({ plan: planType.optional(), results: resultsType.default({}) });
- * ```
- */
-export const planType: z.ZodType<Plan, Plan> = z.custom<Plan>(
+const plan: z.ZodType<Plan, Plan> = z.custom<Plan>(
   (value) => isObject(value) && Array.isArray(value['actions']) && Array.isArray(value['done']),
   'expected a plan, as a plan node saves it',
 );
 
-/**
- * The type of a state's field that contains the results of a plan's actions, by their ids.
- *
- * @example
- * ```ts
- * import { planType, resultsType } from 'perdure';
- * import { z } from 'zod';
- *
- * export const state = z.object({ plan: planType.optional(), results: resultsType.default({}) });
- * ```
- */
-export const resultsType: z.ZodType<
+const results: z.ZodType<
   Readonly<Record<string, ActionResult>>,
   Readonly<Record<string, ActionResult>>
 > = z.record(
   z.string(),
   z.custom<ActionResult>((value) => isObject(value) && 'ok' in value),
 );
+
+/**
+ * The fields of a state that plans: `plan`, which a `plan` node fills, and `results`, the results of
+ * its actions by their ids, which an `execute` node fills. Fields of another name take their types
+ * from here: `todo: planState.plan`.
+ *
+ * @example
+ * ```ts
+ * import { planState } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * export const state = z.object({ ...planState, answer: z.string().optional() });
+ * ```
+ */
+export const planState = { plan: plan.optional(), results: results.default({}) } as const;

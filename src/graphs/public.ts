@@ -49,7 +49,7 @@ export {
   type PlanStateShape,
 } from './plan-and-execute.js';
 export type { PassedOption } from './graph-options.js';
-export { planType, resultsType } from './plan-types.js';
+export { planState } from './plan-types.js';
 export type { ActionResult, Plan, PlannedAction, PlannedRead } from '../core/plan/plan.js';
 export type { Place, Referring } from '../core/plan/references.js';
 export type {

@@ -2,7 +2,7 @@ import { isObject } from '../core/json.js';
 import { listBlocks, listObjects } from './messages-input.js';
 import { isSignedThought } from './messages.js';
 import type { StubRequest } from './requests.js';
-import { reply, type Step } from './steps.js';
+import { replyRaw, type Step } from './replies.js';
 
 type AnyObject = Readonly<Record<string, unknown>>;
 
@@ -24,7 +24,7 @@ export function refuseMessages({ headers, body }: StubRequest): Step | undefined
 
 function refuse(status: number, type: string, message: string): Step {
   const body = JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_stub' });
-  return reply.raw(body, { status, headers: { 'request-id': 'req_stub' } });
+  return replyRaw(body, { status, headers: { 'request-id': 'req_stub' } }).wire;
 }
 
 function findFault(body: AnyObject): string | undefined {

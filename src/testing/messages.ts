@@ -1,7 +1,7 @@
 import { isObject, parseJson, type JsonObject } from '../core/json.js';
 import type { StubRequest } from './requests.js';
 import { splitText, WHOLE, writeEvents } from './sse.js';
-import type { SseOptions, Step } from './steps.js';
+import type { SseOptions, Step } from './replies.js';
 
 type Completion = Extract<Step, { readonly type: 'completion' }>;
 type AnyObject = Readonly<Record<string, unknown>>;

@@ -8,7 +8,7 @@ import type { StubApi, StubRequest } from './requests.js';
 import { createResponse } from './responses.js';
 import { writeResponse } from './responses-sse.js';
 import { writeCompletion } from './sse.js';
-import type { CutHow, Delivery, SseOptions, Step } from './steps.js';
+import type { CutHow, Delivery, SseOptions, Step } from './replies.js';
 
 type Completion = Extract<Step, { readonly type: 'completion' }>;
 

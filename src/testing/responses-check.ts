@@ -2,7 +2,7 @@ import { isObject } from '../core/json.js';
 import { findScreenFault, findScreenToolFault } from './computer-check.js';
 import { decrypt } from './responses.js';
 import { listItems } from './responses-input.js';
-import { reply, type Step } from './steps.js';
+import { replyError, type Step } from './replies.js';
 
 type Item = Record<string, unknown>;
 
@@ -28,7 +28,8 @@ export function refuseResponses(body: Item): Step | undefined {
     findUnpaired(items) ??
     findBadReasoning(items);
   if (refusal === undefined) return undefined;
-  return reply.error(400, { type: 'invalid_request_error', code: null, param: null, ...refusal });
+  return replyError(400, { type: 'invalid_request_error', code: null, param: null, ...refusal })
+    .wire;
 }
 
 function findBadBody(body: Item): Refusal | undefined {

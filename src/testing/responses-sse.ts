@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../core/json.js';
 import { splitText, WHOLE, writeEvents } from './sse.js';
-import type { SseOptions } from './steps.js';
+import type { SseOptions } from './replies.js';
 
 type Event = JsonObject & { readonly type: string };
 

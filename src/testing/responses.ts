@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../core/json.js';
 import type { StubRequest } from './requests.js';
-import type { Step } from './steps.js';
+import type { Step } from './replies.js';
 
 type Completion = Extract<Step, { readonly type: 'completion' }>;
 type AnyObject = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../core/json.js';
-import type { SseOptions } from './steps.js';
+import type { SseOptions } from './replies.js';
 
 interface Delta {
   readonly delta: Record<string, unknown>;

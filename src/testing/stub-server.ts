@@ -7,7 +7,7 @@ import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from '
 import { createScript, type Answer, type Script } from './script.js';
 import { refuseMessages } from './messages-check.js';
 import { refuseResponses } from './responses-check.js';
-import { type Step, reply } from './steps.js';
+import { replyError, type Reply, type Step } from './replies.js';
 import { isObject, parseJson } from '../core/json.js';
 import { answerFormat, answerTextOf, conformProblem, strictFault } from './strict-check.js';
 
@@ -44,9 +44,9 @@ export interface Stub {
   readonly requests: readonly StubRequest[];
   /** The number of all requests, kept or not. */
   readonly requestCount: number;
-  script(...steps: readonly Step[]): void;
+  script(...steps: readonly Reply[]): void;
   /** Adds to the queue of the conversations whose first user message contains the marker. */
-  scriptFor(marker: string, ...steps: readonly Step[]): void;
+  scriptFor(marker: string, ...steps: readonly Reply[]): void;
   /**
    * Adds a function that answers from the request alone, for many runs at once and for killed runs.
    */
@@ -88,11 +88,11 @@ const MESSAGES: Readonly<Record<StubDemand, (index: number) => string>> = {
  *
  * @example
  * ```ts
- * import { reply, startStub } from 'perdure/testing';
+ * import { replyCalls, replyText, startStub } from 'perdure/testing';
  *
  * const stub = await startStub();
  * process.env['OPENAI_BASE_URL'] = stub.baseUrl;
- * stub.script(reply.calls([{ name: 'today', arguments: {} }]), reply.text('It is Monday.'));
+ * stub.script(replyCalls([{ name: 'today', arguments: {} }]), replyText('It is Monday.'));
  * // … run an agent, then:
  * stub.assertConsumed();
  * await stub.close();
@@ -234,7 +234,7 @@ function nextStep(
 function refuseSchema(request: StubRequest): Step | undefined {
   const fault = strictFault(request);
   if (fault === undefined) return undefined;
-  return reply.error(400, { ...fault, type: 'invalid_request_error', code: null });
+  return replyError(400, { ...fault, type: 'invalid_request_error', code: null }).wire;
 }
 
 /** Returns the fault of a scripted text that a provider could not write under the schema; or null. */
@@ -262,7 +262,7 @@ function refuseChat(body: AnyObject, demand: StubDemand | undefined): Step | und
     return typeof message['reasoning_content'] !== 'string';
   });
   if (index < 0) return undefined;
-  return reply.error(400, { message: MESSAGES[demand](index), type: 'invalid_request_error' });
+  return replyError(400, { message: MESSAGES[demand](index), type: 'invalid_request_error' }).wire;
 }
 
 function listObjects(value: unknown): readonly AnyObject[] {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { StartOptions } from '../../src/client/client-types.js';
 import { template } from '../../src/prompts/template.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk, type RunReport } from '../support/desk.js';
@@ -74,8 +74,8 @@ const prompt = ({ requests }: RunReport, index: number): string =>
 
 test('LM-038 a repair prompt uses the author’s text, with the problem filled in', async () => {
   const runReport = await desk.run('typed', [
-    reply.text('{"city": 7}'),
-    reply.text('{"city": "Bern"}'),
+    replyText('{"city": 7}'),
+    replyText('{"city": "Bern"}'),
   ]);
   expect(runReport.outcome).toMatchObject({ output: { city: 'Bern' } });
   expect(prompt(runReport, 1)).toMatch(/That was not it \(1\/3\): [^"]*city[^"]* Once more\./);
@@ -84,8 +84,8 @@ test('LM-038 a repair prompt uses the author’s text, with the problem filled i
 
 test('LM-038 an invalid reply is shown unchanged, before the author’s text', async () => {
   const runReport = await desk.run('by-schema', [
-    reply.text('hm, Bern?'),
-    reply.text('{"decision": {"action": "answer", "answer": {"city": "Bern"}}}'),
+    replyText('hm, Bern?'),
+    replyText('{"decision": {"action": "answer", "answer": {"city": "Bern"}}}'),
   ]);
   expect(runReport.outcome).toMatchObject({ output: { city: 'Bern' } });
   const messages = runReport.requests[1]?.body['messages'];
@@ -95,7 +95,7 @@ test('LM-038 an invalid reply is shown unchanged, before the author’s text', a
 test('LM-038 the last answer at a limit is requested with the author’s text', async () => {
   const runReport = await desk.run(
     'caller',
-    [reply.calls([{ name: 'look', arguments: {} }]), reply.text('I saw it.')],
+    [replyCalls([{ name: 'look', arguments: {} }]), replyText('I saw it.')],
     { limits: { steps: 1 } },
   );
   expect(runReport.outcome).toMatchObject({ status: 'stopped', answer: 'I saw it.' });
@@ -104,7 +104,7 @@ test('LM-038 the last answer at a limit is requested with the author’s text', 
 
 test('LB-027 a model without required is asked for a call with the author’s text', async () => {
   const runReport = await desk.run('caller', [
-    reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]),
+    replyCalls([{ name: 'answer', arguments: { answer: 'done' } }]),
   ]);
   expect(runReport.outcome).toMatchObject({ reason: 'tool' });
   expect(prompt(runReport, 0)).toContain('Use a tool, always.');
@@ -114,7 +114,7 @@ test('LB-027 a model without required is asked for a call with the author’s te
 async function runPrompt(
   agent: string,
   name: string,
-  steps: readonly Step[],
+  steps: readonly Reply[],
   start: Pick<StartOptions, 'limits'> = {},
 ): Promise<RunReport> {
   const what = desk.conversation(...steps);
@@ -125,27 +125,27 @@ async function runPrompt(
 }
 
 test('LM-038 closing and repair of a named prompt’s turn use the author’s text, under its schema', async () => {
-  const plan = reply.text('{"steps": ["go"]}');
+  const plan = replyText('{"steps": ["go"]}');
   const closed = await runPrompt(
     'prompted',
     'plan',
-    [reply.calls([{ name: 'look', arguments: {} }]), plan],
+    [replyCalls([{ name: 'look', arguments: {} }]), plan],
     { limits: { steps: 1 } },
   );
   expect(closed.outcome).toMatchObject({ status: 'stopped', output: { steps: ['go'] } });
   expect(prompt(closed, 1)).toContain('Time is up, the limit \\"steps\\" was reached. Sum up.');
   expect(JSON.stringify(closed.requests[1]?.body['response_format'])).toContain('steps');
-  const repaired = await runPrompt('prompted', 'plan', [reply.text('{"city": "Bern"}'), plan]);
+  const repaired = await runPrompt('prompted', 'plan', [replyText('{"city": "Bern"}'), plan]);
   expect(repaired.outcome).toMatchObject({ status: 'completed', output: { steps: ['go'] } });
   expect(prompt(repaired, 1)).toMatch(/That was not it \(1\/2\): [^"]*steps[^"]* Once more\./);
 });
 
 test('LB-027 the author’s text asks for a call in a named prompt with tools, but not in one without', async () => {
-  const call = reply.calls([{ name: 'answer', arguments: { answer: 'done' } }]);
+  const call = replyCalls([{ name: 'answer', arguments: { answer: 'done' } }]);
   const acted = await runPrompt('prompted-caller', 'act', [call]);
   expect(acted.outcome).toMatchObject({ reason: 'tool', answer: 'done' });
   expect(prompt(acted, 0)).toContain('Use a tool, always.');
-  const expected = await runPrompt('prompted-caller', 'say', [reply.text('Well.')]);
+  const expected = await runPrompt('prompted-caller', 'say', [replyText('Well.')]);
   expect(expected.outcome).toMatchObject({ reason: 'answer', answer: 'Well.' });
   expect(prompt(expected, 0)).not.toContain('Use a tool, always.');
 });

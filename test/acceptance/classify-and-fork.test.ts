@@ -5,7 +5,7 @@ import type { Classification } from '../../src/output/classes/distribution.js';
 import { InputError } from '../../src/core/errors.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import { binaryClassify, classify } from '../../src/output/classes/classify.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk } from '../support/desk.js';
 
@@ -30,8 +30,8 @@ beforeAll(async () => {
 afterAll(async () => await desk.close());
 
 /** A reply of one token, with its alternatives. */
-function token(text: string, top: Readonly<Record<string, number>>): Step {
-  return reply.text(text, { finish: 'length', logprobs: [{ token: text, top }] });
+function token(text: string, top: Readonly<Record<string, number>>): Reply {
+  return replyText(text, { finish: 'length', logprobs: [{ token: text, top }] });
 }
 
 const classes = ({ output }: Outcome) => output as unknown as Classification;
@@ -85,12 +85,12 @@ describe('T-55 a classifier', () => {
   });
 
   test('T-55 refuses a server without probabilities, and suggests sampling several times', async () => {
-    const refused = await desk.run('mail', [reply.text('A')]);
+    const refused = await desk.run('mail', [replyText('A')]);
     expect(refused.outcome).toMatchObject({ status: 'failed' });
     expect(refused.outcome.error).toContain('{ samples: 10 }');
     const voted = await desk.run(
       'vote',
-      ['A', 'B', 'A'].map((text) => reply.text(text)),
+      ['A', 'B', 'A'].map((text) => replyText(text)),
     );
     expect(classes(voted.outcome)).toMatchObject({ best: 'spam', samples: 3 });
   });
@@ -98,8 +98,8 @@ describe('T-55 a classifier', () => {
 
 describe('T-56 a fork', () => {
   const talk = [
-    reply.calls([{ name: 'look_up', arguments: { what: 'iron' } }]),
-    reply.text('It is found.'),
+    replyCalls([{ name: 'look_up', arguments: { what: 'iron' } }]),
+    replyText('It is found.'),
   ];
 
   test('T-56 begins with the other run’s messages, under new ids, and records its origin', async () => {
@@ -128,7 +128,7 @@ describe('T-56 a fork', () => {
     const { client } = desk;
     const source = await desk.run('talker', talk);
     const marker = source.messages[0]?.text ?? '';
-    desk.stub.scriptFor(marker, reply.text('fresh'));
+    desk.stub.scriptFor(marker, replyText('fresh'));
     const { id } = await client.fork(source.handle.workflowId, { at: 2, message: 'Again?' });
     await client.result(id);
     const fork = await desk.report(id, marker);
@@ -140,7 +140,7 @@ describe('T-56 a fork', () => {
   });
 
   test('T-56 after the last message, or of an unknown run, is refused', async () => {
-    const source = await desk.run('talker', [reply.text('hi')]);
+    const source = await desk.run('talker', [replyText('hi')]);
     const beyond = desk.client.fork(source.handle.workflowId, { at: 3, message: 'x' });
     await expect(beyond).rejects.toThrow(InputError);
     await expect(beyond).rejects.toThrow('fork.at: expected at most 2, the messages of run');

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { InputError } from '../../src/core/errors.js';
-import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { template } from '../../src/prompts/template.js';
-import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, type Desk } from '../support/desk.js';
 
@@ -48,7 +48,7 @@ afterAll(async () => await desk.close());
 
 describe('a completion', () => {
   test('T-18 with o1-mini sends the instructions in the user’s message, and no temperature', async () => {
-    const { requests, outcome } = await desk.run('o1', [reply.text('ok')]);
+    const { requests, outcome } = await desk.run('o1', [replyText('ok')]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'ok' });
     expect(requests[0]?.messages).toHaveLength(1);
     expect(sent(requests[0])[0]).toEqual([
@@ -61,7 +61,7 @@ describe('a completion', () => {
   });
 
   test('T-19 sends settings as written, and none in place of those that perdure sends itself', async () => {
-    const { requests } = await desk.run('tuned', [reply.text('ok')]);
+    const { requests } = await desk.run('tuned', [replyText('ok')]);
     expect(requests[0]?.body).toMatchObject({
       model: 'm',
       temperature: 0.2,
@@ -72,19 +72,19 @@ describe('a completion', () => {
     for (const name of ['model', 'messages', 'stream']) {
       expect(() => bot('own', { settings: { [name]: 'mine' } })).toThrow(`settings.${name}: `);
     }
-    const local = await desk.run('local', [reply.text('ok')]);
+    const local = await desk.run('local', [replyText('ok')]);
     expect(local.requests[0]?.body).toMatchObject({ max_tokens: 64 });
   });
 
   test('T-20 sends only role and content of a message, except for what belongs to calls', async () => {
-    const { requests } = await desk.run('bot', [reply.text('ok')]);
+    const { requests } = await desk.run('bot', [replyText('ok')]);
     const keys = requests[0]?.messages.map((message) => Object.keys(message));
     expect(keys).toEqual([
       ['role', 'content'],
       ['role', 'content'],
     ]);
-    const asked = reply.calls([{ name: 'echo', arguments: { text: 'x' } }]);
-    const withTools = await desk.run('with-tools', [asked, reply.text('ok')]);
+    const asked = replyCalls([{ name: 'echo', arguments: { text: 'x' } }]);
+    const withTools = await desk.run('with-tools', [asked, replyText('ok')]);
     expect(withTools.requests[1]?.messages.slice(2)).toEqual([
       {
         role: 'assistant',
@@ -102,7 +102,7 @@ describe('a completion', () => {
   });
 
   test('T-22 remembers each question and answer once', async () => {
-    const run = await desk.open('bot', [reply.text('Hello Ann!'), reply.text('You are Ann.')]);
+    const run = await desk.open('bot', [replyText('Hello Ann!'), replyText('You are Ann.')]);
     expect(await run.ask('Who am I?')).toMatchObject({ answer: 'You are Ann.' });
     const { requests } = await run.close();
     expect(sent(requests[1])).toEqual([
@@ -124,7 +124,7 @@ describe('a completion', () => {
   });
 
   test('T-23 a stream without a message is retried, and finally fails', async () => {
-    const nothing = reply.text('', { headers: { 'retry-after-ms': '10' } });
+    const nothing = replyText('', { headers: { 'retry-after-ms': '10' } });
     const { outcome, requests } = await desk.run('streamed', [nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(outcome.error).toContain('neither text nor calls');
@@ -134,7 +134,7 @@ describe('a completion', () => {
   test('T-24 is recorded in full when its caller disconnects in the middle of the stream', async () => {
     const { client, stub } = desk;
     const message = desk.conversation(
-      reply.text('all of it', { holdAfterHeaders: 'T-24', sse: { charactersPerEvent: 2 } }),
+      replyText('all of it', { holdAfterHeaders: 'T-24', sse: { charactersPerEvent: 2 } }),
     );
     const { id } = await client.start('streamed', { message });
     const leaving = new AbortController();
@@ -158,7 +158,7 @@ describe('a completion', () => {
 
 describe('instructions from a template', () => {
   test('are filled in with exactly the arguments that the client passes', async () => {
-    const { requests, outcome } = await desk.run('of-a-template', [reply.text('ok')], {
+    const { requests, outcome } = await desk.run('of-a-template', [replyText('ok')], {
       args: { city: 'Rome' },
     });
     expect(sent(requests[0])[0]).toEqual(['system', 'You know Rome.']);

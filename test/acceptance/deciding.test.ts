@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
@@ -99,8 +99,8 @@ beforeAll(async () => {
 afterAll(async () => await desk.close());
 
 const call = (name: string, args: Record<string, unknown> | string = {}) =>
-  ({ name, arguments: args }) as Parameters<typeof reply.calls>[0][number];
-const calls = (...all: readonly ReturnType<typeof call>[]): Step => reply.calls(all);
+  ({ name, arguments: args }) as Parameters<typeof replyCalls>[0][number];
+const calls = (...all: readonly ReturnType<typeof call>[]): Reply => replyCalls(all);
 const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
@@ -133,7 +133,7 @@ describe('a run with tools', () => {
     const limits = { limits: { steps: 1 } };
     const { outcome, requests } = await desk.run(
       'plain',
-      [look, reply.text('As far as I know.')],
+      [look, replyText('As far as I know.')],
       limits,
     );
     expect(outcome).toMatchObject({
@@ -167,7 +167,7 @@ describe('a run with tools', () => {
 
   test('T-03 the question after a capped one has its own cap', async () => {
     const look = calls(call('look_up', { what: 'iron' }));
-    const steps = [look, reply.text('capped'), look, reply.text('capped again')];
+    const steps = [look, replyText('capped'), look, replyText('capped again')];
     const run = await desk.open('plain', steps, { limits: { steps: 1 } });
     expect(run.first).toMatchObject({ status: 'stopped', answer: 'capped' });
     expect(await run.ask('and now?')).toMatchObject({ answer: 'capped again', steps: 1 });
@@ -177,7 +177,7 @@ describe('a run with tools', () => {
   test('T-04 a turn without an answer never returns that of the previous turn', async () => {
     const run = await desk.open('plain', [
       calls(call('hand_over', { value: { secret: 7 } })),
-      reply.text('', { finish: 'content_filter' }),
+      replyText('', { finish: 'content_filter' }),
     ]);
     expect(run.first).toMatchObject({ reason: 'tool', output: { secret: 7 } });
     const second = await run.ask('and now?');
@@ -198,7 +198,7 @@ describe('a run with tools', () => {
         call('respond', { response: 'done' }),
         call('note', { text: 'T-05 behind' }),
       ),
-      reply.text('nothing left to do'),
+      replyText('nothing left to do'),
     ]);
     expect(run.first).toMatchObject({ reason: 'tool', answer: 'done', toolCalls: 1 });
     expect(await run.ask('go on')).toMatchObject({ answer: 'nothing left to do', toolCalls: 0 });
@@ -214,7 +214,7 @@ describe('a run with tools', () => {
         call('respond', { response: 'done' }),
         call('note', { text: 'T-05 behind' }),
       ),
-      reply.text('nothing left to do'),
+      replyText('nothing left to do'),
     ]);
     expect(run.first).toMatchObject({ reason: 'tool', answer: 'done', toolCalls: 2 });
     expect(await run.ask('go on')).toMatchObject({ answer: 'nothing left to do', toolCalls: 0 });
@@ -228,7 +228,7 @@ describe('T-06 three calls in one reply', () => {
 
   test('T-06 sequential: one model call, three executions, in order', async () => {
     noted.length = 0;
-    const runReport = await desk.run('sequential', [three, reply.text('ok')]);
+    const runReport = await desk.run('sequential', [three, replyText('ok')]);
     expect(noted).toEqual(['T-06 a', 'T-06 b', 'T-06 c']);
     expect(results(runReport)).toEqual(['noted T-06 a', 'noted T-06 b', 'noted T-06 c']);
     expect(runReport.requests).toHaveLength(2);
@@ -236,7 +236,7 @@ describe('T-06 three calls in one reply', () => {
 
   test('T-06 first: one execution, and the others get a result that says why they were not executed', async () => {
     noted.length = 0;
-    const runReport = await desk.run('first', [three, reply.text('ok')]);
+    const runReport = await desk.run('first', [three, replyText('ok')]);
     expect(noted).toEqual(['T-06 a']);
     expect(results(runReport).slice(1)).toEqual([
       expect.stringContaining('only the first call'),
@@ -247,7 +247,7 @@ describe('T-06 three calls in one reply', () => {
   test('T-06 parallel: all at once, results in the order of the calls', async () => {
     waiting = [];
     const meeting = calls(...['a', 'b', 'c'].map((who) => call('meet', { who })));
-    const runReport = await desk.run('plain', [meeting, reply.text('ok')]);
+    const runReport = await desk.run('plain', [meeting, replyText('ok')]);
     expect(results(runReport)).toEqual(['a', 'b', 'c']);
     expect(runReport.requests).toHaveLength(2);
   });
@@ -262,7 +262,7 @@ describe('errors of a model', () => {
         call('look_up', { what: 'zinc' }),
       ),
       calls(call('look_up', { what: 'gold' })),
-      reply.text('ok'),
+      replyText('ok'),
     ]);
     expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 3 });
     const [first, second, third, repaired] = results(runReport);
@@ -271,24 +271,24 @@ describe('errors of a model', () => {
   });
 
   test('T-08 a call of an unknown tool has a result that lists the known tools', async () => {
-    const runReport = await desk.run('reader', [calls(call('lookup')), reply.text('ok')]);
+    const runReport = await desk.run('reader', [calls(call('lookup')), replyText('ok')]);
     expect(runReport.outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
     expect(results(runReport)[0]).toMatch(/unknown_tool.*look_up/);
   });
 
   test('T-09 text without a call is the answer', async () => {
-    const { outcome } = await desk.run('plain', [reply.text('Hello!')]);
+    const { outcome } = await desk.run('plain', [replyText('Hello!')]);
     expect(outcome).toMatchObject({ status: 'completed', reason: 'answer', answer: 'Hello!' });
   });
 
   test('T-09 with onPlainText fail, it is a failure with the fixes, including Ollama’s', async () => {
-    const { outcome } = await desk.run('no-text', [reply.text('Hello!')]);
+    const { outcome } = await desk.run('no-text', [replyText('Hello!')]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', answer: 'Hello!' });
     expect(outcome.error).toMatch(/model "m".*toolChoice "required".*decide "schema".*Ollama/s);
   });
 
   test('T-09 a reply with neither text nor call is requested three times, then is a failure that names the server', async () => {
-    const nothing = reply.text('', { headers: { 'retry-after-ms': '10' } });
+    const nothing = replyText('', { headers: { 'retry-after-ms': '10' } });
     const { outcome, requests } = await desk.run('plain', [nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(outcome.error).toContain('neither text nor calls');
@@ -306,7 +306,7 @@ describe('errors of a model', () => {
 
   test('T-10 a server that refuses required gets auto at once, and for the rest of the run', async () => {
     const runReport = await desk.run('required', [
-      reply.error(400, {
+      replyError(400, {
         message: 'tool_choice "required" is not supported',
         param: 'tool_choice',
       }),
@@ -324,7 +324,7 @@ describe('errors of a model', () => {
   test('T-11 an error that a tool returns reaches the model with its code, and so does null', async () => {
     const runReport = await desk.run('plain', [
       calls(call('run_code', { code: 'print(x)' }), call('run_code', { code: '' })),
-      reply.text('ok'),
+      replyText('ok'),
     ]);
     expect(results(runReport)).toEqual([
       expect.stringMatching(/tool_error.*NameError: x.*print\(x\)/),
@@ -345,7 +345,7 @@ describe('errors of a model', () => {
 describe('agents on one worker', () => {
   test('T-13 share tools but never each other’s calls, even concurrently', async () => {
     noted.length = 0;
-    const steps = [calls(call('note', { text: 'T-13' })), reply.text('ok')];
+    const steps = [calls(call('note', { text: 'T-13' })), replyText('ok')];
     const both = await Promise.all(
       ['reader', 'writer'].map(async (name) => {
         const message = desk.conversation(...steps);

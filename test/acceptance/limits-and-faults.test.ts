@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { InputError } from '../../src/core/errors.js';
 import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
 import type { LimitSet } from '../../src/core/definition/definition.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { untilStatus } from '../support/conversation.js';
@@ -64,8 +64,8 @@ beforeAll(async () => {
 });
 afterAll(async () => await desk.close());
 
-const calls = (...all: Parameters<typeof reply.calls>[0]): Step => reply.calls(all);
-const counting = (n: number): Step => calls({ name: 'count', arguments: { n } });
+const calls = (...all: Parameters<typeof replyCalls>[0]): Reply => replyCalls(all);
+const counting = (n: number): Reply => calls({ name: 'count', arguments: { n } });
 const results = ({ messages }: RunReport): readonly string[] =>
   messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
 
@@ -76,7 +76,7 @@ describe('a repeated call', () => {
       calls({ name: 'put', arguments: { a: { x: 1, y: [1, { p: 2, q: 3 }] }, b: 2 } }),
       calls({ name: 'put', arguments: '{"b":2,"a":{"y":[1,{"q":3,"p":2}],"x":1}}' }),
       calls({ name: 'put', arguments: { a: { x: 1, y: [{ p: 2, q: 3 }, 1] }, b: 2 } }),
-      reply.text('ok'),
+      replyText('ok'),
     ]);
     expect(report.outcome).toMatchObject({ status: 'completed', toolCalls: 2 });
     expect(put).toHaveLength(2);
@@ -89,7 +89,7 @@ describe('a repeated call', () => {
   test('T-47 that appears twice in one message is executed once, for both', async () => {
     put.length = 0;
     const same = { name: 'put', arguments: { a: 1 } };
-    const report = await desk.run('plain', [calls(same, same), reply.text('ok')]);
+    const report = await desk.run('plain', [calls(same, same), replyText('ok')]);
     expect(put).toHaveLength(1);
     expect(results(report)[0]).toBe('put 1');
     expect(results(report)[1]).toContain('put 1');
@@ -98,7 +98,7 @@ describe('a repeated call', () => {
   test('T-48 that failed before is executed again', async () => {
     flaky = 0;
     const call = calls({ name: 'flaky', arguments: {} });
-    const report = await desk.run('plain', [call, call, reply.text('ok')]);
+    const report = await desk.run('plain', [call, call, replyText('ok')]);
     expect(results(report)).toEqual([expect.stringMatching(/tool_error.*not yet/), 'works']);
     expect(flaky).toBe(2);
   });
@@ -108,7 +108,7 @@ describe('the last step', () => {
   const limits = { limits: { steps: 2 } };
 
   test('T-49 is followed by the closing instruction, at the very end, with calls forbidden', async () => {
-    const steps = [counting(1), counting(2), reply.text('one and two')];
+    const steps = [counting(1), counting(2), replyText('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
     expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two', steps: 2 });
     const isForbidden = requests.map((request) =>
@@ -120,8 +120,8 @@ describe('the last step', () => {
   });
 
   test('T-49 omits the tools for a server that cannot forbid calls', async () => {
-    const refusal = reply.error(400, { message: 'tool_choice "none" is not supported' });
-    const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
+    const refusal = replyError(400, { message: 'tool_choice "none" is not supported' });
+    const steps = [counting(1), counting(2), refusal, replyText('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
     expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two' });
     expect(requests.at(-1)?.body).not.toHaveProperty('tools');
@@ -136,8 +136,8 @@ describe('the last step', () => {
 
   test('T-49 has alternating roles on a server that insists on it, learned from its refusal', async () => {
     const message = 'Conversation roles must alternate user/assistant/user/assistant/...';
-    const refusal = reply.error(400, { message });
-    const steps = [counting(1), counting(2), refusal, reply.text('one and two')];
+    const refusal = replyError(400, { message });
+    const steps = [counting(1), counting(2), refusal, replyText('one and two')];
     const { outcome, requests } = await desk.run('plain', steps, limits);
     expect(outcome).toMatchObject({ status: 'stopped', answer: 'one and two' });
     const roles = requests.at(-1)?.messages.map(({ role }) => role);
@@ -153,7 +153,7 @@ describe('the last step', () => {
   test('T-50 null is no limit: the run continues beyond the default of 50 steps, in a new segment', async () => {
     const steps = Array.from({ length: 51 }, (_, n) => counting(n));
     const unlimited: LimitSet = { steps: null, toolCalls: null };
-    const told = await desk.run('plain', [...steps, reply.text('counted')], { limits: unlimited });
+    const told = await desk.run('plain', [...steps, replyText('counted')], { limits: unlimited });
     expect(told.outcome).toMatchObject({ status: 'completed', steps: 52, segments: 2 });
     expect(results(told)).toEqual(steps.map((_, n) => `${n}`));
     const prefixes = told.requests.map(({ messages }) => JSON.stringify(messages).slice(0, -1));
@@ -166,8 +166,8 @@ describe('the last step', () => {
 describe('a provider', () => {
   test('T-51 that limits the rate is called again after the delay that it names', async () => {
     const { outcome, projection, requests } = await desk.run('plain', [
-      reply.error(429, { message: 'slow down' }, { headers: { 'retry-after-ms': '600' } }),
-      reply.text('ok'),
+      replyError(429, { message: 'slow down' }, { headers: { 'retry-after-ms': '600' } }),
+      replyText('ok'),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'ok', steps: 1 });
     // Longer than the first retry delay would be by itself.
@@ -187,8 +187,8 @@ describe('a provider', () => {
       const { client } = desk;
       const headers = reason === 'provider' ? { 'retry-after': '3600' } : {};
       const message = desk.conversation(
-        reply.error(status, error, { headers }),
-        reply.text('mended'),
+        replyError(status, error, { headers }),
+        replyText('mended'),
       );
       const { id } = await client.start('plain', { message });
       const blocked = await untilStatus(desk.rig.client.workflow.getHandle(id), 'blocked');
@@ -210,8 +210,8 @@ describe('cost', () => {
 
   test('T-57 includes refused answers, and counts cached tokens at their own price', async () => {
     const { outcome } = await desk.run('priced', [
-      reply.text('{"n": "one"}', { usage: usage(1_000, 0, 10) }),
-      reply.text('{"n": 1}', { usage: usage(1_100, 1_000, 10) }),
+      replyText('{"n": "one"}', { usage: usage(1_000, 0, 10) }),
+      replyText('{"n": 1}', { usage: usage(1_100, 1_000, 10) }),
     ]);
     expect(outcome).toMatchObject({
       output: { n: 1 },
@@ -222,12 +222,12 @@ describe('cost', () => {
   });
 
   test('T-57 is unknown, not zero, for a model without a price', async () => {
-    const { outcome } = await desk.run('plain', [reply.text('ok')]);
+    const { outcome } = await desk.run('plain', [replyText('ok')]);
     expect(outcome.usage.costUsd).toBeNull();
   });
 
   test('T-57 ends the turn before a call that exceeds the budget, which also caps the call before', async () => {
-    const costly = reply.calls([{ name: 'count', arguments: { n: 1 } }], {
+    const costly = replyCalls([{ name: 'count', arguments: { n: 1 } }], {
       usage: usage(4_000, 0, 95),
     });
     const { outcome, requests } = await desk.run('frugal', [costly], { limits: { costUsd: 0.05 } });

@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { Usage } from '../../src/core/outcome.js';
 import type { StubRequest } from '../../src/testing/requests.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk } from '../support/desk.js';
 import { oddReplies, stepsOf, type Fixture } from '../support/odd-replies.js';
@@ -77,7 +77,7 @@ describe('what servers are known to send', () => {
     const { calls, text = 'done', usage, usageWhole = usage, failed } = fixture.expect;
     const message = desk.conversation(
       ...stepsOf(fixture, how),
-      ...(calls ? [reply.text('done')] : []),
+      ...(calls ? [replyText('done')] : []),
     );
     const { id } = await desk.client.start(how, { message });
     const outcome = await desk.client.result(id);

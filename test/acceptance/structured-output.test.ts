@@ -5,7 +5,13 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json } from '../../src/core/json.js';
 import { ParseError } from '../../src/output/parse-error.js';
 import { tags, type TagAnswer } from '../../src/output/tags.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyCompletion,
+  replyError,
+  replyText,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
 
@@ -67,7 +73,7 @@ const side = async ({ handle }: RunReport) =>
 
 describe('T-25 a typed answer', () => {
   test('T-25 that is valid at once costs one call, with the schema in the request', async () => {
-    const { outcome, requests } = await desk.run('person', [reply.text(GOOD)]);
+    const { outcome, requests } = await desk.run('person', [replyText(GOOD)]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 1 });
     expect(requests[0]?.body).toMatchObject({
       response_format: { type: 'json_schema', json_schema: { strict: true } },
@@ -82,7 +88,7 @@ describe('T-25 a typed answer', () => {
   ])(
     'T-25 %s is sent back with the problem, after the same conversation',
     async (_n, bad, says) => {
-      const { outcome, requests } = await desk.run('person', [reply.text(bad), reply.text(GOOD)]);
+      const { outcome, requests } = await desk.run('person', [replyText(bad), replyText(GOOD)]);
       expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 1 });
       expect(sent(requests[1])).toEqual([
         ...sent(requests[0]),
@@ -93,7 +99,7 @@ describe('T-25 a typed answer', () => {
   );
 
   test('T-25 that stays invalid is a typed failure, or a best effort that is marked as such', async () => {
-    const twice = [reply.text(OLD), reply.text(OLD)];
+    const twice = [replyText(OLD), replyText(OLD)];
     const failed = await desk.run('twice', twice);
     expect(failed.outcome).toMatchObject({
       status: 'failed',
@@ -113,20 +119,20 @@ describe('T-25 a typed answer', () => {
   });
 
   test('T-25 from a model without schemas is requested in words, not refused', async () => {
-    const { outcome, requests } = await desk.run('claude', [reply.text(`Here: ${GOOD}`)]);
+    const { outcome, requests } = await desk.run('claude', [replyText(`Here: ${GOOD}`)]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN });
     expect(requests[0]?.body).not.toHaveProperty('response_format');
     expect(requests[0]?.messages[0]?.content).toMatch(/Extract the person\..*"age"/s);
   });
 
   test('T-25 from a server that refuses schemas is requested without one, at once', async () => {
-    const refuse = (type: string): Step =>
-      reply.error(400, { message: `response_format ${type} is not supported` });
+    const refuse = (type: string): Reply =>
+      replyError(400, { message: `response_format ${type} is not supported` });
     const { outcome, requests } = await desk.run('person', [
       refuse('json_schema'),
       refuse('json_object'),
-      reply.text(OLD),
-      reply.text(GOOD),
+      replyText(OLD),
+      replyText(GOOD),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 1 });
     const formats = requests.map(
@@ -139,7 +145,7 @@ describe('T-25 a typed answer', () => {
 
 describe('an agent call', () => {
   test('T-44 a refused answer costs one more call and leaves no trace except a side branch', async () => {
-    const answers = ['nothing', 'a=1', 'b=2'].map((text) => reply.text(text));
+    const answers = ['nothing', 'a=1', 'b=2'].map((text) => replyText(text));
     const run = await desk.open('by-function', answers);
     expect(run.first).toMatchObject({ output: { a: '1' }, usage: { inputTokens: 20 } });
     expect(await run.ask('And b?')).toMatchObject({ output: { b: '2' } });
@@ -158,7 +164,7 @@ describe('an agent call', () => {
   });
 
   test('T-45 after the last attempt, the failure carries the last problem', async () => {
-    const bad = ['one', 'two', 'three'].map((text) => reply.text(text));
+    const bad = ['one', 'two', 'three'].map((text) => replyText(text));
     const { outcome, requests } = await desk.run('by-function', bad);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', answer: 'three' });
     expect(outcome.error).toContain('"three" is not of the form');
@@ -167,9 +173,9 @@ describe('an agent call', () => {
 
   test('T-46 an answer after a tool, whose result has the role tool, has the same schema', async () => {
     const { outcome, requests } = await desk.run('with-tool', [
-      reply.calls([{ name: 'look_up', arguments: { what: 'age' } }]),
-      reply.text('She is forty.'),
-      reply.text(GOOD),
+      replyCalls([{ name: 'look_up', arguments: { what: 'age' } }]),
+      replyText('She is forty.'),
+      replyText(GOOD),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 2, toolCalls: 1 });
     expect(requests[1]?.messages.at(-1)).toEqual({
@@ -182,9 +188,9 @@ describe('an agent call', () => {
 
   test('T-46 the same in the Responses API, where a result is an output of its call', async () => {
     const { outcome, requests } = await desk.run('responses', [
-      reply.calls([{ name: 'look_up', arguments: { what: 'age' } }]),
-      reply.text('She is forty.'),
-      reply.text(GOOD),
+      replyCalls([{ name: 'look_up', arguments: { what: 'age' } }]),
+      replyText('She is forty.'),
+      replyText(GOOD),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 2, toolCalls: 1 });
     const input = requests[1]?.body['input'] as Json[] | undefined;
@@ -198,8 +204,8 @@ describe('an agent call', () => {
 
   test('T-54 a format that the Responses API refuses is requested in words, at once', async () => {
     const message = "Unsupported parameter: 'text.format' is not supported with this model.";
-    const refusal = reply.error(400, { message, param: 'text.format' });
-    const steps = [refusal, refusal, reply.text(GOOD)];
+    const refusal = replyError(400, { message, param: 'text.format' });
+    const steps = [refusal, refusal, replyText(GOOD)];
     const { outcome, requests } = await desk.run('responses', steps);
     expect(outcome).toMatchObject({ status: 'completed', output: ANN, steps: 1 });
     const last = requests.at(-1)?.body;
@@ -213,7 +219,7 @@ describe('an agent call', () => {
       '```jsonc\n{} // c\n```',
       '````json\n```json\n1\n```\n````',
     ].join('\n');
-    const { outcome } = await desk.run('tagged', [reply.text(text)]);
+    const { outcome } = await desk.run('tagged', [replyText(text)]);
     const output: Partial<TagAnswer> = {
       raw: text,
       xml: {
@@ -232,13 +238,13 @@ describe('an agent call', () => {
 
   test('T-52 tags are read: no signal', async () => {
     const text = '<answer>y</answer> DONE';
-    const { outcome } = await desk.run('tagged', [reply.text(text)]);
+    const { outcome } = await desk.run('tagged', [replyText(text)]);
     const output = { raw: text, signals: { DONE: false } };
     expect(outcome).toMatchObject({ status: 'completed', output });
   });
 
   test('T-52 a missing required tag is requested by name', async () => {
-    const steps = [reply.text('<note>x</note>'), reply.text('<answer>y</answer>')];
+    const steps = [replyText('<note>x</note>'), replyText('<answer>y</answer>')];
     const { outcome, requests } = await desk.run('tagged', steps);
     expect(outcome.status).toBe('completed');
     expect(requests[1]?.messages.at(-1)?.content).toContain('<answer> is missing');
@@ -247,7 +253,7 @@ describe('an agent call', () => {
   test('T-53 a refusal in place of the format ends the turn as such, and is not repaired', async () => {
     const message = { role: 'assistant', content: null, refusal: 'I cannot do that.' };
     const completion = { choices: [{ index: 0, message, finish_reason: 'stop' }] };
-    const { outcome, requests } = await desk.run('person', [reply.completion(completion)]);
+    const { outcome, requests } = await desk.run('person', [replyCompletion(completion)]);
     expect(outcome).toMatchObject({
       status: 'failed',
       reason: 'refused',

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { template } from '../../src/prompts/template.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { commandLine } from '../support/command.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -66,7 +66,7 @@ const lastContent = () => stub.requests.at(-1)?.messages.at(-1)?.content;
 
 describe('--attach', () => {
   test('sends an image and a file with the first message, and others with send', async () => {
-    stub.script(reply.text('a picture and a paper'), reply.text('the same'));
+    stub.script(replyText('a picture and a paper'), replyText('the same'));
     const id = 'attach-two';
     const given = ['--attach', 'a.png', '--attach', 'b.pdf'];
     const begun = await perdure('run', 'looker', 'look', '--open', '--id', id, ...given);
@@ -125,7 +125,7 @@ describe('--artifact', () => {
   const asked = () => JSON.stringify(stub.requests.at(-1)?.messages);
 
   test('sends the content of a file as an artifact, and others with send', async () => {
-    stub.script(reply.text('rows'), reply.text('a note'));
+    stub.script(replyText('rows'), replyText('a note'));
     const id = 'artifact-two';
     const begun = await perdure(
       'run',
@@ -165,7 +165,7 @@ describe('--artifact', () => {
 
 describe('--arg', () => {
   test('fills the template of the agent', async () => {
-    stub.script(reply.text('oui'));
+    stub.script(replyText('oui'));
     const given = ['--arg', 'language=French = français', '--arg', 'times:=3'];
     const { code, stdout } = await perdure('run', 'speaker', 'speak', ...given);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'oui\n' });
@@ -193,7 +193,7 @@ describe('--arg', () => {
 
 describe('--prompt', () => {
   test('starts a run with a prompt, and sends another one to it', async () => {
-    stub.script(reply.text('begun'), reply.text('reported'));
+    stub.script(replyText('begun'), replyText('reported'));
     const ofInstructions = ['--arg', 'language=French', '--arg', 'times:=3'];
     const prompt = ['--prompt', 'report', '--arg', 'topic=Rome'];
     const id = `prompted-${rig.taskQueue}`;

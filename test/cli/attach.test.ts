@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { commandLine } from '../support/command.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -47,9 +47,9 @@ describe('attach', () => {
     const { start, perdure } = lonelyPlace();
     stub.scriptFor(
       'Interrupt me',
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
-      reply.text('never seen', { holdBeforeHeaders: 'interrupt' }),
-      reply.text('finished'),
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
+      replyText('never seen', { holdBeforeHeaders: 'interrupt' }),
+      replyText('finished'),
     );
     const host = start(['run', 'files', 'Interrupt me', '--json', '--id', 'att-interrupted']);
     await host.until(stub.barrier('interrupt').reached);
@@ -76,8 +76,8 @@ describe('attach', () => {
     const { folder, firstHit, answerFrom } = await folderWithTool();
     stub.scriptFor(
       'Use the tool',
-      reply.calls([{ name: 'fetch_it', arguments: {} }]),
-      reply.text('fetched'),
+      replyCalls([{ name: 'fetch_it', arguments: {} }]),
+      replyText('fetched'),
     );
     const host = start(['run', 'fetcher', 'Use the tool', '--json', '--id', 'att-killed'], folder);
     await host.until(firstHit);
@@ -99,9 +99,9 @@ describe('attach', () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Mend my key',
-      reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
-      reply.error(401, { message: 'still bad', code: 'invalid_api_key' }),
-      reply.text('mended'),
+      replyError(401, { message: 'bad key', code: 'invalid_api_key' }),
+      replyError(401, { message: 'still bad', code: 'invalid_api_key' }),
+      replyText('mended'),
     );
     const first = await perdure('run', 'files', 'Mend my key', '--id', 'att-blocked').ended;
     expect(first.code).toBe(4);
@@ -135,8 +135,8 @@ describe('two concurrent runs without another worker', () => {
     for (const id of ids) {
       stub.scriptFor(
         id,
-        reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
-        reply.text(`answer of ${id}`),
+        replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
+        replyText(`answer of ${id}`),
       );
     }
     const runs = ids.map((id) => perdure('run', 'files', `This is ${id}`, '--json', '--id', id));
@@ -149,14 +149,14 @@ describe('two concurrent runs without another worker', () => {
 
   test('one hosts a worker when the other, whose worker it used, has ended', async () => {
     const { perdure } = lonelyPlace();
-    stub.scriptFor('first', reply.text('one', { holdBeforeHeaders: 'first' }));
+    stub.scriptFor('first', replyText('one', { holdBeforeHeaders: 'first' }));
     stub.scriptFor(
       'second',
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }], {
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }], {
         holdBeforeHeaders: 'second',
       }),
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
-      reply.text('two'),
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
+      replyText('two'),
     );
     const first = perdure('run', 'files', 'This is first');
     await first.until(stub.barrier('first').reached);

@@ -15,7 +15,7 @@ import type { Command } from '../../src/cli/command.js';
 import { askRun } from '../../src/updates/ask-run.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText as answered } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
@@ -46,7 +46,7 @@ const model: Model = {
     if (text.startsWith('wait') && place === messages.length - 1) {
       return replyCall('wait', { seconds: 3_600 });
     }
-    return answered(`re: ${text}`);
+    return replyText(`re: ${text}`);
   },
 };
 

@@ -10,7 +10,7 @@ import type { Command } from '../../src/cli/command.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
@@ -35,13 +35,13 @@ const model: Model = {
   async call({ messages }, { signal }) {
     const [first] = messages;
     const last = messages.at(-1);
-    if (last?.role === 'tool') return answer(`read: ${last.text}`);
+    if (last?.role === 'tool') return replyText(`read: ${last.text}`);
     if (first?.text === 'pay') return replyCall('pay');
     if (first?.text === 'hold') await gate.wait(signal);
     if (first?.text === 'keyless' && !mended) {
       throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
     }
-    return answer('at last');
+    return replyText('at last');
   },
 };
 

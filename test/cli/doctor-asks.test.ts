@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
-import { replyText, scriptedModel } from '../../src/models/scripted.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyError, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -59,7 +59,7 @@ describe('the model', () => {
   test('is called for one token; if it answers and workers have the agents, doctor reports no problems', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
-    stub.script(reply.text('Yes'));
+    stub.script(replyText('Yes'));
     const { of, ...rest } = await examined(taskQueue);
     expect(of['model far']).toMatchObject({
       level: 'ok',
@@ -81,7 +81,7 @@ describe('the model', () => {
   test('that rejects the key is a problem that names the variable', async () => {
     const taskQueue = `asks-${randomUUID()}`;
     await serve(taskQueue, 'desk', 'clerk');
-    stub.script(reply.error(401, { message: `no such key ${FAR_KEY}` }));
+    stub.script(replyError(401, { message: `no such key ${FAR_KEY}` }));
     const { of, ...rest } = await examined(taskQueue);
     expect(of['model far']).toMatchObject({
       level: 'problem',
@@ -110,7 +110,7 @@ describe('the workers', () => {
     await serve(taskQueue, 'desk', 'clerk');
     const lacking = await serve(taskQueue, 'desk', 'other');
     // Both are workers of this process with the same identity, so a probe may reach either of them.
-    stub.answer(() => reply.text('Yes'));
+    stub.answer(() => replyText('Yes'));
     const { of, code, ok } = await vi.waitFor(
       async () => {
         const found = await examined(taskQueue);
@@ -127,7 +127,7 @@ describe('the workers', () => {
   });
 
   test('are reported as not probed if there are none', async () => {
-    stub.answer(() => reply.text('Yes'));
+    stub.answer(() => replyText('Yes'));
     const { of, ...rest } = await examined(`asks-${randomUUID()}`);
     expect(of['worker agents']?.text).toMatch(/^not checked: no worker on task queue "asks-/);
     const stderr = 'No problem found. Not checked: worker agents.';

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
-import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { prepareNamespace } from '../../src/server/namespace.js';
-import { reply } from '../../src/testing/steps.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { commandLine } from '../support/command.js';
 import { runInProcess } from '../support/in-process.js';
@@ -71,7 +71,7 @@ async function worker(taskQueue: string, deployment?: { name: string; promote?: 
   return await rig.worker([agent], {
     namespace,
     taskQueue,
-    models: { m: scriptedModel([answer('hi')]) },
+    models: { m: scriptedModel([replyText('hi')]) },
     ...(deployment && { deployment: { buildId: 'one', ...deployment } }),
   });
 }
@@ -90,7 +90,7 @@ describe('runs and builds', () => {
     const env = { OPENAI_BASE_URL: stub.baseUrl };
     const build = (id: string) => ['worker', '--deployment', name, '--build-id', id, ...place];
     stub.answer((request) =>
-      reply.text('done', request.attempt === 1 ? { holdBeforeHeaders: 'held' } : {}),
+      replyText('done', request.attempt === 1 ? { holdBeforeHeaders: 'held' } : {}),
     );
     const one = command.start(build('one'), { env });
     await one.prints(': current');

@@ -9,7 +9,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { versionsFinding } from '../../src/cli/doctor/versions.js';
-import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { commandLine } from '../support/command.js';
 import { mayBeOther, NOBODY } from '../support/other-user.js';
 import { runInProcess, type Place, type CommandOutput } from '../support/in-process.js';
@@ -24,7 +25,7 @@ beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
   const files = defineAgent({ name: 'files', instructions: 'x', model: 'm' });
-  await rig.worker([agent, files], { models: { m: scriptedModel([answer('hi')]) } });
+  await rig.worker([agent, files], { models: { m: scriptedModel([replyText('hi')]) } });
 });
 afterAll(async () => await rig.close());
 

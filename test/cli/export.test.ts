@@ -9,7 +9,8 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { exportRun } from '../../src/cli/commands/export.js';
 import { replay } from '../../src/cli/commands/replay.js';
-import { replyCall, replyText as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';
 import { runInProcess } from '../support/in-process.js';
@@ -33,7 +34,7 @@ const note = defineTool({
 beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [note] });
-  const m = scriptedModel([replyCall('note', { word: 'one' }), answer('done')]);
+  const m = scriptedModel([replyCall('note', { word: 'one' }), replyText('done')]);
   await rig.worker([agent], { models: { m } });
   handle = await rig.start({ agent: 'a', message: 'x' });
   await rig.end(handle);

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 
@@ -27,7 +27,7 @@ describe('the command fork', () => {
   test('continues from a message with another question, and hosts a worker', async () => {
     const source = `source-${randomUUID()}`;
     const id = `fork-${randomUUID()}`;
-    stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('42.'));
+    stub.scriptFor('My name is Ada', replyText('Hello Ada.'), replyText('42.'));
     await perdure('run', 'files', 'My name is Ada', '--open', '--id', source);
     const fork = ['fork', source, 'What is', 'it?', '--at', '1', '--id', id];
     const asked = await perdure(...fork);

@@ -12,7 +12,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { countHidden } from '../../src/core/text/hidden.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCalls, replyText as answer } from '../../src/models/scripted.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -43,7 +43,7 @@ const model: Model = {
     if (first?.text.startsWith('wrong') === true) {
       throw new ModelError(HOSTILE, { kind: 'request', type: 'http_400' });
     }
-    if (messages.some(({ role }) => role === 'tool')) return answer(`done ${HOSTILE}`);
+    if (messages.some(({ role }) => role === 'tool')) return replyText(`done ${HOSTILE}`);
     const cjk = '漢'.repeat(500);
     return replyCalls(
       [LINK, `fail ${HOSTILE}`].map((what) => ({ name: 'look', arguments: { what, cjk } })),

@@ -14,7 +14,7 @@ import type { Command } from '../../src/cli/command.js';
 import { UsageError } from '../../src/cli/exit-codes.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

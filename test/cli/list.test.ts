@@ -11,7 +11,7 @@ import type { RunList } from '../../src/client/list.js';
 import type { RunRow } from '../../src/client/run-row.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { replyText as answer } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -29,7 +29,7 @@ const model: Model = {
     const text = messages[0]?.text;
     if (text === 'hold') await gate.wait(signal);
     if (text === 'keyless') throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
-    return answer('hello');
+    return replyText('hello');
   },
 };
 

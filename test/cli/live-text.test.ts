@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { palette } from '../../src/cli/format/output.js';
 import { createLiveText } from '../../src/cli/run-view/live-text.js';
 import type { StreamEvent } from '../../src/live/stream-events.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
 import { commandLine } from '../support/command.js';
@@ -123,7 +123,7 @@ describe.skipIf(!existsSync(SCRIPT))(
     test('run shows the reply in progress, which never controls the terminal', async () => {
       const text = `Look: ${HOSTILE} and so on`;
       const sse = { charactersPerEvent: 3 };
-      stub.script(reply.text(text, { sse, holdAfterEvent: { event: 35, barrier: 'middle' } }));
+      stub.script(replyText(text, { sse, holdAfterEvent: { event: 35, barrier: 'middle' } }));
       const args = `run files Talk --address ${inject('temporalAddress')} --task-queue tty-${process.pid}`;
       const child = spawn(
         SCRIPT,

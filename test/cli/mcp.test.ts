@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as Temporal, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
 
@@ -172,7 +172,7 @@ describe('perdure as an MCP server', () => {
       ],
     });
     const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
-    stub.scriptFor(task.message, reply.text('done it'));
+    stub.scriptFor(task.message, replyText('done it'));
     const first = await server.call('agent_start', task);
     expect(first.value).toMatchObject({ repeated: false });
     const { id } = first.value;
@@ -197,7 +197,7 @@ describe('perdure as an MCP server', () => {
     const server = shared;
     const operation = { operation_id: randomUUID() };
     const message = `one ${randomUUID()}`;
-    stub.scriptFor(message, reply.text('ok'));
+    stub.scriptFor(message, replyText('ok'));
     const { value } = await server.call('agent_start', { ...operation, agent: 'clerk', message });
     const other = await server.call('agent_start', {
       ...operation,
@@ -213,7 +213,7 @@ describe('perdure as an MCP server', () => {
   test('sends each message to an open run once, and cancels a turn or the run', async () => {
     const server = shared;
     const message = `open ${randomUUID()}`;
-    stub.scriptFor(message, reply.text('first'), reply.text('second'));
+    stub.scriptFor(message, replyText('first'), replyText('second'));
     const { value } = await server.call('agent_start', {
       agent: 'clerk',
       message,
@@ -243,7 +243,7 @@ describe('perdure as an MCP server', () => {
     const server = await allRunsServer();
     const id = await foreignRun();
     const message = `elsewhere ${randomUUID()}`;
-    stub.scriptFor(message, reply.text('first'));
+    stub.scriptFor(message, replyText('first'));
     const sent = await server.call('agent_send', { id, message, operation_id: randomUUID() });
     expect(sent.value).toEqual({ id, delivered: true, turn: 1 });
     expect(await probeOwnServer(server, id)).toMatchObject({ answer: 'first' });
@@ -276,7 +276,7 @@ describe('perdure as an MCP server', () => {
     );
     expect(await wrong('agent_result', { id: 7 })).toContain('id');
     const message = `task ${randomUUID()}`;
-    stub.scriptFor(message, { ...reply.text('late'), delivery: { holdBeforeHeaders: 'never' } });
+    stub.scriptFor(message, replyText('late', { holdBeforeHeaders: 'never' }));
     const { value } = await server.call('agent_start', { agent: 'clerk', message, ...operation });
     expect(
       await wrong('agent_send', { id: value['id'], message: 'x', operation_id: randomUUID() }),
@@ -307,11 +307,7 @@ describe('perdure as an MCP server', () => {
   test('reserves stdout for the protocol, whatever a tool writes', async () => {
     const server = shared;
     const message = `talk ${randomUUID()}`;
-    stub.scriptFor(
-      message,
-      reply.calls([{ name: 'chatter', arguments: {} }]),
-      reply.text('talked'),
-    );
+    stub.scriptFor(message, replyCalls([{ name: 'chatter', arguments: {} }]), replyText('talked'));
     const { value } = await server.call('agent_start', {
       agent: 'clerk',
       message,
@@ -327,9 +323,9 @@ describe('perdure as an MCP server', () => {
     const message = `long ${randomUUID()}`;
     stub.scriptFor(
       message,
-      reply.calls([{ name: 'chatter', arguments: {} }]),
-      { ...reply.text('lost'), delivery: { holdBeforeHeaders: 'killed' } },
-      reply.text('after all'),
+      replyCalls([{ name: 'chatter', arguments: {} }]),
+      replyText('lost', { holdBeforeHeaders: 'killed' }),
+      replyText('after all'),
     );
     const task = { agent: 'clerk', message, operation_id: randomUUID() };
     const { value } = await first.call('agent_start', task);

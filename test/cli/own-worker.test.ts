@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import type { Model } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine, type CommandEnd } from '../support/command.js';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replay, type ReplayOptions } from '../../src/cli/commands/replay.js';
-import { replyCall, replyText as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { replayRuns } from '../../src/worker/replay.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -36,7 +36,7 @@ beforeAll(async () => {
   rig = await createRig();
   const model = {
     call: async ({ messages }: { messages: readonly { text: string }[] }) =>
-      messages[0]?.text === 'wait' ? replyCall('wait') : answer('done'),
+      messages[0]?.text === 'wait' ? replyCall('wait') : replyText('done'),
   };
   await rig.worker([defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [wait] })], {
     models: { m: model },

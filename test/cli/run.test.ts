@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { filesAgent } from '../../src/agents/files-agent.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -42,8 +42,8 @@ describe('a run with a worker elsewhere', () => {
   test('exits with 0, the answer on stdout, and messages on stderr', async () => {
     stub.scriptFor(
       'Who are you',
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
-      reply.text('I am\na stub.'),
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
+      replyText('I am\na stub.'),
     );
     const args = ['run', 'files', 'Who are', 'you?', '--id', 'run-plain'];
     const { code, stdout, stderr } = await command.start([...args, ...ownPlace()]).ended;
@@ -56,7 +56,7 @@ describe('a run with a worker elsewhere', () => {
   });
 
   test('prints one line of JSON, and refuses to reuse an id', async () => {
-    stub.scriptFor('Say hello', reply.text('hello'));
+    stub.scriptFor('Say hello', replyText('hello'));
     const first = await run('files', 'Say hello', '--json', '--id', 'run-twice').ended;
     expect(json(first)).toMatchObject({
       id: 'run-twice',
@@ -73,13 +73,13 @@ describe('a run with a worker elsewhere', () => {
     expect(second.code).toBe(2);
     expect(second.stderr).toContain('attach run-twice --address');
     expect(json(second)).toEqual({ error: expect.stringContaining('--id: expected an unused id') });
-    stub.scriptFor('Say hello', reply.text('hello again'));
+    stub.scriptFor('Say hello', replyText('hello again'));
     const third = await run(...again, '--reuse-id').ended;
     expect(json(third)).toMatchObject({ id: 'run-twice', status: 'completed' });
   });
 
   test('exits with 1 when the provider filters the answer', async () => {
-    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }));
+    stub.scriptFor('Be rude', replyText('', { finish: 'content_filter' }));
     const end = await run('files', 'Be rude', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'failed', reason: 'filtered' });
     expect(end.code).toBe(1);
@@ -96,8 +96,8 @@ describe('a run with a worker elsewhere', () => {
   test('exits with 6 when a limit stops it', async () => {
     stub.scriptFor(
       'Look around',
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }]),
-      reply.text('not much'),
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
+      replyText('not much'),
     );
     const end = await run('files', 'Look around', '--max-steps', '1', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'stopped', reason: 'steps', answer: 'not much' });
@@ -107,7 +107,7 @@ describe('a run with a worker elsewhere', () => {
   test('exits with 4 when it is blocked and no person is present', async () => {
     stub.scriptFor(
       'Use a bad key',
-      reply.error(401, { message: 'bad key', code: 'invalid_api_key' }),
+      replyError(401, { message: 'bad key', code: 'invalid_api_key' }),
     );
     const end = await run('files', 'Use a bad key', '--json', '--id', 'run-blocked').ended;
     expect(json(end)).toEqual({
@@ -123,7 +123,7 @@ describe('a run with a worker elsewhere', () => {
   });
 
   test('exits with 7 when it is canceled', async () => {
-    stub.scriptFor('Wait for me', reply.text('late', { holdBeforeHeaders: 'cancel' }));
+    stub.scriptFor('Wait for me', replyText('late', { holdBeforeHeaders: 'cancel' }));
     const running = run('files', 'Wait for me', '--json', '--id', 'run-cancelled');
     await running.until(stub.barrier('cancel').reached);
     await rig.client.workflow.getHandle('run-cancelled').cancel();
@@ -133,7 +133,7 @@ describe('a run with a worker elsewhere', () => {
   });
 
   test('continues after --detach, and after the command that follows it is interrupted', async () => {
-    stub.scriptFor('Take your time', reply.text('done', { holdBeforeHeaders: 'detach' }));
+    stub.scriptFor('Take your time', replyText('done', { holdBeforeHeaders: 'detach' }));
     const started = await run('files', 'Take your time', '--detach', '--id', 'run-detached').ended;
     expect({ code: started.code, stdout: started.stdout }).toEqual({
       code: 0,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 
 const address = inject('temporalAddress');
@@ -33,7 +33,7 @@ function json({ stdout }: CommandEnd): unknown {
 describe('an open run without another worker', () => {
   test('is started, sent a message, read, and closed, each by its own command', async () => {
     const { perdure } = lonelyPlace();
-    stub.scriptFor('My name is Ada', reply.text('Hello Ada.'), reply.text('Ada.'));
+    stub.scriptFor('My name is Ada', replyText('Hello Ada.'), replyText('Ada.'));
     const id = 'open-ada';
     const begun = await perdure('run', 'files', 'My name is Ada', '--open', '--id', id).ended;
     expect({ code: begun.code, stdout: begun.stdout }).toEqual({ code: 0, stdout: 'Hello Ada.\n' });
@@ -82,9 +82,9 @@ describe('an open run without another worker', () => {
 
   test('exits with the code of the followed turn, and the run stays open', async () => {
     const { perdure } = lonelyPlace();
-    stub.scriptFor('Be rude', reply.text('', { finish: 'content_filter' }));
+    stub.scriptFor('Be rude', replyText('', { finish: 'content_filter' }));
     // A message that the provider refused is left out of later prompts.
-    stub.scriptFor('[A message was here. The provider', reply.text('sorry'));
+    stub.scriptFor('[A message was here. The provider', replyText('sorry'));
     const begun = await perdure('run', 'files', 'Be rude', '--open', '--id', 'open-rude', '--json')
       .ended;
     expect(json(begun)).toMatchObject({ id: 'open-rude', status: 'failed', reason: 'filtered' });
@@ -98,8 +98,8 @@ describe('an open run without another worker', () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Take your time',
-      reply.text('one', { holdBeforeHeaders: 'open-held' }),
-      reply.text('one at last'),
+      replyText('one', { holdBeforeHeaders: 'open-held' }),
+      replyText('one at last'),
     );
     const begun = perdure('run', 'files', 'Take your time', '--open', '--id', 'open-held');
     await begun.until(stub.barrier('open-held').reached);
@@ -116,14 +116,14 @@ describe('an open run without another worker', () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor(
       'Count the files',
-      reply.calls([{ name: 'list_files', arguments: { path: '.' } }], {
+      replyCalls([{ name: 'list_files', arguments: { path: '.' } }], {
         holdBeforeHeaders: 'open-steered',
       }),
-      reply.text('counted, briefly'),
+      replyText('counted, briefly'),
     );
     // The host may or may not send this request before it ends.
     stub.answer(({ text }) =>
-      text.includes('And now?') ? reply.text('now', { holdBeforeHeaders: 'open-next' }) : undefined,
+      text.includes('And now?') ? replyText('now', { holdBeforeHeaders: 'open-next' }) : undefined,
     );
     const id = 'open-steered';
     const host = perdure('run', 'files', 'Count the files', '--open', '--id', id);
@@ -180,7 +180,7 @@ describe('an invalid message', () => {
 
   test('exits with 1 for a run that is not open, and names --steer', async () => {
     const { perdure } = lonelyPlace();
-    stub.scriptFor('Not open', reply.text('done', { holdBeforeHeaders: 'not-open' }));
+    stub.scriptFor('Not open', replyText('done', { holdBeforeHeaders: 'not-open' }));
     const host = perdure('run', 'files', 'Not open', '--id', 'not-open');
     await host.until(stub.barrier('not-open').reached);
     const refused = await perdure('send', 'not-open', 'hello').ended;

@@ -10,7 +10,7 @@ import { toRunStatus } from '../../src/client/status.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
@@ -63,7 +63,7 @@ const model: Model = {
     }
     if (messages.length === 1 && word === 'look') return replyCall('look', { at: text });
     if (messages.length === 1 && word === 'pay') return replyCall('pay', { order: 17 });
-    return answer(`done: ${text}\u001b[2J`);
+    return replyText(`done: ${text}\u001b[2J`);
   },
 };
 const failedOnce = new Set<string>();

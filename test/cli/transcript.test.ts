@@ -9,7 +9,7 @@ import { transcript, type TranscriptOptions } from '../../src/cli/commands/trans
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { TranscriptPage } from '../../src/core/status.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCalls, replyText as answer } from '../../src/models/scripted.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -29,7 +29,7 @@ const tell = defineTool({
 });
 const model: Model = {
   async call({ messages }) {
-    if (messages.length > 1) return answer(FORGED);
+    if (messages.length > 1) return replyText(FORGED);
     return replyCalls(['small', 'large'].map((what) => ({ name: 'tell', arguments: { what } })));
   },
 };

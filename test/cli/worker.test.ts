@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startProxy } from '../support/proxy.js';
 import { commandLine } from '../support/command.js';
 
@@ -30,7 +30,7 @@ function queue() {
 describe('worker', () => {
   test('serves runs of other commands until it is stopped, and lets a call in flight end', async () => {
     const { start, here } = queue();
-    stub.scriptFor('Work for me', reply.text('worked', { holdBeforeHeaders: 'work' }));
+    stub.scriptFor('Work for me', replyText('worked', { holdBeforeHeaders: 'work' }));
     const worker = start(['worker', '--max-cached', '10', '--json']);
     await worker.prints('with 1 agent: files');
     const run = here(['run', 'files', 'Work for me', '--id', 'wrk-run']);
@@ -96,7 +96,7 @@ describe('worker', () => {
 
   test('is stopped at once by a second signal', async () => {
     const { start, here } = queue();
-    stub.scriptFor('Hang on', reply.text('never', { holdBeforeHeaders: 'hang' }));
+    stub.scriptFor('Hang on', replyText('never', { holdBeforeHeaders: 'hang' }));
     const worker = start(['worker']);
     await worker.prints('with 1 agent: files');
     const run = await here(['run', 'files', 'Hang on', '--detach', '--id', 'wrk-hang']).ended;
@@ -118,7 +118,7 @@ describe('worker', () => {
     await second.prints(
       `deployment ${name}, build next: not current; promote it to start new runs on it: temporal worker deployment set-current-version --address ${address} --namespace default --deployment-name ${name} --build-id next --yes`,
     );
-    stub.scriptFor('Who works', reply.text('a build'));
+    stub.scriptFor('Who works', replyText('a build'));
     const run = await here(['run', 'files', 'Who works', '--id', `run-${name}`]).ended;
     expect(run.stdout).toBe('a build\n');
     for (const each of [first, second]) each.interrupt();

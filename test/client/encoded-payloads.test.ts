@@ -10,7 +10,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { createClient } from '../../src/index.js';
 import { UnreadableError } from '../../src/core/errors.js';
 import { historyToJson } from '../../src/history/json.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { ModelError } from '../../src/models/model-error.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { replayHistory } from '../../src/worker/replay.js';

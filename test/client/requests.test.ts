@@ -8,7 +8,7 @@ import { RefusedError } from '../../src/core/errors.js';
 import type { Request } from '../../src/core/requests/request.js';
 import type { Rule } from '../../src/core/requests/rules.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText as answer } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -37,7 +37,7 @@ const pay = defineTool({
 const model: Model = {
   async call({ messages, tools }) {
     const last = messages.at(-1);
-    if (last?.role === 'tool') return answer(`read: ${last.text}`);
+    if (last?.role === 'tool') return replyText(`read: ${last.text}`);
     const euros = Number(/\d+/.exec(messages[0]?.text ?? '')?.[0]);
     const pays = tools.some(({ name }) => name === 'pay');
     return pays ? replyCall('pay', { euros }) : replyCall(AGENT, { message: `pay ${euros}` });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { killTogether } from '../support/kill-together.js';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   [desk, stub, ledger] = [await createDesk(), await startStub(), await startLedger()];
   home = await mkdtemp(join(tmpdir(), 'perdure-killed-'));
   for (const { name, args, id } of CALLS) {
-    stub.scriptFor(id, reply.calls([{ name, arguments: args }]), reply.text('Done.'));
+    stub.scriptFor(id, replyCalls([{ name, arguments: args }]), replyText('Done.'));
   }
   ledger.onAttempt = async (_, at, { run }) => {
     const call = CALLS.find(({ id, when }) => id === run && when === at);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startService, type Service } from '../../examples/assistant/service.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { startExample, type Example } from '../support/example.js';
 
@@ -51,10 +51,10 @@ test('a conversation of five turns, with a partial approval, a question, and a c
 
   // The first turn needs no approval.
   stub.script(
-    reply.calls([{ name: 'discover_tools', arguments: { categories: ['calendar'] } }]),
-    reply.calls([add('dentist'), add('standup')]),
-    reply.text('I will add two events.'),
-    reply.text('Dentist and standup are in.'),
+    replyCalls([{ name: 'discover_tools', arguments: { categories: ['calendar'] } }]),
+    replyCalls([add('dentist'), add('standup')]),
+    replyText('I will add two events.'),
+    replyText('Dentist and standup are in.'),
   );
   const handle = await rig.start({
     agent: 'assistant',
@@ -68,10 +68,10 @@ test('a conversation of five turns, with a partial approval, a question, and a c
 
   // A mixed plan, of which the user approves only a part.
   stub.script(
-    reply.calls([invoke('list_calendar_events', {})]),
-    reply.calls([add('lunch'), remove('e1'), remove('e2')]),
-    reply.text('Lunch in, both others out.'),
-    reply.text('Lunch is in, and the standup is gone.'),
+    replyCalls([invoke('list_calendar_events', {})]),
+    replyCalls([add('lunch'), remove('e1'), remove('e2')]),
+    replyText('Lunch in, both others out.'),
+    replyText('Lunch is in, and the standup is gone.'),
   );
   await say(handle, 'Lunch instead of both.');
   const asked = await reached(handle, 'waiting_decision', 2);
@@ -82,8 +82,8 @@ test('a conversation of five turns, with a partial approval, a question, and a c
 
   // A question in between plans nothing, and the planner's text is the answer.
   stub.script(
-    reply.calls([invoke('list_calendar_events', {})]),
-    reply.text('The dentist and lunch.'),
+    replyCalls([invoke('list_calendar_events', {})]),
+    replyText('The dentist and lunch.'),
   );
   await say(handle, 'What is on?');
   expect((await reached(handle, 'waiting_message', 3)).outcome?.answer).toBe(
@@ -92,11 +92,11 @@ test('a conversation of five turns, with a partial approval, a question, and a c
 
   // A correction: the plan is revised, and shown again.
   stub.script(
-    reply.calls([remove('e3')]),
-    reply.text('Lunch goes.'),
-    reply.calls([remove('e1')]),
-    reply.text('The dentist goes.'),
-    reply.text('The dentist is gone.'),
+    replyCalls([remove('e3')]),
+    replyText('Lunch goes.'),
+    replyCalls([remove('e1')]),
+    replyText('The dentist goes.'),
+    replyText('The dentist is gone.'),
   );
   await say(handle, 'Delete it.');
   await reached(handle, 'waiting_decision', 4);
@@ -114,12 +114,12 @@ test('a conversation of five turns, with a partial approval, a question, and a c
 
   // A tool that is not connected fails as a value, and the model reports it.
   stub.script(
-    reply.calls([
+    replyCalls([
       invoke('create_task', { title: 'call Ann' }),
       invoke('mark_task_complete', { task_id: 't9' }),
     ]),
-    reply.text('A task, and one marked.'),
-    reply.text('The task is there; marking tasks is not connected.'),
+    replyText('A task, and one marked.'),
+    replyText('The task is there; marking tasks is not connected.'),
   );
   await say(handle, 'Remind me to call Ann, and mark t9.');
   const last = await reached(handle, 'waiting_message', 5);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Classification } from '../../src/output/classes/distribution.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyText, type Reply } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -10,8 +10,8 @@ beforeAll(async () => {
 afterAll(async () => await example.close());
 
 /** A reply of one token, with its alternatives. */
-function token(text: string, top: Readonly<Record<string, number>>): Step {
-  return reply.text(text, { finish: 'length', logprobs: [{ token: text, top }] });
+function token(text: string, top: Readonly<Record<string, number>>): Reply {
+  return replyText(text, { finish: 'length', logprobs: [{ token: text, top }] });
 }
 
 test('the classifier reports the probability of each class, from the logprobs of one call', async () => {
@@ -42,7 +42,7 @@ test('the classifier retries if the reply is not a class', async () => {
 
 test('the classifier refuses a server without probabilities, and names the fix', async () => {
   const { rig, stub } = example;
-  stub.script(reply.text('A'));
+  stub.script(replyText('A'));
   const { outcome } = await rig.run({ agent: 'ticket', message: 'it crashes' });
   expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
   expect(outcome.error).toContain('classify(classes, { samples: 10 })');

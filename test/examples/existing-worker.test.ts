@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { reviewer } from '../../examples/existing-worker/agents.js';
 import * as activities from '../../examples/existing-worker/activities.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
-import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

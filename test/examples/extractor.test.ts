@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -15,7 +15,7 @@ const wrong = { ...right, lines: [kettles], due: null };
 test('the extractor sends a wrong sum back, and returns the corrected invoice', async () => {
   const { rig, stub } = example;
   const answer = JSON.stringify({ ...right, due: null });
-  stub.script(reply.text(JSON.stringify(wrong)), reply.text(answer));
+  stub.script(replyText(JSON.stringify(wrong)), replyText(answer));
   const { outcome, projection } = await rig.run({ agent: 'invoice', message: 'two kettles …' });
   expect(outcome).toMatchObject({
     status: 'completed',
@@ -38,7 +38,7 @@ test('the extractor sends a wrong sum back, and returns the corrected invoice', 
 
 test('the extractor returns no invoice instead of a wrong one', async () => {
   const { rig, stub } = example;
-  const texts = [wrong, wrong, wrong].map((invoice) => reply.text(JSON.stringify(invoice)));
+  const texts = [wrong, wrong, wrong].map((invoice) => replyText(JSON.stringify(invoice)));
   stub.script(...texts);
   const { outcome } = await rig.run({ agent: 'invoice', message: 'three times wrong' });
   expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', output: null });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { whatIf } from '../../examples/forked-conversation/what-if.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
 import { startExample, type Example } from '../support/example.js';
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 test('a conversation continues in both ways, and the second run names its origin', async () => {
   const { stub } = example;
-  stub.script(reply.text('How?'), reply.text('Oslo and Bergen.'), reply.text('Along the fjord.'));
+  stub.script(replyText('How?'), replyText('Oslo and Bergen.'), replyText('Along the fjord.'));
   const lines = await whatIf(client);
   const id = '(planner-[\\da-f-]+)';
   expect(lines.join('\n')).toMatch(

@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { resolveRequests } from '../../src/updates/decide.js';
 import { startExample, type Example } from '../support/example.js';
 import { createRig } from '../support/rig.js';
@@ -26,7 +26,7 @@ describe('a node that checks the message', () => {
   });
 
   test('lets a message of 5,000 characters pass', async () => {
-    graphs.stub.script(reply.text('It is on its way.'));
+    graphs.stub.script(replyText('It is on its way.'));
     const { outcome } = await graphs.rig.run({ agent: 'guarded-desk', message: 'y'.repeat(5_000) });
     expect(outcome.answer).toBe('It is on its way.');
     graphs.stub.assertConsumed();
@@ -45,9 +45,9 @@ test('the loop as a graph has the transcript of the built-in loop', async () => 
     env: { PERDURE_HOME: other.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: graphs.stub.baseUrl },
   });
   const script = [
-    reply.calls([{ name: 'today', arguments: {} }]),
-    reply.calls([{ name: 'nothing', arguments: {} }]),
-    reply.text('It is Sunday.'),
+    replyCalls([{ name: 'today', arguments: {} }]),
+    replyCalls([{ name: 'nothing', arguments: {} }]),
+    replyText('It is Sunday.'),
   ];
   graphs.stub.script(...script);
   const graph = await graphs.rig.run({ agent: 'agent-bot', message: 'What day is it?' });
@@ -61,7 +61,7 @@ test('the loop as a graph has the transcript of the built-in loop', async () => 
 });
 
 test('map and reduce: a summary of each document, then of all', async () => {
-  graphs.stub.script(reply.text('one'), reply.text('two'), reply.text('both'));
+  graphs.stub.script(replyText('one'), replyText('two'), replyText('both'));
   const { outcome } = await graphs.rig.run({ agent: 'digest', input: { documents: ['a', 'b'] } });
   expect(outcome.answer).toBe('both');
   expect(outcome.output).toMatchObject({ all: expect.stringMatching(/^(one\ntwo|two\none)$/) });
@@ -69,7 +69,7 @@ test('map and reduce: a summary of each document, then of all', async () => {
 });
 
 test('passages are found first; without any, no model is called', async () => {
-  graphs.stub.script(reply.text('Within five days.'));
+  graphs.stub.script(replyText('Within five days.'));
   const found = await graphs.rig.run({ agent: 'lookup', message: 'When are refunds paid?' });
   expect(found.outcome).toMatchObject({ answer: 'Within five days.' });
   const nothing = await graphs.rig.run({ agent: 'lookup', message: 'Why?' });
@@ -78,7 +78,7 @@ test('passages are found first; without any, no model is called', async () => {
 });
 
 test('a supervisor picks a specialist', async () => {
-  graphs.stub.script(reply.text('{"team":"billing"}'), reply.text('Your invoice is paid.'));
+  graphs.stub.script(replyText('{"team":"billing"}'), replyText('Your invoice is paid.'));
   const { outcome } = await graphs.rig.run({ agent: 'triage', message: 'Is my invoice paid?' });
   expect(outcome.output).toMatchObject({
     pick: { team: 'billing' },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -13,10 +13,10 @@ const cause = { service: 'shop', cause: 'a slow query', severity: 'high' };
 test('the incident agent ends with its tool, whose result is the output', async () => {
   const { rig, stub } = example;
   stub.script(
-    reply.calls([{ name: 'read_log', arguments: { service: 'store' } }]),
-    reply.calls([{ name: 'read_log', arguments: { service: 'shop' } }]),
-    reply.calls([{ name: 'file_incident', arguments: { ...cause, severity: 'huge' } }]),
-    reply.calls([{ name: 'file_incident', arguments: cause }]),
+    replyCalls([{ name: 'read_log', arguments: { service: 'store' } }]),
+    replyCalls([{ name: 'read_log', arguments: { service: 'shop' } }]),
+    replyCalls([{ name: 'file_incident', arguments: { ...cause, severity: 'huge' } }]),
+    replyCalls([{ name: 'file_incident', arguments: cause }]),
   );
   const { outcome, projection } = await rig.run({ agent: 'incident', message: 'it is slow' });
   expect(outcome).toMatchObject({
@@ -34,7 +34,7 @@ test('the incident agent ends with its tool, whose result is the output', async 
 
 test('the incident agent fails if the model answers with a text instead of a call', async () => {
   const { rig, stub } = example;
-  stub.script(reply.text('It seems to be the database.'));
+  stub.script(replyText('It seems to be the database.'));
   const { outcome } = await rig.run({ agent: 'incident', message: 'it is slow again' });
   expect(outcome).toMatchObject({ status: 'failed', reason: 'invalid_output', output: null });
   stub.assertConsumed();

@@ -6,7 +6,7 @@ import { openMemory } from '../../examples/long-memory/sqlite-memory.js';
 import type { EndedTurn, Memory, RememberContext } from '../../src/agents/memory.js';
 import type { FoundDocument } from '../../src/agents/retriever.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startExample } from '../support/example.js';
 
 /** The shortest memory that fulfills the contract. */
@@ -93,7 +93,7 @@ test('a SQLite file is read again by the next process', async () => {
 test('the companion of the example remembers a person in another conversation', async () => {
   const example = await startExample('long-memory');
   const { rig, stub } = example;
-  stub.script(reply.text('Hello Ann!'), reply.text('You collect stamps.'));
+  stub.script(replyText('Hello Ann!'), replyText('You collect stamps.'));
   const context = { person: 'ann' };
   await rig.run({ agent: 'companion', message: 'I am Ann and I collect stamps', context });
   const { outcome } = await rig.run({ agent: 'companion', message: 'Which stamps?', context });

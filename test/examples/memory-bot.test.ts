@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { startExample, type Example } from '../support/example.js';
@@ -12,7 +12,7 @@ afterAll(async () => await example.close());
 
 test('the bot remembers the conversation after its worker was restarted', async () => {
   const { rig, stub } = example;
-  stub.script(reply.text('Hello Ann!'), reply.text('Stamps.'));
+  stub.script(replyText('Hello Ann!'), replyText('Stamps.'));
   const handle = await rig.start({ agent: 'bot', message: 'I am Ann', open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', answer: 'Hello Ann!' });
   await example.restart();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { scheduleReport } from '../../examples/nightly-report/schedule-report.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
 import { startExample, type Example } from '../support/example.js';
 
@@ -20,10 +20,10 @@ afterAll(async () => {
 test('a schedule starts a report, whose agent calls another one', async () => {
   const { stub } = example;
   stub.script(
-    reply.calls([{ name: 'reader', arguments: { message: 'What is in the log of the shop?' } }]),
-    reply.calls([{ name: 'read_log', arguments: { service: 'shop' } }]),
-    reply.text('The bank was slow three times.'),
-    reply.text('Report: the bank was slow.'),
+    replyCalls([{ name: 'reader', arguments: { message: 'What is in the log of the shop?' } }]),
+    replyCalls([{ name: 'read_log', arguments: { service: 'shop' } }]),
+    replyText('The bank was slow three times.'),
+    replyText('Report: the bank was slow.'),
   );
   const id = `nightly-${randomUUID()}`;
   await scheduleReport(client, id);

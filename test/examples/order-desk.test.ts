@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/input/load-config.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -26,10 +26,10 @@ const FREE = { input: 0, cachedInput: 0, output: 0 };
 test('the order desk looks an order up and refunds it once', async () => {
   const refund = { name: 'refund', arguments: { order: 17, euros: 40 } };
   stub.script(
-    reply.calls([{ name: 'look_up_order', arguments: { order: 17 } }]),
-    reply.calls([refund]),
-    reply.calls([refund]),
-    reply.text('Order 17 is refunded.'),
+    replyCalls([{ name: 'look_up_order', arguments: { order: 17 } }]),
+    replyCalls([refund]),
+    replyCalls([refund]),
+    replyText('Order 17 is refunded.'),
   );
   const { outcome, projection } = await rig.run({ agent: 'desk', message: 'refund order 17' });
   expect(outcome).toMatchObject({ status: 'completed', toolCalls: 2 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { resolveRequests } from '../../src/updates/decide.js';
 import { startExample, type Example } from '../support/example.js';
 
@@ -27,7 +27,7 @@ async function requestOf(handle: WorkflowHandle): Promise<Request> {
 }
 
 test('a small refund is made at once', async () => {
-  desk.stub.script(reply.calls([refund(40)]), reply.text('Refunded.'));
+  desk.stub.script(replyCalls([refund(40)]), replyText('Refunded.'));
   const { projection } = await desk.rig.run({ agent: 'desk', message: 'refund 40' });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
   expect(texts).toContain('refunded 40 € for order 17');
@@ -35,7 +35,7 @@ test('a small refund is made at once', async () => {
 });
 
 test('a larger one waits for someone other than the requester', async () => {
-  desk.stub.script(reply.calls([refund(60)]), reply.text('Refunded.'));
+  desk.stub.script(replyCalls([refund(60)]), replyText('Refunded.'));
   const { client } = desk.rig;
   const handle = await desk.rig.start({ agent: 'desk', message: 'refund 60', by: 'ann' });
   const { id, digest, shown, kind, deciders } = await requestOf(handle);
@@ -54,7 +54,7 @@ test('a larger one waits for someone other than the requester', async () => {
 });
 
 test('a huge one is denied without a request', async () => {
-  desk.stub.script(reply.calls([refund(5_000)]), reply.text('That is not possible.'));
+  desk.stub.script(replyCalls([refund(5_000)]), replyText('That is not possible.'));
   const { projection } = await desk.rig.run({ agent: 'desk', message: 'refund 5000' });
   const texts = projection.state?.transcript.messages.map(({ text }) => text) ?? [];
   expect(texts.some((text) => text.includes('rule: deny refund'))).toBe(true);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(async () => await example.close());
 
 const call = (name: string, args: Record<string, string>) =>
-  reply.calls([{ name, arguments: args }]);
+  replyCalls([{ name, arguments: args }]);
 
 test('the report desk passes a table between tools by name, and returns the result', async () => {
   const { rig, stub } = example;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { startExample, type Example } from '../support/example.js';
@@ -12,7 +12,7 @@ afterAll(async () => await example.close());
 
 test('the bot answers from documents, and gets each document once in a conversation', async () => {
   const { rig, stub } = example;
-  stub.script(reply.text('For 30 days (terms.md).'), reply.text('Three days (terms.md).'));
+  stub.script(replyText('For 30 days (terms.md).'), replyText('Three days (terms.md).'));
   const message = 'How long may I return a kettle?';
   const handle = await rig.start({ agent: 'helpdesk', message, open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'For 30 days (terms.md).' });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyText, type Reply } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -8,8 +8,8 @@ beforeAll(async () => {
 });
 afterAll(async () => await example.close());
 
-function decide(decision: object, before = ''): Step {
-  return reply.text(before + JSON.stringify({ decision }));
+function decide(decision: object, before = ''): Reply {
+  return replyText(before + JSON.stringify({ decision }));
 }
 
 test('the small model decides by JSON, with tools in the prompt and not in the request', async () => {
@@ -17,7 +17,7 @@ test('the small model decides by JSON, with tools in the prompt and not in the r
   stub.script(
     decide({ action: 'lamp', arguments: { room: 'kitchen' } }),
     decide({ action: 'turn_lamp', arguments: { room: 'kitchen', on: true } }, 'Sure!\n'),
-    reply.text('Now the lamp is on.'),
+    replyText('Now the lamp is on.'),
     decide({ action: 'answer', answer: 'I turned the lamp in the kitchen on.' }),
   );
   const { outcome, projection } = await rig.run({ agent: 'home', message: 'It is dark' });

@@ -6,7 +6,7 @@ import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApp } from '../../examples/web-app/app.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
 import { startExample, type Example } from '../support/example.js';
 
@@ -98,7 +98,7 @@ async function say(site: Site, path: string, text: string, id: string = randomUU
 
 test('a reader resumes a conversation although web server and worker restart in between', async () => {
   const { stub } = example;
-  stub.script(reply.text('Welcome.'), reply.text('At nine.'));
+  stub.script(replyText('Welcome.'), replyText('At nine.'));
   const path = `/conversations/${randomUUID()}`;
   const first = await open();
   const page = await (await fetch(first.url)).text();
@@ -137,7 +137,7 @@ test('a page in a browser shows replies, and reconnects after web server and wor
     return context.skip('no Chromium is installed: apt-get install chromium');
   }
   const { stub } = example;
-  stub.script(reply.text('Welcome.'), reply.text('At nine.'));
+  stub.script(replyText('Welcome.'), replyText('At nine.'));
   const first = await open();
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   try {

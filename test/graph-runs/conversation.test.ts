@@ -6,7 +6,7 @@ import type { Message } from '../../src/core/transcript/messages.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
-import { replyText } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { forgetSegments } from '../support/forget-run.js';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { killTogether } from '../support/kill-together.js';
@@ -39,12 +39,12 @@ beforeAll(async () => {
   };
   const decision = [{ name: 'pay', arguments: {} }];
   for (const { kind, id } of CALLS) {
-    const held = reply.calls(decision, { holdBeforeHeaders: 'decide' });
-    stub.scriptFor(id, ...(kind === 'decide' ? [held] : []), reply.calls(decision));
+    const held = replyCalls(decision, { holdBeforeHeaders: 'decide' });
+    stub.scriptFor(id, ...(kind === 'decide' ? [held] : []), replyCalls(decision));
   }
   // Of the two agents, only one is asked before the kill.
-  const paid = reply.text('Paid.');
-  stub.script(reply.text('Paid.', { holdBeforeHeaders: 'agent' }), paid, paid);
+  const paid = replyText('Paid.');
+  stub.script(replyText('Paid.', { holdBeforeHeaders: 'agent' }), paid, paid);
   const { handles, stop } = await killTogether(rig.client, {
     env: {
       ADDRESS: inject('temporalAddress'),

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { RunStatus } from '../../src/core/status.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { gate } from '../support/gate.js';
 import { killTogether } from '../support/kill-together.js';
@@ -62,9 +62,9 @@ describe('a worker that is killed', () => {
     };
     const planning = stub.barrier('planning');
     for (const { when, id } of RUNS) {
-      const lost = reply.text(plan, { holdBeforeHeaders: 'planning' });
+      const lost = replyText(plan, { holdBeforeHeaders: 'planning' });
       const lostFirst = when === 'planning' ? [lost] : [];
-      stub.scriptFor(id, ...lostFirst, reply.text(plan), reply.text('All done.'));
+      stub.scriptFor(id, ...lostFirst, replyText(plan), replyText('All done.'));
     }
     ({ handles, stop } = await killTogether(desk.rig.client, {
       env: {

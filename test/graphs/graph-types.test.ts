@@ -5,8 +5,7 @@ import {
   defineAgent,
   defineGraph,
   defineTool,
-  planType,
-  resultsType,
+  planState,
   text,
   type GraphInput,
   type PerdureClient,
@@ -157,7 +156,7 @@ export function wrongInputs(client: PerdureClient): void {
   void client.start(graph, { input: { txet: 'a' } });
   defineGraph({
     name: 'two',
-    state: z.object({ text: z.string(), plan: planType.optional(), results: resultsType }),
+    state: z.object({ text: z.string(), ...planState }),
     nodes: ({ graph: below, decide, confirm, execute, plan }) => ({
       right: below({ graph, input: (s) => ({ text: s.text }) }),
       // @ts-expect-error -- the other graph has no such field
@@ -181,7 +180,7 @@ test('a confirm has the exits of its form', () => {
     name: 'three',
     instructions: 'x',
     tools: [defineTool({ name: 't', description: 'x', input: z.object({}), effect: 'read' })],
-    state: z.object({ plan: planType.optional() }),
+    state: z.object({ plan: planState.plan }),
     nodes: ({ plan, confirm }) => ({
       plan: plan({ save: 'plan' }),
       whole: confirm({ plan: 'plan' }),
@@ -214,8 +213,7 @@ export function wrongSaves(): void {
       count: z.number().default(1),
       kind: kind.optional(),
       list: z.array(z.unknown()).default([]),
-      plan: planType.optional(),
-      results: resultsType,
+      ...planState,
       any: z.json(),
     }),
     nodes: ({ agent, decide, each, plan, execute, answer }) => ({

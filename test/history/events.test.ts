@@ -8,7 +8,7 @@ import { wait } from '../../src/tools/built-in/wait.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createRig, type Rig } from '../support/rig.js';
 

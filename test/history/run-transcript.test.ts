@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
-import { replyText } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';

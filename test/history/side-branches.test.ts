@@ -6,7 +6,8 @@ import { palette } from '../../src/cli/format/output.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { DurableEvent } from '../../src/history/durable-events.js';
-import { replyText as answer, scriptedModel } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import type { Usage } from '../../src/core/outcome.js';
 import { clientOf } from '../support/clerk.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
@@ -24,7 +25,11 @@ beforeAll(async () => {
   const output = z.object({ name: z.string(), age: z.number() });
   const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'm', output });
   const usage = { inputTokens: 10, outputTokens: 9, cachedTokens: 4, reasoningTokens: 7 };
-  const script = scriptedModel([{ ...answer(REFUSED), usage }, answer('what?'), answer(ACCEPTED)]);
+  const script = scriptedModel([
+    { ...replyText(REFUSED), usage },
+    replyText('what?'),
+    replyText(ACCEPTED),
+  ]);
   const price = { input: 2, cachedInput: 1, output: 8 };
   await rig.worker([agent], { models: { m: { ...script, price } } });
   ended = await rig.run({ agent: 'a', message: 'Ann is 40' });

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { announce, createWorkerFinder } from '../../src/live/worker-files.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from '../support/clerk.js';
 import { createListener, listen } from '../support/listener.js';
@@ -69,7 +69,7 @@ test(
     stub.answer((request) => {
       const sse = { charactersPerEvent: 5 };
       const barrier = request.attempt === 1 ? 'first' : 'second';
-      return reply.text(TEXT, { sse, holdAfterEvent: { event: HALF, barrier } });
+      return replyText(TEXT, { sse, holdAfterEvent: { event: HALF, barrier } });
     });
     const first = await worker();
     const run = await client.start('crash', { message: 'talk', id: `killed-${randomUUID()}` });
@@ -119,7 +119,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const plain = await startStub();
-    plain.answer(() => reply.text('all the same'));
+    plain.answer(() => replyText('all the same'));
     const { child, url } = await worker({ files: 2_048, baseUrl: plain.baseUrl });
     const idle: Socket[] = [];
     const open = async (): Promise<unknown> => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../../src/models/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 import { assistantCalls, modelOf, request, stubWith } from './support.js';
 
@@ -31,7 +31,7 @@ test.each([
 ])(
   'sends call ids of nine letters and digits after %s refused longer ones',
   async (_name, message) => {
-    const stub = await stubWith(reply.error(400, { message }), reply.text('ok'), reply.text('ok'));
+    const stub = await stubWith(replyError(400, { message }), replyText('ok'), replyText('ok'));
     const { dropped } = await ask(stub, { messages: conversation });
     expect(dropped).toEqual(['call_ids:own']);
     const [, , assistant, result] = bodies(stub)[1]?.messages ?? [];
@@ -47,7 +47,7 @@ test.each([
 );
 
 test('sends an id of any form in one that every server takes', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   const odd = `odd id ${'x'.repeat(80)}`;
   await ask(stub, {
     messages: [
@@ -74,15 +74,15 @@ test.each([
   ],
 ])('a server may want %s beside calls', async (_name, refusals, content) => {
   const stub = await stubWith(
-    ...refusals.map((message) => reply.error(400, { message })),
-    reply.text('ok'),
+    ...refusals.map((message) => replyError(400, { message })),
+    replyText('ok'),
   );
   await ask(stub, { messages: conversation });
   expect(bodies(stub).at(-1)?.messages[2]?.['content']).toBe(content);
 });
 
 test('sends neither an empty result nor an empty message, nor an assistant message without text and calls', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   const messages = [
     ...conversation,
     { role: 'assistant', text: ' ' } as const,
@@ -101,7 +101,7 @@ test('sends neither an empty result nor an empty message, nor an assistant messa
 test('sends the names of tools with their results if the server requires them', async () => {
   const message =
     'GenerateContentRequest.contents[2].parts[0].function_response.name: Name cannot be empty.';
-  const stub = await stubWith(reply.error(400, { message }), reply.text('ok'));
+  const stub = await stubWith(replyError(400, { message }), replyText('ok'));
   await ask(stub, { messages: conversation });
   expect(bodies(stub).map(({ messages }) => messages[3]?.['name'])).toEqual([undefined, 'f']);
 });
@@ -145,7 +145,7 @@ test('Anthropic gets property names that it accepts, and its calls come back wit
   const past = assistantCalls({ id: 'call_1_1_0', name: 'list', arguments: JSON.stringify(own) });
   const user = { role: 'user', text: 'list' } as const;
   const messages = [user, past, { role: 'tool', callId: 'call_1_1_0', text: 'x' } as const];
-  stub.script(reply.calls([{ name: 'list', arguments: {} }]));
+  stub.script(replyCalls([{ name: 'list', arguments: {} }]));
   const model = anthropicModel({ apiKey: 'canary-key-1234', baseUrl: stub.baseUrl });
   await model.call(request({ tools: [odd], messages }), { signal: NEVER });
   const body = stub.requests[0]?.body as unknown as {
@@ -161,7 +161,7 @@ test('Anthropic gets property names that it accepts, and its calls come back wit
     .find(({ type }) => type === 'tool_use')?.input;
   expect(Object.keys(input ?? {})).toEqual([names[0], 'plain', 'free']);
   // The model repeats what it sees.
-  stub.script(reply.calls([{ name: 'list', arguments: (input ?? {}) as JsonObject }]));
+  stub.script(replyCalls([{ name: 'list', arguments: (input ?? {}) as JsonObject }]));
   const answer = await model.call(request({ tools: [odd], messages }), {
     signal: NEVER,
     onDelta: ({ kind, text }) => void (kind === 'call' && seen.push(text)),
@@ -172,7 +172,7 @@ test('Anthropic gets property names that it accepts, and its calls come back wit
 
 test('another server gets other property names only after it refused them', async () => {
   const message = "Invalid schema for function 'list': property names must match ^[a-zA-Z0-9_]+$";
-  const stub = await stubWith(reply.error(400, { message }), reply.text('ok'));
+  const stub = await stubWith(replyError(400, { message }), replyText('ok'));
   const { dropped } = await ask(stub, { tools: [odd] });
   expect(dropped).toEqual(['property_names:own']);
   const [first, second] = stub.requests.map(

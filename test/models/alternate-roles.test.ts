@@ -5,7 +5,7 @@ import { createChatMessages } from '../../src/models/openai/chat/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
 import { NO_REPLAY } from '../../src/models/wire/replayed-items.js';
 import type { StubRequest } from '../../src/testing/requests.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { assistantCalls, modelOf, request, stubWith } from './support.js';
 
 const user = (text: string): PromptMessage => ({ role: 'user', text });
@@ -86,15 +86,15 @@ test('joins parts with texts', () => {
 /**
  * Counts roles as Mistral's templates do: without calls and results, user and assistant alternate.
  */
-function template({ messages }: StubRequest): Step {
+function template({ messages }: StubRequest): Reply {
   const turns = messages.filter(
     (message) => message.role === 'user' || (message.role === 'assistant' && !message.tool_calls),
   );
   const isInTurn = turns.every(({ role }, index) => (role === 'user') === (index % 2 === 0));
-  if (isInTurn) return reply.text('ok');
+  if (isInTurn) return replyText('ok');
   const message =
     'Jinja Exception: After the optional system message, conversation roles must alternate user and assistant roles except for tool calls and results.';
-  return reply.error(500, { code: 500, message, type: 'server_error' });
+  return replyError(500, { code: 500, message, type: 'server_error' });
 }
 
 const calls: Partial<ModelRequest> = {
@@ -125,8 +125,8 @@ test('and instructions move into the first message if the template has no role f
       ({ role }, index) => role === (index % 2 ? 'assistant' : 'user'),
     );
     return isInTurn
-      ? reply.text('ok')
-      : reply.error(400, {
+      ? replyText('ok')
+      : replyError(400, {
           message: 'Conversation roles must alternate user/assistant/user/assistant/...',
         });
   });
@@ -140,8 +140,8 @@ test('and instructions move into the first message if the template has no role f
 
 test('retries with the Mistral API, whose error names both roles', async () => {
   const stub = await stubWith(
-    reply.error(400, { message: "Unexpected role 'user' after role 'tool'", code: '3230' }),
-    reply.text('ok'),
+    replyError(400, { message: "Unexpected role 'user' after role 'tool'", code: '3230' }),
+    replyText('ok'),
   );
   const answer = await modelOf(stub).call(request(calls), { signal: new AbortController().signal });
   expect(answer.dropped).toEqual(['role_order:any']);

@@ -3,7 +3,7 @@ import { anthropicModel } from '../../src/models/anthropic/model.js';
 import type { Model, ModelDelta, ModelReply } from '../../src/models/model.js';
 import { isModelError } from '../../src/models/model-error.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyRaw } from '../../src/testing/replies.js';
 import { assistantCalls, request, stubWith } from './support.js';
 
 const json = (value: unknown): string => JSON.stringify(value);
@@ -92,7 +92,7 @@ async function answerTo(
     asked = {},
   }: { body: string; type?: string; stream: boolean; asked?: Parameters<typeof request>[0] },
 ): Promise<(ModelReply & { shown: string }) | string> {
-  const stub = await stubWith(reply.raw(body, { headers: { 'content-type': type } }));
+  const stub = await stubWith(replyRaw(body, { headers: { 'content-type': type } }));
   const deltas: ModelDelta[] = [];
   try {
     const answer = await model(stub.baseUrl, stream).call(request(asked), {

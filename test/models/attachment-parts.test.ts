@@ -3,8 +3,8 @@ import type { Attachment } from '../../src/core/transcript/messages.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { estimateUsage } from '../../src/models/usage-estimate.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
-import { replyText, scriptedModel } from '../../src/models/scripted.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyError, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64');
@@ -40,7 +40,7 @@ function ask(stub: Stub, modelRequest: ModelRequest): Promise<ModelReply> {
 }
 
 test('sends images and files as parts after the text', async () => {
-  const stub = await stubWith(reply.text('a png'));
+  const stub = await stubWith(replyText('a png'));
   const url = 'https://example.com/cat.png?size=1';
   await ask(stub, asking([png, pdf, { type: 'image', url }]));
   expect(stub.requests[0]?.messages[1]?.content).toEqual([
@@ -55,7 +55,7 @@ test('sends images and files as parts after the text', async () => {
 });
 
 test('leaves out an empty text, and names a file without a name', async () => {
-  const stub = await stubWith(reply.text('hm'));
+  const stub = await stubWith(replyText('hm'));
   const { name: _name, ...nameless } = pdf;
   const messages = [{ role: 'user' as const, text: '', attachments: [nameless] }];
   await ask(stub, asking([], { messages }));
@@ -69,27 +69,27 @@ test('reads each blob once, even if the server refuses a parameter', async () =>
     Promise.resolve(kept.get(sha256) ?? ''),
   );
   const refused = { message: "Unsupported parameter: 'seed'", param: 'seed' };
-  const stub = await stubWith(reply.error(400, refused), reply.text('two'));
+  const stub = await stubWith(replyError(400, refused), replyText('two'));
   await ask(stub, asking([png, png], { files, settings: { seed: 1 } }));
   expect(files).toHaveBeenCalledTimes(1);
   expect(stub.requestCount).toBe(2);
 });
 
 test('sends a plain text without attachments', async () => {
-  const stub = await stubWith(reply.text('nothing'));
+  const stub = await stubWith(replyText('nothing'));
   await ask(stub, asking([]));
   expect(stub.requests[0]?.messages[1]?.content).toBe('what is it?');
 });
 
 test('never treats a URL or a path in a text as an attachment', async () => {
-  const stub = await stubWith(reply.text('no'));
+  const stub = await stubWith(replyText('no'));
   const text = 'https://example.com/cat.png';
   await ask(stub, request({ messages: [{ role: 'user', text }] }));
   expect(stub.requests[0]?.messages[1]?.content).toBe(text);
 });
 
 test('come after the instructions for a model without a system role', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   await ask(stub, asking([png], { without: ['role:system'] }));
   expect(stub.requests[0]?.messages).toMatchObject([
     { role: 'user', content: [{ text: 'Be brief.' }, { text: 'what is it?' }, {}] },
@@ -166,7 +166,7 @@ test.each([
   [400, 'stub is not a multimodal model'],
   [404, 'No endpoints found that support image input'],
 ])('ends at once if a server answers %i: %s', async (status, message) => {
-  const stub = await stubWith(reply.error(status, { message, type: 'server_error' }));
+  const stub = await stubWith(replyError(status, { message, type: 'server_error' }));
   const error = await failureOf(ask(stub, asking([png])));
   expect(error.details).toMatchObject({ kind: 'request', type: 'no_images' });
   expect(error.message).toContain('the model "stub" does not accept images; use one that does');
@@ -202,7 +202,7 @@ test('are recorded by the scripted model, without the function to read them', as
 });
 
 test('other errors of a server are unchanged', async () => {
-  const stub = await stubWith(reply.error(500, { message: 'image decoder crashed' }));
+  const stub = await stubWith(replyError(500, { message: 'image decoder crashed' }));
   const error = await failureOf(callOnce(modelOf(stub)));
   expect(error.details.kind).toBe('retry');
 });

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/core/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { getCapabilities } from '../../src/models/known-models.js';
 import type { ModelDelta } from '../../src/models/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyComputer, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { screenshot } from '../../src/tools/built-in/screenshot.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
@@ -24,7 +24,7 @@ const named = (type: string) => (tool: unknown) => (tool as JsonObject)['type'] 
 test.each([true, false])(
   'an action is emitted and returned as a call, streamed: %s',
   async (stream) => {
-    const stub = await stubWith(reply.computer(click, { checks }));
+    const stub = await stubWith(replyComputer(click, { checks }));
     const model = modelOf(stub, { api: 'responses', stream });
     const deltas: ModelDelta[] = [];
     const result = await model.call(request({ tools, settings }), {
@@ -50,13 +50,13 @@ test.each<[JsonObject, number]>([
   [{}, 0],
 ])('a safety check counts in any form: %j', async (rest, count) => {
   const items = [{ type: 'computer_call', call_id: 'c', action: click, ...rest }];
-  const stub = await stubWith(reply.text('', { items }));
+  const stub = await stubWith(replyText('', { items }));
   const result = await modelOf(stub, { api: 'responses' }).call(request({ settings }), { signal });
   expect(result.calls[0]?.safety ?? []).toHaveLength(count);
 });
 
 test('an action without a screen is a call of a tool that does not exist', async () => {
-  const stub = await stubWith(reply.computer(click), reply.text('Well.'));
+  const stub = await stubWith(replyComputer(click), replyText('Well.'));
   const model = modelOf(stub, { api: 'responses' });
   const result = await model.call(request({ tools }), { signal });
   expect(result.calls).toEqual([{ name: 'computer_use', arguments: JSON.stringify(click) }]);
@@ -65,7 +65,7 @@ test('an action without a screen is a call of a tool that does not exist', async
 
 /** The conversation after an action with checks, whose result acknowledges them or not. */
 async function sentBack(acknowledged: boolean): Promise<readonly JsonObject[]> {
-  const stub = await stubWith(reply.computer(click, { checks }), reply.text('Done.'));
+  const stub = await stubWith(replyComputer(click, { checks }), replyText('Done.'));
   const model = modelOf(stub, { api: 'responses' });
   const base64 = Buffer.from('89504e470d0a1a0a00', 'hex').toString('base64');
   const modelRequest = request({ tools, settings, files: async () => base64 });
@@ -122,7 +122,7 @@ test.each<[string, readonly JsonObject[], string]>([
     'not been acknowledged',
   ],
 ])('the stub refuses %s', async (_what, input, words) => {
-  const stub = await stubWith(reply.text('never'));
+  const stub = await stubWith(replyText('never'));
   const answer = await fetch(`${stub.baseUrl}/responses`, {
     method: 'POST',
     body: JSON.stringify({ model: 'm', input }),

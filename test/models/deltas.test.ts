@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { createEmitter } from '../../src/models/deltas.js';
 import { demoModel } from '../../src/models/demo/model.js';
 import type { ModelDelta } from '../../src/models/model.js';
-import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { request } from './support.js';
 
 const { signal } = new AbortController();

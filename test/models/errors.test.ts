@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ModelErrorKind } from '../../src/models/model-error.js';
 import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { providerError } from '../../src/models/wire/errors.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyError } from '../../src/testing/replies.js';
 import { callOnce, failureOf, place, stubWith } from './support.js';
 
 function kindOf(status: number | undefined, error: unknown): ModelErrorKind {
@@ -95,7 +95,7 @@ test('reports that a key is required if none was sent', () => {
 });
 
 test('a refused or missing key names the variable that the model takes its key from', async () => {
-  const stub = await stubWith(reply.error(401, {}), reply.error(401, {}));
+  const stub = await stubWith(replyError(401, {}), replyError(401, {}));
   const { baseUrl } = stub;
   const models = { far: { apiKeyEnv: 'FAR_KEY', baseUrl }, own: { apiKeyEnv: 'OWN_KEY' } };
   const call = async (env: Record<string, string>, name: 'far' | 'own' = 'far') =>

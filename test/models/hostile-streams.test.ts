@@ -14,7 +14,7 @@ import { parseBounded, ReplyTooLargeError } from '../../src/models/wire/reply-li
 import { createObjectScanner } from '../../src/models/wire/streamed-arguments.js';
 import { httpServer } from '../support/http-server.js';
 import { callOnce, failureOf, modelOf, place, stubWith } from './support.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyRaw } from '../../src/testing/replies.js';
 
 const client = createOpenAiClient(
   { url: 'http://provider/v1', search: '' },
@@ -102,7 +102,7 @@ test.each<[string, WireApi, string]>([
 
 test('a whole reply with too many calls is refused too', async () => {
   const calls = Array.from({ length: 1_025 }, () => ({ name: 'f', arguments: '{}' }));
-  const error = await failureOf(callOnce(modelOf(await stubWith(reply.calls(calls)))));
+  const error = await failureOf(callOnce(modelOf(await stubWith(replyCalls(calls)))));
   expect(error.message).toMatch(/more than 1024 calls; it is discarded/);
 });
 
@@ -213,7 +213,7 @@ test.each([301, 302, 303, 307, 308])(
     const other = await httpServer((_, answer) => void answer.end('{}'));
     onTestFinished(() => other.close());
     const location = `${other.url}/v1/chat/completions?secret=canary-query`;
-    const stub = await stubWith(reply.raw('', { status, headers: { location } }));
+    const stub = await stubWith(replyRaw('', { status, headers: { location } }));
     const error = await failureOf(callOnce(modelOf(stub)));
     expect(error.details).toMatchObject({ kind: 'model', type: 'redirected', status });
     expect(error.message).toContain(`got a redirect to ${other.url}, which is not followed`);

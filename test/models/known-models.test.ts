@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { estimateUsage } from '../../src/models/usage-estimate.js';
 import { findPrice } from '../../src/models/known-models.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { assistantCalls, request } from './support.js';
 
 test('finds the price of a model and of its snapshots', () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseLogprobs } from '../../src/models/openai/logprobs.js';
 import { assembleCompletion } from '../../src/models/openai/chat/stream.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCompletion } from '../../src/testing/replies.js';
 import { callOnce, modelOf, source, stubWith } from './support.js';
 
 // The form of llama.cpp: OpenAI's with ids.
@@ -36,7 +36,7 @@ function completion(logprobs: unknown): object {
 }
 
 test('come with the reply of a server that sends them', async () => {
-  const stub = await stubWith(reply.completion({ ...completion({ content }) }));
+  const stub = await stubWith(replyCompletion({ ...completion({ content }) }));
   expect((await callOnce(modelOf(stub))).logprobs).toEqual(read);
 });
 

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../src/core/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { createModelCatalog } from '../../src/models/model-catalog.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyError, replyText } from '../../src/testing/replies.js';
 import { createWorkerParts } from '../../src/worker/parts.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
@@ -26,7 +26,7 @@ const found: JsonObject = {
 };
 
 test("is sent after the agent's tools, with tokens of the environment, and its items are sent back", async () => {
-  const stub = await stubWith(reply.text('Found.', { items: [found] }), reply.text('Yes.'));
+  const stub = await stubWith(replyText('Found.', { items: [found] }), replyText('Yes.'));
   const entry = { api: 'responses', baseUrl: stub.baseUrl } as const;
   const { model } = createModelCatalog({ m: entry }, { DOCS_TOKEN: 'canary-docs-7' }).resolve('m');
   const settings = { nativeTools: [search, docs] };
@@ -60,7 +60,7 @@ test("is sent after the agent's tools, with tokens of the environment, and its i
 });
 
 test("redacts the token in a provider's message", async () => {
-  const stub = await stubWith(reply.error(400, { message: 'token canary-docs-7 was refused' }));
+  const stub = await stubWith(replyError(400, { message: 'token canary-docs-7 was refused' }));
   const model = modelOf(stub, { api: 'responses', variable: () => 'canary-docs-7' });
   const failure = await failureOf(
     model.call(request({ settings: { nativeTools: [docs] } }), { signal }),

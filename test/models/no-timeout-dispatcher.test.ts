@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { createNoTimeoutDispatcher } from '../../src/models/wire/fetch.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { callOnce, modelOf, stubWith } from './support.js';
 
 const GLOBAL = Symbol.for('undici.globalDispatcher.1');
 
 test('uses the connections of the process, without the timeouts of fetch', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   expect(createNoTimeoutDispatcher()).toBeDefined();
   const shared = Reflect.get(globalThis, GLOBAL);
   const seen: object[] = [];

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { LocalServer } from '../../src/models/local-servers.js';
 import { findLocalServer, LOCAL_SERVERS } from '../../src/models/local-servers.js';
 import { openAiModelFromEnvironment } from '../../src/models/openai/environment.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyError, replyText } from '../../src/testing/replies.js';
 import { callOnce, failureOf, stubWith } from './support.js';
 
 function portOf(baseUrl: string): number {
@@ -68,7 +68,7 @@ test('finds nothing if no server listens', async () => {
 });
 
 test('sends a placeholder with a base URL but no key', async () => {
-  const stub = await stubWith(reply.text('ok'), reply.error(401, {}));
+  const stub = await stubWith(replyText('ok'), replyError(401, {}));
   const model = openAiModelFromEnvironment({ OPENAI_BASE_URL: stub.baseUrl });
   expect(await callOnce(model)).toMatchObject({ text: 'ok' });
   expect(stub.requests[0]?.headers.authorization).toBe('Bearer none');
@@ -76,7 +76,7 @@ test('sends a placeholder with a base URL but no key', async () => {
 });
 
 test('takes key and base URL from the given environment, not from the process', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   process.env['OPENAI_BASE_URL'] = 'http://127.0.0.1:9/v1';
   process.env['OPENAI_ADMIN_KEY'] = 'admin-key';
   onTestFinished(() => {

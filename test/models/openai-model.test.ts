@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyCompletion,
+  replyError,
+  replyRaw,
+  replyText,
+  type CompletionOptions,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
 
 const calls = [
@@ -18,12 +26,12 @@ const saidAndCalled = {
   usage: { inputTokens: 10, outputTokens: 5, cachedTokens: 0 },
 };
 
-function saying(options: CompletionOptions = {}): Step {
-  return reply.calls(calls, { text: 'Grüße, I look.', ...options });
+function saying(options: CompletionOptions = {}): Reply {
+  return replyCalls(calls, { text: 'Grüße, I look.', ...options });
 }
 
 test('sends one request with the key, and no retry headers of its own', async () => {
-  const stub = await stubWith(reply.text('hi', { headers: { 'x-request-id': 'req_7' } }));
+  const stub = await stubWith(replyText('hi', { headers: { 'x-request-id': 'req_7' } }));
   const answer = await callOnce(modelOf(stub));
   expect(answer).toEqual({
     text: 'hi',
@@ -42,7 +50,7 @@ test('sends one request with the key, and no retry headers of its own', async ()
   });
 });
 
-test.each<[string, Step]>([
+test.each<[string, Reply]>([
   ['in one piece', saying()],
   ['in deltas', saying({ sse: { charactersPerEvent: 3 } })],
   ['byte by byte', saying({ sse: { charactersPerEvent: 9 }, drip: { bytes: 1, every: 0 } })],
@@ -59,9 +67,9 @@ test.each<[string, Step]>([
 test('reads a refusal, a filter and a length from a stream', async () => {
   const message = { role: 'assistant', content: null, refusal: 'No.' };
   const stub = await stubWith(
-    reply.completion({ choices: [{ index: 0, message, finish_reason: 'stop' }] }),
-    reply.text('par', { finish: 'content_filter' }),
-    reply.text('par', { finish: 'length', usage: null }),
+    replyCompletion({ choices: [{ index: 0, message, finish_reason: 'stop' }] }),
+    replyText('par', { finish: 'content_filter' }),
+    replyText('par', { finish: 'length', usage: null }),
   );
   const model = modelOf(stub, { stream: true });
   expect(await callOnce(model)).toMatchObject({ text: 'No.', finish: 'refused' });
@@ -70,8 +78,8 @@ test('reads a refusal, a filter and a length from a stream', async () => {
 });
 
 test('accepts an answer whose stream breaks after the finish reason', async () => {
-  const whole = reply.text('hello', { usage: null });
-  const broken = reply.text('hello', {
+  const whole = replyText('hello', { usage: null });
+  const broken = replyText('hello', {
     // 0 role, 1 text, 2 finish, 3 usage
     sse: { malformed: { event: 3, data: '{"usage":' } },
   });
@@ -82,13 +90,13 @@ test('accepts an answer whose stream breaks after the finish reason', async () =
 
 test('reads a whole answer although a stream was requested', async () => {
   const whole = { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] };
-  const stub = await stubWith(reply.raw(JSON.stringify(whole)));
+  const stub = await stubWith(replyRaw(JSON.stringify(whole)));
   expect(await callOnce(modelOf(stub, { stream: true }))).toMatchObject({ text: 'hi' });
 });
 
 test('reads a streamed answer although none was requested', async () => {
   const chunk = { choices: [{ delta: { content: 'hi' }, finish_reason: 'stop' }] };
-  const step = reply.raw(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
+  const step = replyRaw(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, {
     headers: { 'content-type': 'text/event-stream; charset=utf-8' },
   });
   const stub = await stubWith(step);
@@ -105,23 +113,23 @@ test.each([
   const body = [...events, end].filter(Boolean).map((data) => `data: ${data}\n\n`);
   const headers = { 'content-type': 'text/event-stream' };
   const drip = { bytes: 7, every: 0 };
-  const stub = await stubWith(reply.raw(body.join(''), { headers, drip }));
+  const stub = await stubWith(replyRaw(body.join(''), { headers, drip }));
   const answer = callOnce(modelOf(stub, { stream: true }));
   if (text === null) expect((await failureOf(answer)).details.type).toBe('stream_cut');
   else expect(await answer).toMatchObject({ text, finish: 'stop' });
 });
 
 test('accepts a slow but steady stream within the total limit', async () => {
-  const stub = await stubWith(reply.text('x'.repeat(20), { drip: { bytes: 10, every: 25 } }));
+  const stub = await stubWith(replyText('x'.repeat(20), { drip: { bytes: 10, every: 25 } }));
   const answer = await callOnce(modelOf(stub, { stream: true, idleMs: 1000 }));
   expect(answer.text).toHaveLength(20);
 });
 
 test('rejects with the reason of the signal, and closes the connection', async () => {
   const stub = await stubWith(
-    reply.text('never', { holdBeforeHeaders: 'gate' }),
-    reply.text('never', { holdAfterHeaders: 'body' }),
-    reply.text('never', { holdAfterHeaders: 'stream' }),
+    replyText('never', { holdBeforeHeaders: 'gate' }),
+    replyText('never', { holdAfterHeaders: 'body' }),
+    replyText('never', { holdAfterHeaders: 'stream' }),
   );
   const whole = modelOf(stub);
   const streaming = modelOf(stub, { stream: true });
@@ -154,7 +162,7 @@ test('makes no request for a signal that has already aborted', async () => {
 
 test('leaves no listener on a signal that outlives the call', async () => {
   const stub = await stubWith();
-  stub.fallback(() => reply.text('ok'));
+  stub.fallback(() => replyText('ok'));
   const { signal } = new AbortController();
   let listeners = 0;
   const add = signal.addEventListener.bind(signal);
@@ -173,7 +181,7 @@ test('leaves no listener on a signal that outlives the call', async () => {
 
 test('names model and base URL if the model is missing', async () => {
   const stub = await stubWith(
-    reply.raw('{"object":"error","message":"The model `stub` does not exist."}', { status: 404 }),
+    replyRaw('{"object":"error","message":"The model `stub` does not exist."}', { status: 404 }),
   );
   const { message } = await failureOf(callOnce(modelOf(stub)));
   expect(message).toBe(
@@ -182,7 +190,7 @@ test('names model and base URL if the model is missing', async () => {
 });
 
 test("shows a proxy's message that is not JSON", async () => {
-  const stub = await stubWith(reply.raw('<h1>upstream\n is down</h1>', { status: 502 }));
+  const stub = await stubWith(replyRaw('<h1>upstream\n is down</h1>', { status: 502 }));
   const { message } = await failureOf(callOnce(modelOf(stub)));
   expect(message).toBe(
     `502 from ${stub.baseUrl}: temporarily unavailable. Provider's message: <h1>upstream is down</h1>`,
@@ -190,13 +198,13 @@ test("shows a proxy's message that is not JSON", async () => {
 });
 
 test('keeps the request id of an error', async () => {
-  const stub = await stubWith(reply.error(500, {}, { headers: { 'x-request-id': 'req_9' } }));
+  const stub = await stubWith(replyError(500, {}, { headers: { 'x-request-id': 'req_9' } }));
   const { details } = await failureOf(callOnce(modelOf(stub)));
   expect(details.requestId).toBe('req_9');
 });
 
 test('refuses an answer that would fill the memory', async () => {
-  const stub = await stubWith(reply.raw('x'.repeat(33 * 1024 * 1024)));
+  const stub = await stubWith(replyRaw('x'.repeat(33 * 1024 * 1024)));
   const { details } = await failureOf(callOnce(modelOf(stub)));
   expect(details).toEqual({ kind: 'request', type: 'answer_too_large' });
 });
@@ -209,7 +217,7 @@ test('writes nothing to the console, not even for a broken stream with OPENAI_LO
   process.env['OPENAI_LOG'] = 'debug';
   try {
     const stub = await stubWith(
-      reply.text('x', { sse: { malformed: { event: 1, data: 'secret{' } } }),
+      replyText('x', { sse: { malformed: { event: 1, data: 'secret{' } } }),
     );
     await failureOf(callOnce(modelOf(stub, { stream: true })));
   } finally {
@@ -234,7 +242,7 @@ test.each([
 });
 
 test('accepts a slash at the end of the base URL', async () => {
-  const stub = await stubWith(reply.text('ok'));
+  const stub = await stubWith(replyText('ok'));
   const model = openAiModel({ baseUrl: `${stub.baseUrl}//` });
   expect(await model.call(request(), { signal: new AbortController().signal })).toMatchObject({
     text: 'ok',

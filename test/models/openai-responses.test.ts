@@ -7,7 +7,13 @@ import { parseResponse } from '../../src/models/openai/responses/reply.js';
 import { createResponsesRequest } from '../../src/models/openai/responses/request.js';
 import { assembleResponse } from '../../src/models/openai/responses/stream.js';
 import { getMaker } from '../../src/models/wire/replayed-items.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import {
+  replyCompletion,
+  replyError,
+  replyRaw,
+  replyText,
+  type Reply,
+} from '../../src/testing/replies.js';
 import {
   assistantCalls,
   failureOf,
@@ -182,7 +188,7 @@ test.each<[string, JsonObject, object]>([
 ])('reports a failed response, %s, as such, also in a stream', async (_name, error, details) => {
   const failed = { object: 'response', status: 'failed', error, output: [] };
   expect(thrownBy(() => parseResponse(failed, source())).details).toMatchObject(details);
-  const stub = await stubWith(reply.completion(failed), reply.completion(failed));
+  const stub = await stubWith(replyCompletion(failed), replyCompletion(failed));
   for (const stream of [false, true]) {
     // Sequential, since the script is a queue.
     // oxlint-disable-next-line no-await-in-loop
@@ -200,7 +206,7 @@ test('treats a policy stop as an outcome', () => {
   expect(parseResponse(failed, source())).toEqual({ text: '', calls: [], finish: 'filtered' });
 });
 
-async function watched(step: Step): Promise<{ reply: ModelReply; text: string }> {
+async function watched(step: Reply): Promise<{ reply: ModelReply; text: string }> {
   const stub = await stubWith(step);
   const deltas: ModelDelta[] = [];
   const signal = new AbortController().signal;
@@ -215,7 +221,7 @@ async function watched(step: Step): Promise<{ reply: ModelReply; text: string }>
 
 test('counts a repeated event once', async () => {
   const sse = { twice: true, charactersPerEvent: 2 };
-  const { reply: result, text } = await watched(reply.text('ha ha ha', { sse }));
+  const { reply: result, text } = await watched(replyText('ha ha ha', { sse }));
   expect([result.text, text]).toEqual(['ha ha ha', 'ha ha ha']);
 });
 
@@ -228,14 +234,14 @@ test('reads usage with its parts', async () => {
     completion_tokens_details: { reasoning_tokens: 7 },
   };
   const counted = { inputTokens: 20, outputTokens: 9, cachedTokens: 16, reasoningTokens: 7 };
-  expect((await watched(reply.text('hi', { usage }))).reply.usage).toEqual(counted);
+  expect((await watched(replyText('hi', { usage }))).reply.usage).toEqual(counted);
 });
 
 test('fails for a stream without its last event, and for one with a broken event', async () => {
   const stub = await stubWith(
-    reply.text('hello', { sse: { endBefore: 'finish' } }),
-    reply.text('hello', { sse: { malformed: { event: 4, data: '{"type":' } } }),
-    reply.raw('event: error\ndata: {"type":"error","code":"server_error","message":"x"}\n\n', {
+    replyText('hello', { sse: { endBefore: 'finish' } }),
+    replyText('hello', { sse: { malformed: { event: 4, data: '{"type":' } } }),
+    replyRaw('event: error\ndata: {"type":"error","code":"server_error","message":"x"}\n\n', {
       headers: { 'content-type': 'text/event-stream' },
     }),
   );
@@ -286,8 +292,8 @@ test.each<[string, Record<string, string>, string]>([
   ],
   ['streaming', { message: 'Streaming is not supported here.', param: 'stream' }, 'stream'],
 ])('continues without %s if the server refuses it', async (_name, error, dropped) => {
-  const refusal = reply.error(400, { type: 'invalid_request_error', ...error });
-  const stub = await stubWith(refusal, reply.text('{"a":"b"}'));
+  const refusal = replyError(400, { type: 'invalid_request_error', ...error });
+  const stub = await stubWith(refusal, replyText('{"a":"b"}'));
   const asking = request({
     settings: { reasoning_effort: 'low' },
     responseFormat: { name: 'a', schema: strict },

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { OpenAiModelOptions } from '../../src/models/openai/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 function refusing(
   param: string,
   message = `Unsupported parameter: '${param}' is not supported.`,
-): Step {
-  return reply.error(400, { message, param, code: 'unsupported_parameter' });
+): Reply {
+  return replyError(400, { message, param, code: 'unsupported_parameter' });
 }
 
 function ask(
@@ -23,7 +23,7 @@ function ask(
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };
 
 test('repeats the call without the refused parameter, and reports it', async () => {
-  const stub = await stubWith(refusing('temperature'), reply.text('hi'));
+  const stub = await stubWith(refusing('temperature'), replyText('hi'));
   const answer = await ask(stub, request({ settings: { temperature: 0, seed: 1 } }));
   expect(answer).toMatchObject({ text: 'hi', dropped: ['settings.temperature'] });
   const [first, second] = stub.requests.map(({ body }) => body);
@@ -33,14 +33,14 @@ test('repeats the call without the refused parameter, and reports it', async () 
 });
 
 test('leaves out what was refused before, and does not report it again', async () => {
-  const stub = await stubWith(reply.text('hi'));
+  const stub = await stubWith(replyText('hi'));
   const modelRequest = request({ settings: { temperature: 0 }, without: ['settings.temperature'] });
   expect(await ask(stub, modelRequest)).not.toHaveProperty('dropped');
   expect(stub.requests[0]?.body).not.toHaveProperty('temperature');
 });
 
 test('drops one parameter after the other, each once', async () => {
-  const stub = await stubWith(refusing('temperature'), refusing('seed'), reply.text('hi'));
+  const stub = await stubWith(refusing('temperature'), refusing('seed'), replyText('hi'));
   const modelRequest = request({
     settings: { temperature: 0, seed: 1 },
     without: ['settings.stop'],
@@ -61,14 +61,14 @@ test('fails if the server refuses the same parameter again', async () => {
 
 test('sends one request if the error has another reason', async () => {
   const wrong = { message: "Invalid 'temperature': 9 is above 2", param: 'temperature' };
-  const stub = await stubWith(reply.error(400, wrong), reply.text('hi'));
+  const stub = await stubWith(replyError(400, wrong), replyText('hi'));
   const error = await failureOf(ask(stub, request({ settings: { temperature: 9 } })));
   expect(error.details.kind).toBe('bad_request');
   expect(stub.requestCount).toBe(1);
 });
 
 test('throws the later error if the repeated call fails otherwise', async () => {
-  const stub = await stubWith(refusing('seed'), reply.error(503, { message: 'overloaded' }));
+  const stub = await stubWith(refusing('seed'), replyError(503, { message: 'overloaded' }));
   const error = await failureOf(ask(stub, request({ settings: { seed: 1 } })));
   expect(error.details).toMatchObject({ kind: 'retry', type: 'http_503' });
 });
@@ -76,7 +76,7 @@ test('throws the later error if the repeated call fails otherwise', async () => 
 test('requests the answer in one piece if streaming is refused', async () => {
   const stub = await stubWith(
     refusing('stream', 'Your organization must be verified to stream this model.'),
-    reply.text('hi'),
+    replyText('hi'),
   );
   const answer = await ask(stub, request(), { stream: true });
   expect(answer).toMatchObject({ text: 'hi', dropped: ['stream'] });
@@ -85,13 +85,13 @@ test('requests the answer in one piece if streaming is refused', async () => {
 });
 
 test('streams without usage if usage is refused', async () => {
-  const stub = await stubWith(refusing('stream_options'), reply.text('hi'));
+  const stub = await stubWith(refusing('stream_options'), replyText('hi'));
   expect((await ask(stub, request(), { stream: true })).dropped).toEqual(['stream_options']);
   expect(stub.requests[1]?.body).toMatchObject({ stream: true });
 });
 
 test('keeps the output limit under its other name', async () => {
-  const stub = await stubWith(refusing('max_completion_tokens'), reply.text('hi'));
+  const stub = await stubWith(refusing('max_completion_tokens'), replyText('hi'));
   const answer = await ask(stub, request({ settings: { maxOutputTokens: 9 } }));
   expect(answer.dropped).toEqual(['max_completion_tokens']);
   expect(stub.requests[1]?.body).toMatchObject({ max_tokens: 9 });
@@ -99,8 +99,8 @@ test('keeps the output limit under its other name', async () => {
 
 test('puts the instructions before the first message if there is no system role', async () => {
   const stub = await stubWith(
-    reply.error(400, { message: 'System role not supported' }),
-    reply.text('hi'),
+    replyError(400, { message: 'System role not supported' }),
+    replyText('hi'),
   );
   expect((await ask(stub, request())).dropped).toEqual(['role:system']);
   expect(stub.requests[1]?.messages).toEqual([{ role: 'user', content: 'Be brief.\n\nhello' }]);
@@ -108,9 +108,9 @@ test('puts the instructions before the first message if there is no system role'
 
 test('describes the schema in words as soon as the server refuses schemas', async () => {
   const stub = await stubWith(
-    reply.error(400, { message: 'This response_format type is unavailable now' }),
+    replyError(400, { message: 'This response_format type is unavailable now' }),
     refusing('response_format'),
-    reply.text('{}'),
+    replyText('{}'),
   );
   const responseFormat = { name: 'a', schema: { type: 'object' }, instruction: 'Reply in JSON.' };
   const answer = await ask(stub, request({ responseFormat }));
@@ -131,7 +131,7 @@ test.each([
   ['required', { tool_choice: 'auto' }],
   ['auto', {}],
 ] as const)('continues with tools if the choice "%s" is refused', async (toolChoice, sent) => {
-  const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
+  const stub = await stubWith(refusing('tool_choice'), replyText('hi'));
   const answer = await ask(stub, request({ tools: [tool], toolChoice }));
   expect(answer.dropped).toEqual([`tool_choice:${toolChoice}`]);
   const { tools, tool_choice } = stub.requests[1]?.body ?? {};
@@ -140,7 +140,7 @@ test.each([
 });
 
 test('hides the tools if the server refuses `tool_choice: none`', async () => {
-  const stub = await stubWith(refusing('tool_choice'), reply.text('hi'));
+  const stub = await stubWith(refusing('tool_choice'), replyText('hi'));
   const answer = await ask(stub, request({ tools: [tool], toolChoice: 'none' }));
   expect(answer.dropped).toEqual(['tool_choice:none']);
   expect(stub.requests[1]?.body).not.toHaveProperty('tools');
@@ -148,7 +148,7 @@ test('hides the tools if the server refuses `tool_choice: none`', async () => {
 
 test('answers without logprobs if the server refuses them', async () => {
   const denied = { message: 'You are not allowed to request logprobs from this model' };
-  const stub = await stubWith(reply.error(403, denied), reply.text('A'));
+  const stub = await stubWith(replyError(403, denied), replyText('A'));
   const answer = await ask(stub, request({ logprobs: { top: 5 } }));
   expect(answer.dropped).toEqual(['logprobs']);
   expect(answer).not.toHaveProperty('logprobs');

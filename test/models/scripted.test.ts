@@ -1,7 +1,20 @@
 import { expect, test } from 'vitest';
 import { ModelError } from '../../src/models/model-error.js';
-import { replyCall, replyCalls, replyText, scriptedModel } from '../../src/models/scripted.js';
+import { openAiModel } from '../../src/models/openai/model.js';
+import type { Model } from '../../src/models/model.js';
+import {
+  replyCall,
+  replyCalls,
+  replyError,
+  replyRaw,
+  replyReset,
+  replyText,
+} from '../../src/testing/replies.js';
+import { startStub } from '../../src/testing/stub-server.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { callOnce, failureOf, request } from './support.js';
+
+const LIMIT = { message: 'slow down', type: 'rate_limit_exceeded', code: 'rate_limit_exceeded' };
 
 test('answers in order, with values, functions, and errors', async () => {
   const broken = new ModelError('down', { kind: 'retry', type: 'http_503' });
@@ -56,4 +69,29 @@ test('obeys the signal before and during a step', async () => {
   await expect(callOnce(model, AbortSignal.abort('before'))).rejects.toBe('before');
   expect(model.requests).toHaveLength(0);
   await expect(callOnce(model, controller.signal)).rejects.toBe('stop');
+});
+
+test('the same replies are answers of a scripted model and of a stub', async () => {
+  const script = [
+    replyCall('look', { at: 'a' }, { text: 'One moment.' }),
+    replyText('cut off', { finish: 'length', usage: { prompt_tokens: 3, completion_tokens: 2 } }),
+    { ...replyText('changed'), text: 'as changed' },
+  ];
+  const stub = await startStub();
+  const scripted = scriptedModel([...script, replyError(429, LIMIT), replyReset(), replyRaw('x')]);
+  const real = openAiModel({ baseUrl: stub.baseUrl, apiKey: 'k' });
+  stub.script(...script, replyError(429, LIMIT), replyReset());
+  const read = async (model: Model) => {
+    const { text, calls, finish, usage } = await callOnce(model);
+    return { text, calls, finish, usage };
+  };
+  for (const _ of script) expect(await read(scripted)).toEqual(await read(real));
+  const details = async (model: Model) => {
+    const { kind, type, status } = (await failureOf(callOnce(model))).details;
+    return { kind, type, status };
+  };
+  expect(await details(scripted)).toEqual(await details(real));
+  expect((await details(scripted)).kind).toBe((await details(real)).kind);
+  expect((await failureOf(callOnce(scripted))).message).toContain('use startStub');
+  await stub.close();
 });

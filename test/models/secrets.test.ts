@@ -7,7 +7,14 @@ import {
 } from '../../src/activities/model/model-failures.js';
 import type { ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import {
+  replyCompletion,
+  replyError,
+  replyRaw,
+  replyReset,
+  replyText,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { failureOf, request, stubWith } from './support.js';
 
 const KEY = 'canary-4f9a1c77-key';
@@ -29,30 +36,30 @@ function allOf(error: ModelError): string {
 
 const echo = `You sent Authorization: Bearer ${KEY} and key ${KEY}, also sk-abc123456789`;
 
-const ROWS: Record<string, { readonly step: Step; readonly options?: OpenAiModelOptions }> = {
-  'a refused key that is echoed': { step: reply.error(401, { message: echo }) },
-  'an echo in a code': { step: reply.error(400, { code: KEY, type: KEY }) },
-  'an echo in a page': { step: reply.raw(`<p>${echo}</p>`, { status: 502 }) },
-  'an echo in a page with status 200': { step: reply.raw(`<p>${echo}</p>`) },
-  'an echo in broken JSON': { step: reply.raw(`{"x": "${echo}`) },
-  'an echo in an odd completion': { step: reply.completion({ said: echo }) },
+const ROWS: Record<string, { readonly step: Reply; readonly options?: OpenAiModelOptions }> = {
+  'a refused key that is echoed': { step: replyError(401, { message: echo }) },
+  'an echo in a code': { step: replyError(400, { code: KEY, type: KEY }) },
+  'an echo in a page': { step: replyRaw(`<p>${echo}</p>`, { status: 502 }) },
+  'an echo in a page with status 200': { step: replyRaw(`<p>${echo}</p>`) },
+  'an echo in broken JSON': { step: replyRaw(`{"x": "${echo}`) },
+  'an echo in an odd completion': { step: replyCompletion({ said: echo }) },
   'an echo in an empty reply': {
-    step: reply.completion({ choices: [{ message: { content: null, note: echo } }] }),
+    step: replyCompletion({ choices: [{ message: { content: null, note: echo } }] }),
   },
   'an echo in an error within a stream': {
-    step: reply.text('x', {
+    step: replyText('x', {
       sse: { malformed: { event: 1, data: JSON.stringify({ error: { message: echo } }) } },
     }),
     options: { stream: true },
   },
   'an echo in a broken stream': {
-    step: reply.text('x', { sse: { malformed: { event: 1, data: echo } } }),
+    step: replyText('x', { sse: { malformed: { event: 1, data: echo } } }),
     options: { stream: true },
   },
-  'a reset connection': { step: reply.reset() },
-  'a cut answer': { step: reply.text('x'.repeat(99), { cut: { afterBytes: 9, how: 'close' } }) },
+  'a reset connection': { step: replyReset() },
+  'a cut answer': { step: replyText('x'.repeat(99), { cut: { afterBytes: 9, how: 'close' } }) },
   'a timeout': {
-    step: reply.text('x', { holdBeforeHeaders: 'never' }),
+    step: replyText('x', { holdBeforeHeaders: 'never' }),
     options: { timeoutMs: 500 },
   },
 };
@@ -77,7 +84,7 @@ test.each(Object.entries(ROWS))(
 );
 
 test('a key is hidden even if the text is truncated within it', async () => {
-  const stub = await stubWith(reply.error(400, { message: `${'x'.repeat(290)} ${KEY}` }));
+  const stub = await stubWith(replyError(400, { message: `${'x'.repeat(290)} ${KEY}` }));
   const model = openAiModel({ apiKey: KEY, baseUrl: stub.baseUrl });
   const error = await failureOf(model.call(request(), { signal: new AbortController().signal }));
   expect(allOf(error)).not.toContain('canary');

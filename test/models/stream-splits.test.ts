@@ -6,7 +6,7 @@ import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { createOpenAiClient } from '../../src/models/openai/model.js';
 import { responsesApi } from '../../src/models/openai/responses/index.js';
-import { reply, type SseOptions } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type SseOptions } from '../../src/testing/replies.js';
 import { place, stubWith } from './support.js';
 
 const APIS = [
@@ -44,7 +44,7 @@ const CALLED = [{ name: 'read_file', arguments: '{"path":"ä🙂"}' }];
 
 /** Returns the bytes of a streamed answer of the stub. */
 async function bytesOf(api: Api, body: object, sse: SseOptions): Promise<Uint8Array> {
-  const stub = await stubWith(reply.calls(CALLS, { text: 'Grüße 🙂', reasoning: '🤔', sse }));
+  const stub = await stubWith(replyCalls(CALLS, { text: 'Grüße 🙂', reasoning: '🤔', sse }));
   const response = await fetch(stub.baseUrl + api.path, {
     method: 'POST',
     headers: HEADERS,
@@ -115,7 +115,7 @@ for (const [name, api, body] of APIS) {
   test(`${megabytes} MB of small deltas of ${name} arrive whole`, async () => {
     const size = megabytes * 1024 * 1024;
     const text = 'äbcd '.repeat(megabytes * 6_000);
-    const stub = await stubWith(reply.text(text, { sse: { charactersPerEvent: 3 } }));
+    const stub = await stubWith(replyText(text, { sse: { charactersPerEvent: 3 } }));
     const response = await fetch(stub.baseUrl + api.path, {
       method: 'POST',
       headers: HEADERS,

@@ -4,7 +4,7 @@ import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js'
 import { isModelError, ModelError } from '../../src/models/model-error.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ReplyPlace, ReplySource } from '../../src/models/wire/api.js';
-import type { Step } from '../../src/testing/steps.js';
+import type { Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 
 export function request(rest: Partial<ModelRequest> = {}): ModelRequest {
@@ -38,7 +38,7 @@ export function source(headers: Record<string, string> = {}): ReplySource {
   return { headers: new Headers(headers), place };
 }
 
-export async function stubWith(...steps: readonly Step[]): Promise<Stub> {
+export async function stubWith(...steps: readonly Reply[]): Promise<Stub> {
   const stub = await startStub();
   onTestFinished(() => stub.close());
   stub.script(...steps);

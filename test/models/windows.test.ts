@@ -5,7 +5,8 @@ import { createAgentCatalog } from '../../src/agents/catalog.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createModelCatalog } from '../../src/models/model-catalog.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
-import { scriptedModel, replyText } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { findWindow } from '../../src/models/known-models.js';
 
 describe('findWindow', () => {

@@ -1,7 +1,16 @@
 import { anthropicModel } from '../../src/models/anthropic/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ModelUsage } from '../../src/models/model.js';
-import { reply, type CompletionOptions, type Step } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyError,
+  replyRaw,
+  replyRefusal,
+  replyReset,
+  replyText,
+  type CompletionOptions,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import {
   describeAdapter,
@@ -25,7 +34,7 @@ function wireUsage({ inputTokens, outputTokens, cachedTokens }: ModelUsage) {
 
 const FINISH = { length: 'length', filtered: 'content_filter', refused: 'stop' } as const;
 
-function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: 'reply' }>): Step {
+function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: 'reply' }>): Reply {
   const { usage, finish, reasoning, cut, holdBeforeHeaders, holdAfterHeaders } = scene;
   const options: CompletionOptions = {
     sse: { charactersPerEvent: 3 },
@@ -36,26 +45,26 @@ function replyStep({ text = '', calls = [], ...scene }: Extract<Scene, { type: '
     ...(holdBeforeHeaders !== undefined && { holdBeforeHeaders }),
     ...(holdAfterHeaders !== undefined && { holdAfterHeaders }),
   };
-  if (finish === 'refused') return reply.refusal(text, options);
-  if (calls.length === 0) return reply.text(text, options);
+  if (finish === 'refused') return replyRefusal(text, options);
+  if (calls.length === 0) return replyText(text, options);
   const modelRequest = calls.map((call) => ({ ...call, arguments: call.arguments as string }));
-  return reply.calls(modelRequest, { ...options, ...(text !== '' && { text }) });
+  return replyCalls(modelRequest, { ...options, ...(text !== '' && { text }) });
 }
 
-function stepOf(scene: Scene): Step {
+function stepOf(scene: Scene): Reply {
   switch (scene.type) {
     case 'reply':
       return replyStep(scene);
     case 'error': {
       const { status, error = {}, headers = {} } = scene;
-      return reply.error(status, error, { headers });
+      return replyError(status, error, { headers });
     }
     case 'raw':
-      return reply.raw(scene.body, {
+      return replyRaw(scene.body, {
         headers: { 'content-type': scene.contentType ?? 'application/json' },
       });
     case 'reset':
-      return reply.reset();
+      return replyReset();
   }
 }
 

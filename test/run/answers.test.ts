@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import type { Classification } from '../../src/output/classes/distribution.js';
 import { binaryClassify, classify } from '../../src/output/classes/classify.js';
 import { ParseError } from '../../src/output/parse-error.js';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig } from '../support/rig.js';
@@ -37,9 +37,9 @@ test('thinking blocks of Claude are sent back in every later request', async () 
     await rig.worker([agent], { models: { 'claude-sonnet-4-6': { ...model, price } } });
     const call = { name: 'look', arguments: { at: 'x' } };
     stub.script(
-      reply.calls([call], { reasoning: 'First x.', text: 'I look.', usage }),
-      reply.calls([call, call], { reasoning: 'Again.', usage }),
-      reply.text('{"seen":"x"}', { usage }),
+      replyCalls([call], { reasoning: 'First x.', text: 'I look.', usage }),
+      replyCalls([call, call], { reasoning: 'Again.', usage }),
+      replyText('{"seen":"x"}', { usage }),
     );
     const { outcome } = await rig.run({ agent: 'thinker', message: 'What is at x?' });
     expect(outcome).toMatchObject({

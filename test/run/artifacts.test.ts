@@ -6,7 +6,7 @@ import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { answer } from '../../src/tools/built-in/answer.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/index.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { expectDelivered } from '../support/delivered.js';
 import { workerChild } from '../support/worker-child.js';
 
 test('a message finds the other worker when one of two is frozen, and its error tells when both are', async () => {
   const [stub, home] = [await startStub(), await mkdtemp(join(tmpdir(), 'perdure-frozen-'))];
-  stub.answer(() => reply.text('here'));
+  stub.answer(() => replyText('here'));
   const taskQueue = `frozen-${randomUUID()}`;
   const address = inject('temporalAddress');
   const env = { ADDRESS: address, QUEUE: taskQueue, OPENAI_BASE_URL: stub.baseUrl };

@@ -17,7 +17,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { ModelError } from '../../src/models/model-error.js';
 import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';

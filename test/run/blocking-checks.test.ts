@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 import { workerChild, type WorkerChild } from '../support/worker-child.js';
@@ -38,7 +38,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function run(agent: string, message: string, ...steps: readonly Step[]): Promise<Ended> {
+async function run(agent: string, message: string, ...steps: readonly Reply[]): Promise<Ended> {
   stub.scriptFor(message, ...steps);
   const workflowId = `${agent}-${randomUUID()}`;
   const args = [{ agent, message }];
@@ -56,7 +56,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
   test('runs again on the recorded reply, which is not paid for again', async () => {
     const long = 'x'.repeat(60_000);
     const answer = JSON.stringify({ name: `answer-a ${long}` });
-    const { outcome } = await run('blocking-answer', 'conversation-a', reply.text(answer));
+    const { outcome } = await run('blocking-answer', 'conversation-a', replyText(answer));
     expect(outcome).toMatchObject({ status: 'completed', output: { name: `answer-a ${long}` } });
     expect(requests('conversation-a')).toBe(1);
     expect(await checks(`answer-a ${long}`)).toBe(2);
@@ -65,7 +65,7 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
   test('blocks the run if the recorded reply is unreadable, which is never paid for again', async () => {
     const blobs = join(folder, 'blobs');
     const name = `answer-c ${'y'.repeat(60_000)}`;
-    stub.scriptFor('conversation-c', reply.text(JSON.stringify({ name })));
+    stub.scriptFor('conversation-c', replyText(JSON.stringify({ name })));
     const workflowId = `blocking-answer-${randomUUID()}`;
     const args = [{ agent: 'blocking-answer', message: 'conversation-c' }];
     const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId, args });
@@ -92,8 +92,8 @@ describe('a check that blocks its worker beyond the heartbeat timeout', () => {
     const { outcome, projection } = await run(
       'blocking-arguments',
       'conversation-b',
-      reply.calls([{ name: 'file', arguments: { note: 'note-b' } }]),
-      reply.text('I could not'),
+      replyCalls([{ name: 'file', arguments: { note: 'note-b' } }]),
+      replyText('I could not'),
     );
     expect(outcome).toMatchObject({ status: 'completed', answer: 'I could not' });
     expect(projection.messages[2]?.text).toMatch(/could not be checked: the check took too long/);

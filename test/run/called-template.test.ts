@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { template } from '../../src/prompts/template.js';
-import { replyCall, replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -53,7 +53,7 @@ afterAll(async () => {
 async function startWaiting(tool: string, run: string): Promise<WorkflowHandle> {
   stub.scriptFor(
     run,
-    reply.calls(
+    replyCalls(
       [
         { name: 'quick', arguments: {} },
         { name: tool, arguments: { run } },
@@ -94,7 +94,7 @@ describe('a native cancel', () => {
   });
 
   test('closes the connection of a model call', async () => {
-    stub.scriptFor('cancel-model', reply.text('too late', { holdBeforeHeaders: 'cancel-model' }));
+    stub.scriptFor('cancel-model', replyText('too late', { holdBeforeHeaders: 'cancel-model' }));
     const handle = await rig.start({ agent: 'a', message: 'cancel-model' });
     await stub.barrier('cancel-model').reached;
     await handle.cancel();
@@ -109,8 +109,8 @@ describe('a time limit', () => {
   test('interrupts the turn and closes it with an answer', async () => {
     stub.scriptFor(
       'late',
-      reply.calls([{ name: 'wait', arguments: { run: 'late' } }]),
-      reply.text('in short'),
+      replyCalls([{ name: 'wait', arguments: { run: 'late' } }]),
+      replyText('in short'),
     );
     const { outcome, projection } = await rig.run({
       agent: 'a',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCalls, replyText } from '../../src/models/scripted.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { childOf } from '../support/child-runs.js';
 import { gate, type Gate } from '../support/gate.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -11,7 +11,7 @@ import type { JsonObject } from '../../src/core/json.js';
 import type { Decision } from '../../src/core/requests/decision.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyComputer, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { screenshot } from '../../src/tools/built-in/screenshot.js';
 import {
@@ -114,7 +114,7 @@ function shown(number: number): string {
 
 /** A run that waits for a person to check its first action. */
 async function doubtful(rest: JsonObject = {}) {
-  stub.script(reply.computer(click, { checks, reasoning: 'I click.' }));
+  stub.script(replyComputer(click, { checks, reasoning: 'I click.' }));
   const handle = await rig.start({ agent: 'clerk', message: 'Order it.', ...rest });
   const status = await untilStatus(handle, 'waiting_decision');
   return { handle, status };
@@ -128,10 +128,10 @@ test('actions are calls of the handler, and screenshots are sent back with the p
   size = 100_000;
   await work();
   stub.script(
-    reply.computer({ type: 'screenshot' }, { reasoning: 'Let me see.' }),
-    reply.computer(click, { text: 'I click.' }),
-    reply.computer(click),
-    reply.text('Done.'),
+    replyComputer({ type: 'screenshot' }, { reasoning: 'Let me see.' }),
+    replyComputer(click, { text: 'I click.' }),
+    replyComputer(click),
+    replyText('Done.'),
   );
   const { outcome, history, projection } = await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.', steps: 4 });
@@ -191,7 +191,7 @@ test('actions are calls of the handler, and screenshots are sent back with the p
 test('actions in one batch are one call, streamed or not', async () => {
   await work(clerk({ type: 'computer', handler: 'screen' }), { live: {} });
   const actions = [click, { type: 'type', text: 'hello' }];
-  stub.script(reply.computer(actions, { sse: { charactersPerEvent: 3 } }), reply.text('Done.'));
+  stub.script(replyComputer(actions, { sse: { charactersPerEvent: 3 } }), replyText('Done.'));
   const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(outcome).toMatchObject({ status: 'completed', steps: 2 });
   expect(done.map(({ action }) => action)).toEqual([{ actions }]);
@@ -201,7 +201,7 @@ test('actions in one batch are one call, streamed or not', async () => {
 
 test('an action that fails is sent back as a failed call, since the API requires a screenshot', async () => {
   await work();
-  stub.script(reply.computer({ type: 'wait' }, { reasoning: 'Hm.' }), reply.text('A pity.'));
+  stub.script(replyComputer({ type: 'wait' }, { reasoning: 'Hm.' }), replyText('A pity.'));
   const { outcome } = await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(outcome).toMatchObject({ status: 'completed', answer: 'A pity.' });
   expect(last()).toMatchObject([
@@ -216,7 +216,7 @@ test('only the first action of a message is executed', async () => {
   await work();
   const more = { type: 'computer_call', id: 'cu_0', call_id: 'x', action: { type: 'move' } };
   const items = [{ ...more, pending_safety_checks: [], status: 'completed' }];
-  stub.script(reply.computer(click, { items }), reply.text('Done.'));
+  stub.script(replyComputer(click, { items }), replyText('Done.'));
   await rig.run({ agent: 'clerk', message: 'Order it.' });
   expect(done.map(({ action }) => action)).toEqual([{ type: 'move' }]);
   expect(JSON.stringify(last())).toContain('only one action on the screen per message');
@@ -253,7 +253,7 @@ test('a suspicious action is executed only after a person has acknowledged its c
   expect(read.message).toBe(status.message);
   expect(read.pending).toEqual(status.pending);
   expect(done).toEqual([]);
-  stub.script(reply.text('Ordered.'));
+  stub.script(replyText('Ordered.'));
   await decide(handle, { as: 'approve' });
   const { outcome, projection } = await rig.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Ordered.' });
@@ -277,7 +277,7 @@ test('a suspicious action is executed only after a person has acknowledged its c
 test('an action that a person denies is not executed, and the model gets the reason', async () => {
   await work();
   const { handle } = await doubtful();
-  stub.script(reply.computer({ type: 'screenshot' }), reply.text('Not ordered.'));
+  stub.script(replyComputer({ type: 'screenshot' }), replyText('Not ordered.'));
   await decide(handle, { as: 'deny', note: 'not this shop' });
   const { outcome } = await rig.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Not ordered.', steps: 3 });
@@ -331,7 +331,7 @@ test('the commands show the question, refuse a retry, and accept the answer', as
   expect(stdout).not.toContain('--as happened');
   expect(stdout).not.toContain('\u001b[2J');
   await expect(runInProcess(resume, { id }, place)).rejects.toThrow('waits for a decision');
-  stub.script(reply.text('Ordered.'));
+  stub.script(replyText('Ordered.'));
   await runInProcess(approve, { id, request: 'r1', digest: digest.slice(0, 12) }, place);
   const { outcome } = await rig.end(handle);
   expect(outcome.answer).toBe('Ordered.');
@@ -344,7 +344,7 @@ test('an acknowledgment during a pause takes effect when the run resumes', async
   await decide(handle, { as: 'approve' });
   expect(await statusOf(handle)).toMatchObject({ status: 'paused', pending: [] });
   expect(await outputOf(handle.workflowId)).toMatchObject({ status: 'paused', pending: [] });
-  stub.script(reply.text('Ordered.'));
+  stub.script(replyText('Ordered.'));
   expect(done).toEqual([]);
   await handle.executeUpdate(resumeUpdate, { args: [{}] });
   const { outcome } = await rig.end(handle);
@@ -357,7 +357,7 @@ test('a turn that is canceled while it waits executes nothing, and the run conti
   const { handle } = await doubtful({ open: true });
   await handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
   expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'cancelled' });
-  stub.script(reply.text('Well then.'));
+  stub.script(replyText('Well then.'));
   await ask(handle, 'Leave it.');
   expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'Well then.' });
   expect(await outputOf(handle.workflowId)).toMatchObject({
@@ -378,11 +378,11 @@ test('a turn that is canceled while it waits executes nothing, and the run conti
 
 test('a full segment ends while a person is asked, and the pictures continue in the next one', async () => {
   await work(clerk(), { segment: { steps: 1, bytes: 2_000_000 } });
-  stub.script(reply.computer({ type: 'screenshot' }));
+  stub.script(replyComputer({ type: 'screenshot' }));
   const { handle } = await doubtful();
   const before = (await handle.describe()).runId;
   expect((await outputOf(handle.workflowId)).segments).toBe(3);
-  stub.script(reply.computer(click), reply.text('Ordered.'));
+  stub.script(replyComputer(click), replyText('Ordered.'));
   await vi.waitFor(async () => expect(await statusOf(handle)).toMatchObject({ step: 2 }), {
     timeout: 40_000,
     interval: 50,

@@ -6,7 +6,7 @@ import { project } from '../../src/history/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import {
   askUpdate,
   cancelTurnUpdate,

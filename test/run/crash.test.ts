@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { processLife } from '../../src/server/process-table.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
@@ -67,7 +67,7 @@ describe('a step cap reached around a crash', () => {
       stub.answer((request) => {
         if (!request.text.includes(id)) return undefined;
         const step = request.assistantMessages;
-        if (step >= 2) return reply.text('closing words');
+        if (step >= 2) return replyText('closing words');
         const delivery = step === heldAt && request.attempt === 1 ? { holdBeforeHeaders: id } : {};
         return { ...crashAnswer(request), delivery };
       });

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
@@ -33,9 +33,9 @@ test('a worker killed by SIGKILL in the fifth model call of a decision: the firs
     stub.answer(({ text }) => {
       const [, number = ''] = /question (\d)/.exec(text) ?? [];
       asked.push(number);
-      if (asked.length !== 5) return reply.text(`answer ${number}`);
+      if (asked.length !== 5) return replyText(`answer ${number}`);
       resolve();
-      return reply.text('lost', { holdBeforeHeaders: 'never' });
+      return replyText('lost', { holdBeforeHeaders: 'never' });
     });
   });
   const first = await workerChild(env);

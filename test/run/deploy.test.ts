@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
@@ -40,10 +40,10 @@ async function deployMidway(first: Agent, second: Agent): Promise<WorkflowHandle
   const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
   stub.answer((request) =>
     request.assistantMessages === 0
-      ? reply.calls([{ name: 'look', arguments: { at: 'x' } }], {
+      ? replyCalls([{ name: 'look', arguments: { at: 'x' } }], {
           ...(request.attempt === 1 && { holdBeforeHeaders: 'held' }),
         })
-      : reply.text('done'),
+      : replyText('done'),
   );
   const old = await rig.worker([first], { models });
   const handle = await rig.start({ agent: 'a', message: 'go' });

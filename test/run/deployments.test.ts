@@ -14,7 +14,7 @@ import {
   type DeploymentOptions,
 } from '../../src/worker/deployment.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';

@@ -8,7 +8,7 @@ import type { Effect } from '../../src/core/definition/tool-definition.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { ModelError } from '../../src/models/model-error.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ToolOptions } from '../../src/tools/tool-options.js';
 import type { Tool } from '../../src/tools/tool.js';

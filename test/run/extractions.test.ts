@@ -5,7 +5,7 @@ import { project } from '../../src/history/projection.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History } from '../../src/history/history-event.js';
 import type { Outcome } from '../../src/core/outcome.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -30,10 +30,10 @@ const numberIn = ({ messages }: StubRequest): number =>
   Number(/order (\d+)/.exec(String(messages[1]?.content))?.[1]);
 
 /** Every third first answer is invalid: the number is a text. */
-function answer(request: StubRequest): ReturnType<typeof reply.text> {
+function answer(request: StubRequest): ReturnType<typeof replyText> {
   const number = numberIn(request);
   const isWrong = isRepaired(number) && request.assistantMessages === 0;
-  return reply.text(
+  return replyText(
     JSON.stringify({ order: isWrong ? `no. ${number}` : number, item: `item ${number}` }),
   );
 }

@@ -12,7 +12,7 @@ import type { Effect } from '../../src/core/definition/tool-definition.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { readRun } from '../../src/history/read-run.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { fileBlobStore } from '../../src/storage/file-blob-store.js';
 import { fileArchive } from '../../src/storage/file-stores.js';
 import { s3Stores } from '../../src/storage/s3-stores.js';

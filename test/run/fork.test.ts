@@ -7,7 +7,7 @@ import { messageTokens, toPromptMessage } from '../../src/core/transcript/transc
 import type { MessageInput } from '../../src/client/named-prompts.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { replyText } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo, untilStatus } from '../support/conversation.js';

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { createClient, defineAgent, type PerdureClient } from '../../src/index.js';
-import { replyText } from '../../src/models/scripted.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { startLedger, type Ledger } from '../support/ledger.js';
@@ -65,12 +64,12 @@ async function createSetting(): Promise<Setting> {
 test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
   const { stub, ledger, client, child, here } = await createSetting();
   stub.answer((request) => {
-    if (request.assistantMessages > 0) return reply.text('paid');
+    if (request.assistantMessages > 0) return replyText('paid');
     const calls = Array.from({ length: PAYMENTS }, (_, amount) => ({
       name: 'pay',
       arguments: { amount },
     }));
-    return reply.calls(calls, { holdBeforeHeaders: 'asked' });
+    return replyCalls(calls, { holdBeforeHeaders: 'asked' });
   });
   const asked = stub.barrier('asked');
   const [frozen] = await Promise.all([child(), here('workflows')]);
@@ -120,7 +119,7 @@ test('a once tool that freezes while it runs takes effect once, because its veri
   const { stub, ledger, client, child, here } = await createSetting();
   const proxy = await startProxy(address);
   onTestFinished(() => proxy.close());
-  stub.script(reply.calls([{ name: 'transfer', arguments: { amount: 7 } }]), reply.text('paid'));
+  stub.script(replyCalls([{ name: 'transfer', arguments: { amount: 7 } }]), replyText('paid'));
   const quote = gate();
   ledger.onAttempt = async (number, when) => {
     if (number === 1 && when === 'before') await quote.wait();
@@ -148,7 +147,7 @@ test('a once tool that freezes while it runs takes effect once, because its veri
 
 test('a model call that a frozen worker held is not paid for again when the worker thaws', async () => {
   const { stub, client, child, here } = await createSetting();
-  stub.answer(() => reply.text('hello'));
+  stub.answer(() => replyText('hello'));
   const [frozen] = await Promise.all([child(), here('workflows')]);
   const runs = await Promise.all(
     Array.from({ length: 8 }, () => client.start('crash', { message: 'hi', open: true })),

@@ -5,7 +5,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
 import type { Archive } from '../../src/storage/archive.js';
 import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import {
   cancelTurnUpdate,
   closeUpdate,

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { isObject, parseJson } from '../../src/core/json.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -111,18 +111,18 @@ const STEPS = Number(process.env['PERDURE_LONG_STEPS'] ?? 60);
 const KILLED_AT = [0.25, 0.75].map((share) => Math.round(share * STEPS));
 
 /** Continues from the step that the newest call names, so summaries do not matter. */
-function nextStep(request: StubRequest): Step {
+function nextStep(request: StubRequest): Reply {
   if (!JSON.stringify(request.body).includes('"put"'))
-    return reply.text('the steps so far are done');
+    return replyText('the steps so far are done');
   const last = request.messages.at(-1)?.content;
   const parsed = typeof last === 'string' ? parseJson(last) : undefined;
   const input = isObject(parsed) && isObject(parsed['input']) ? parsed['input'] : {};
   const step = typeof input['step'] === 'number' ? input['step'] + 1 : 0;
-  if (step >= STEPS) return reply.text(`done after ${step} steps`);
+  if (step >= STEPS) return replyText(`done after ${step} steps`);
   // The run knows from the usage how long its prompt is, and when to summarize it.
   const tokens = Math.ceil(request.text.length / 4);
   const usage = { prompt_tokens: tokens, completion_tokens: 5, total_tokens: tokens + 5 };
-  return reply.calls([{ name: 'put', arguments: { step, part: 0 } }], { usage });
+  return replyCalls([{ name: 'put', arguments: { step, part: 0 } }], { usage });
 }
 
 test(`${STEPS} steps in one turn, through segments, summaries, and kills: each step once`, async () => {

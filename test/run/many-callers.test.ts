@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createClient, type PerdureClient } from '../../src/index.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
@@ -32,8 +32,8 @@ beforeAll(async () => {
   const parts = Array.from({ length: CALLERS }, (_, part) => part);
   stub.answer(({ assistantMessages }) =>
     assistantMessages === 0
-      ? reply.calls(parts.map((part) => ({ name: 'look', arguments: { part } })))
-      : reply.text('done'),
+      ? replyCalls(parts.map((part) => ({ name: 'look', arguments: { part } })))
+      : replyText('done'),
   );
 });
 afterAll(async () => {

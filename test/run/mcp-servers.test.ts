@@ -9,9 +9,8 @@ import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { asking, blocked, decide } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
@@ -333,7 +332,7 @@ describe('the process of a server', () => {
       MCP_TOOLS: files.tools,
       MCP_LEDGER: files.ledger,
     });
-    stub.script(reply.calls([{ name: 'desk__look', arguments: {} }]), reply.text('done'));
+    stub.script(replyCalls([{ name: 'desk__look', arguments: {} }]), replyText('done'));
     const { outcome } = await rig.end(await rig.start({ agent: 'mcp', message: 'go' }));
     expect(outcome.answer).toBe('done');
     const [{ pid } = { pid: 0 }] = seen(files.ledger);

@@ -9,7 +9,7 @@ import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { asking, blocked, decide } from '../support/conversation.js';
 import { runInProcess as sayTo } from '../support/in-process.js';
 import { historyText } from '../support/history-text.js';

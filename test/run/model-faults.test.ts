@@ -6,7 +6,15 @@ import type { Limits } from '../../src/core/definition/definition.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyCompletion,
+  replyError,
+  replyRaw,
+  replyReset,
+  replyText,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
@@ -35,7 +43,7 @@ afterAll(async () => {
 let serial = 0;
 /** A run whose model answers with this script, in its own conversation. */
 async function start(
-  steps: readonly Step[],
+  steps: readonly Reply[],
   limits?: Limits,
   settings: Partial<Pick<RunInput, 'modelAttempts'>> = {},
 ): Promise<{ handle: WorkflowHandle; marker: string }> {
@@ -60,14 +68,14 @@ async function run(
   return { ...ended, requests: stub.requests.filter(({ text }) => text.includes(marker)).length };
 }
 
-const calling = (name: string, args: string | Record<string, string>): Step =>
-  reply.calls([{ name, arguments: args }]);
+const calling = (name: string, args: string | Record<string, string>): Reply =>
+  replyCalls([{ name, arguments: args }]);
 const soon = { headers: { 'retry-after-ms': '10' } };
 
 describe('a model that', () => {
   test('never stops calling tools ends at its cap, with an answer', async () => {
     const steps = Array.from({ length: 4 }, (_, n) => calling('echo', { text: `${n}` }));
-    const { outcome, requests } = await run([...steps, reply.text('enough')], { steps: 4 });
+    const { outcome, requests } = await run([...steps, replyText('enough')], { steps: 4 });
     expect(outcome).toMatchObject({
       status: 'stopped',
       reason: 'steps',
@@ -78,7 +86,7 @@ describe('a model that', () => {
   });
 
   test('calls an unknown tool gets the names of the known ones', async () => {
-    const { outcome, projection } = await run([calling('ehco', { text: 'x' }), reply.text('ok')]);
+    const { outcome, projection } = await run([calling('ehco', { text: 'x' }), replyText('ok')]);
     expect(outcome).toMatchObject({ status: 'completed', toolCalls: 0 });
     expect(projection.state?.transcript.messages[2]?.text).toMatch(/unknown_tool.*echo/);
   });
@@ -88,7 +96,7 @@ describe('a model that', () => {
       calling('echo', '{"text": "x'),
       calling('echo', { txt: 'x' }),
       calling('echo', { text: 'x' }),
-      reply.text('ok'),
+      replyText('ok'),
     ]);
     const results = projection.state?.transcript.messages.filter(({ role }) => role === 'tool');
     expect(results?.map(({ text }) => text)).toEqual([
@@ -100,19 +108,19 @@ describe('a model that', () => {
   });
 
   test('answers nothing is called three times, then the turn fails', async () => {
-    const nothing = reply.text('', soon);
+    const nothing = replyText('', soon);
     const { outcome, requests } = await run([nothing, nothing, nothing]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(requests).toBe(3);
   });
 
   test('writes calls that its server cannot read is sampled three times, then the turn fails', async () => {
-    const refused = reply.error(
+    const refused = replyError(
       400,
       { code: 'tool_use_failed', message: 'Failed to call a function.' },
       soon,
     );
-    const again = await run([refused, reply.text('', soon), reply.text('it is 7')]);
+    const again = await run([refused, replyText('', soon), replyText('it is 7')]);
     expect(again.outcome).toMatchObject({ status: 'completed', answer: 'it is 7', steps: 1 });
     const { outcome, requests } = await run([refused, refused, refused]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
@@ -121,7 +129,7 @@ describe('a model that', () => {
   });
 
   test('is down fails the turn of a run with a limit of three tries', async () => {
-    const down = reply.error(503, { message: 'overloaded', ...soon });
+    const down = replyError(503, { message: 'overloaded', ...soon });
     const { outcome, requests, history } = await run([down, down, down], undefined, {
       modelAttempts: 3,
     });
@@ -135,7 +143,7 @@ describe('a model that', () => {
   });
 
   test('rejects its key fails the turn at once if the run does not wait', async () => {
-    const refused = reply.error(401, { message: 'bad key' });
+    const refused = replyError(401, { message: 'bad key' });
     const { outcome, requests } = await run([refused], undefined, { modelAttempts: 3 });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(requests).toBe(1);
@@ -144,21 +152,21 @@ describe('a model that', () => {
   test.each([
     [
       'refuses',
-      reply.completion({
+      replyCompletion({
         choices: [
           { message: { role: 'assistant', content: null, refusal: 'no' }, finish_reason: 'stop' },
         ],
       }),
       'refused',
     ],
-    ['is filtered', reply.text('', { finish: 'content_filter' }), 'filtered'],
-    ['is cut off', reply.text('half a', { finish: 'length' }), 'truncated'],
+    ['is filtered', replyText('', { finish: 'content_filter' }), 'filtered'],
+    ['is cut off', replyText('half a', { finish: 'length' }), 'truncated'],
     [
       'has no room',
-      reply.error(400, { code: 'context_length_exceeded', message: 'too long' }),
+      replyError(400, { code: 'context_length_exceeded', message: 'too long' }),
       'context_too_long',
     ],
-    ['gets a damaged picture', reply.error(400, { message: 'Could not process image' }), 'error'],
+    ['gets a damaged picture', replyError(400, { message: 'Could not process image' }), 'error'],
   ])('%s ends the turn with a reason after one call', async (_what, step, reason) => {
     const { outcome, requests } = await run([step]);
     expect(outcome).toMatchObject({ status: 'failed', reason });
@@ -169,15 +177,15 @@ describe('a model that', () => {
 describe('a provider that', () => {
   test('fails temporarily is retried by Temporal, and every failed attempt leaves a report', async () => {
     const { outcome, requests, projection, history } = await run([
-      reply.reset(),
-      reply.raw('<html>busy</html>', { headers: { 'content-type': 'text/html' } }),
-      reply.error(
+      replyReset(),
+      replyRaw('<html>busy</html>', { headers: { 'content-type': 'text/html' } }),
+      replyError(
         503,
         { message: 'busy' },
         { headers: { 'retry-after-ms': '30', 'x-request-id': 'r-3' } },
       ),
-      reply.raw('{"choices": [', {}),
-      reply.text('at last'),
+      replyRaw('{"choices": [', {}),
+      replyText('at last'),
     ]);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'at last', steps: 1 });
     expect(requests).toBe(5);
@@ -207,15 +215,15 @@ async function statusWhen(handle: WorkflowHandle, reason: string): Promise<RunSt
 
 describe('an error that can be fixed from outside', () => {
   test.each([
-    ['quota', reply.error(429, { code: 'insufficient_quota', message: 'no money' })],
-    ['credentials', reply.error(401, { message: 'bad key' })],
-    ['model', reply.error(404, { code: 'model_not_found', message: 'no such model' })],
-    ['bad_request', reply.error(400, { message: 'bad parameter' })],
-    ['provider', reply.error(429, { message: 'later' }, { headers: { 'retry-after': '300' } })],
+    ['quota', replyError(429, { code: 'insufficient_quota', message: 'no money' })],
+    ['credentials', replyError(401, { message: 'bad key' })],
+    ['model', replyError(404, { code: 'model_not_found', message: 'no such model' })],
+    ['bad_request', replyError(400, { message: 'bad parameter' })],
+    ['provider', replyError(429, { message: 'later' }, { headers: { 'retry-after': '300' } })],
   ])(
     'blocks the run visibly as %s after one request, and resume continues it',
     async (reason, step) => {
-      const { handle, marker } = await start([step, reply.text('mended')]);
+      const { handle, marker } = await start([step, replyText('mended')]);
       const status = await statusWhen(handle, reason);
       expect(status.message).toBeTruthy();
       expect(status.reports).toMatchObject([{ attempt: 1, message: status.message }]);
@@ -232,8 +240,8 @@ describe('an error that can be fixed from outside', () => {
   );
 
   test('is probed by a blocked run itself, without further events while it stays blocked', async () => {
-    const refused = reply.error(401, { message: 'bad key' });
-    const { handle } = await start([refused, reply.text('mended')]);
+    const refused = replyError(401, { message: 'bad key' });
+    const { handle } = await start([refused, replyText('mended')]);
     await statusWhen(handle, 'credentials');
     const { outcome, history } = await rig.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'mended' });
@@ -244,7 +252,7 @@ describe('an error that can be fixed from outside', () => {
   });
 
   test('does not prevent a cancel of the blocked run', async () => {
-    const { handle } = await start([reply.error(401, { message: 'bad key' })]);
+    const { handle } = await start([replyError(401, { message: 'bad key' })]);
     await statusWhen(handle, 'credentials');
     await handle.cancel();
     expect((await rig.end(handle)).outcome).toMatchObject({ status: 'cancelled', steps: 0 });
@@ -252,7 +260,7 @@ describe('an error that can be fixed from outside', () => {
 
   test('does not block a closing call: the answer is composed instead', async () => {
     const { outcome } = await run(
-      [calling('echo', { text: 'found it' }), reply.error(401, { message: 'bad key' })],
+      [calling('echo', { text: 'found it' }), replyError(401, { message: 'bad key' })],
       { steps: 1 },
     );
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps' });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/status.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { asking, decide } from '../support/conversation.js';

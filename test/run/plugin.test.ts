@@ -12,7 +12,8 @@ import {
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
-import { replyText, scriptedModel } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/scripted.js';
 import { createGate } from '../../src/testing/barrier.js';
 import { createRig, type Rig } from '../support/rig.js';
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { TranscriptPage } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
@@ -63,11 +63,11 @@ describe('every request that a model receives', () => {
       const nth = `${marker} ${request.assistantMessages}`;
       if (request.assistantMessages === 1 && !failedOnce.has(nth)) {
         failedOnce.add(nth);
-        return reply.error(500, { message: 'once' }, { headers: { 'retry-after-ms': '20' } });
+        return replyError(500, { message: 'once' }, { headers: { 'retry-after-ms': '20' } });
       }
       const calls = scripts[Number(marker)]?.[request.assistantMessages];
-      if (calls === undefined) return reply.text('done');
-      return reply.calls(calls.map((each) => ({ name: 'fickle', arguments: each })));
+      if (calls === undefined) return replyText('done');
+      return replyCalls(calls.map((each) => ({ name: 'fickle', arguments: each })));
     });
     const runs = await Promise.all(
       scripts.map(async (_, index) => await rig.run({ agent: 'p', message: `script ${index}` })),
@@ -91,15 +91,15 @@ describe('every request that a model receives', () => {
     const [own, ledger] = [await startStub(), await startLedger()];
     own.answer((request) => {
       if (request.assistantMessages === 0) {
-        return reply.calls([{ name: 'spin', arguments: { forMs: 3_500 } }]);
+        return replyCalls([{ name: 'spin', arguments: { forMs: 3_500 } }]);
       }
       // Another step, so that the zombie's worker has time to cache its late result.
       if (request.assistantMessages < 4) {
-        return reply.calls([
+        return replyCalls([
           { name: 'put', arguments: { step: request.assistantMessages, part: 0 } },
         ]);
       }
-      return reply.text('done');
+      return replyText('done');
     });
     const env = {
       ADDRESS: inject('temporalAddress'),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
 import { startStub, type Stub, type StubDemand } from '../../src/testing/stub-server.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -38,8 +38,8 @@ function entry(stub: Stub, stream: boolean): Record<string, ModelEntry> {
   return { m: { model: 'thinker', baseUrl: stub.baseUrl, stream } };
 }
 
-const reading = (path: string, thought: string): Step =>
-  reply.calls(
+const reading = (path: string, thought: string): Reply =>
+  replyCalls(
     [
       { name: 'read', arguments: { path }, signature: `signed ${thought}` },
       { name: 'read', arguments: { path: `${path}2` } },
@@ -68,9 +68,9 @@ test.each([
   ['thought_signature', 'whole', false],
 ] as const)('%s is sent back with its calls, %s', async (demands, _how, stream) => {
   const stub = await demanding(demands);
-  stub.script(reading('a', 'I look at a.'), reading('b', large), reply.text('All read.'));
-  stub.script(reading('c', 'And c.'), reply.text('That too.', { reasoning: 'Easy.' }));
-  stub.script(reply.text('Done.'));
+  stub.script(reading('a', 'I look at a.'), reading('b', large), replyText('All read.'));
+  stub.script(reading('c', 'And c.'), replyText('That too.', { reasoning: 'Easy.' }));
+  stub.script(replyText('Done.'));
   await rig.worker([agent], { models: entry(stub, stream) });
   const handle = await rig.start({ agent: 'reader', message: 'Read.', open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'All read.', steps: 3 });
@@ -103,7 +103,7 @@ test.each([
 
 test('another server, another model, and the other API do not receive them', async () => {
   const [one, other] = [await demanding('reasoning_content'), await demanding()];
-  one.script(reading('a', 'Hm.'), reply.text('Read.'));
+  one.script(reading('a', 'Hm.'), replyText('Read.'));
   await rig.worker([agent], { models: entry(one, true) });
   const handle = await rig.start({ agent: 'reader', message: 'Read.', open: true });
   await outcomeOf(handle, 1);
@@ -115,7 +115,7 @@ test('another server, another model, and the other API do not receive them', asy
   for (const [index, models] of elsewhere.entries()) {
     await rig.stopWorkers();
     await rig.worker([agent], { models });
-    (index === 0 ? other : one).script(reply.text('Yes.'));
+    (index === 0 ? other : one).script(replyText('Yes.'));
     await ask(handle, 'Sure?');
     expect(await outcomeOf(handle, index + 2)).toMatchObject({ answer: 'Yes.' });
   }
@@ -129,9 +129,9 @@ test('a server that refuses its own fields is called without them from then on',
   const message = "property 'reasoning_content' is unsupported, did you mean 'role'?";
   stub.script(
     reading('a', 'Hm.'),
-    reply.error(400, { message, type: 'invalid_request_error' }),
+    replyError(400, { message, type: 'invalid_request_error' }),
     reading('b', 'Hm.'),
-    reply.text('Done.'),
+    replyText('Done.'),
   );
   await rig.worker([agent], { models: entry(stub, true) });
   const { outcome } = await rig.run({ agent: 'reader', message: 'Read.' });

@@ -11,7 +11,7 @@ import { sha256Hex } from '../../src/core/digest.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { RunState } from '../../src/core/state.js';
 import type { Model } from '../../src/models/model.js';
-import { replyCall, replyCalls, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { childOf } from '../support/child-runs.js';
 import { clientOf } from '../support/clerk.js';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
@@ -34,7 +34,7 @@ function entry(rest: Partial<ModelEntry> = {}): Record<string, ModelEntry> {
 }
 
 function reading(path: string, reasoning: string) {
-  return reply.calls([{ name: 'read', arguments: { path } }], { reasoning });
+  return replyCalls([{ name: 'read', arguments: { path } }], { reasoning });
 }
 
 type Item = Record<string, unknown>;
@@ -56,16 +56,16 @@ test('every request begins with the previous one, thoughts included, also on ano
   const large = 'why? '.repeat(20_000);
   stub.script(
     reading('a', 'I shall look at a.'),
-    reply.calls(
+    replyCalls(
       [
         { name: 'read', arguments: { path: 'b' } },
         { name: 'read', arguments: { path: 'c' } },
       ],
       { text: 'Two more.', reasoning: large },
     ),
-    reply.text('All read.', { reasoning: 'That was it.' }),
+    replyText('All read.', { reasoning: 'That was it.' }),
     reading('d', 'Once more.'),
-    reply.text('Read again.'),
+    replyText('Read again.'),
   );
   const handle = await rig.start({ agent: 'reader', message: 'Read.', open: true });
   expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'All read.', steps: 3 });
@@ -114,7 +114,7 @@ test('thoughts continue from segment to segment', async () => {
   const room = 'x'.repeat(12_000);
   stub.script(
     ...paths.map((path) => reading(path, `${room} I look at ${path}.`)),
-    reply.text('Done.', { reasoning: 'Done.' }),
+    replyText('Done.', { reasoning: 'Done.' }),
   );
   const handle = await rig.start({ agent: 'reader', message: 'Read.' });
   await handle.result();
@@ -133,9 +133,9 @@ test('a model that refuses its own thoughts is called without them from then on'
     'The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.';
   stub.script(
     reading('a', 'Hm.'),
-    reply.error(400, { message, type: 'invalid_request_error', code: 'invalid_encrypted_content' }),
+    replyError(400, { message, type: 'invalid_request_error', code: 'invalid_encrypted_content' }),
     reading('b', 'Hm.'),
-    reply.text('Done.'),
+    replyText('Done.'),
   );
   const { outcome } = await rig.run({ agent: 'reader', message: 'Read.' });
   expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.', steps: 3 });
@@ -148,7 +148,7 @@ test('a model that refuses its own thoughts is called without them from then on'
 test('a run whose model does not think costs the same as in the other API', async () => {
   await rig.worker([agent], { models: entry() });
   const script = () =>
-    stub.script(reply.calls([{ name: 'read', arguments: { path: 'a' } }]), reply.text('Done.'));
+    stub.script(replyCalls([{ name: 'read', arguments: { path: 'a' } }]), replyText('Done.'));
   script();
   const one = await rig.run({ agent: 'reader', message: 'Read.' });
   await rig.stopWorkers();

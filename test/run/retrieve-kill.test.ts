@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { gate } from '../support/gate.js';
 import { killTogether } from '../support/kill-together.js';
@@ -26,8 +26,8 @@ beforeAll(async () => {
   ledger.onAttempt = async (_, when, { key }) => {
     if (key === RETRIEVAL && when === 'after') await door.wait();
   };
-  stub.scriptFor(CALL, reply.text('lost', { holdBeforeHeaders: CALL }));
-  stub.answer(() => reply.text('answered'));
+  stub.scriptFor(CALL, replyText('lost', { holdBeforeHeaders: CALL }));
+  stub.answer(() => replyText('answered'));
   const doomed = (id: string, reached: Promise<unknown>) => ({
     id,
     input: { agent: 'retrieving', message: `rain ${id}` },

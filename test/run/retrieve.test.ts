@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RetrieveContext, RetrieveQuery } from '../../src/agents/retriever.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { cancelTurnUpdate } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -40,7 +40,7 @@ function retriever(name: string, rest: Partial<AgentOptions> = {}): ReturnType<t
 beforeAll(async () => {
   [rig, stub] = [await createRig(), await startStub()];
   client = await clientOf(rig);
-  stub.fallback(() => reply.text('answered'));
+  stub.fallback(() => replyText('answered'));
   const env = { PERDURE_HOME: rig.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: stub.baseUrl };
   const hasty = {
     find: async (_query: RetrieveQuery, { signal }: RetrieveContext) =>
@@ -143,7 +143,7 @@ describe('documents that an agent retrieves', () => {
       { text: `new with ${query}`, id: 'changing' },
     ];
     const held = stub.barrier('first of two');
-    stub.script(reply.text('answered', { holdBeforeHeaders: 'first of two' }));
+    stub.script(replyText('answered', { holdBeforeHeaders: 'first of two' }));
     const handle = await rig.start({ agent: 'bot', open: true, message: 'one' });
     await held.reached;
     await ask(handle, { message: 'and more', mode: 'steer' });

@@ -7,7 +7,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { stopServer } from '../../src/server/locate-server.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -101,8 +101,8 @@ test('no secret leaves a worker through models, tools, servers, and errors', asy
   const headers = { 'x-request-id': KEY };
   const mcp = ['environment', 'failing_environment', 'stored_environment'];
   stub.script(
-    reply.error(500, { message: ALL, code: KEY }, { headers }),
-    reply.calls(
+    replyError(500, { message: ALL, code: KEY }, { headers }),
+    replyCalls(
       [
         ...Object.keys(WAYS).map((way) => ({ name: 'leak', arguments: { way, said: ALL } })),
         ...mcp.map((name) => ({ name: `desk__${name}`, arguments: {} })),
@@ -111,8 +111,8 @@ test('no secret leaves a worker through models, tools, servers, and errors', asy
       ],
       { text: ALL, reasoning: ALL, headers, sse: { charactersPerEvent: 7 } },
     ),
-    reply.error(401, { message: ALL }),
-    reply.text(`Done. ${ALL} marker-9b1d`, { headers, sse: { charactersPerEvent: 1_000 } }),
+    replyError(401, { message: ALL }),
+    replyText(`Done. ${ALL} marker-9b1d`, { headers, sse: { charactersPerEvent: 1_000 } }),
   );
   const run = await client.start('leaky', { message: 'go' });
   const seen: unknown[] = [];
@@ -139,9 +139,7 @@ test('no secret leaves a worker through models, tools, servers, and errors', asy
 });
 
 test('no secret is in the error of a failed run, or in the database of the server', async () => {
-  stub.script(
-    reply.error(400, { message: `Invalid image: ${ALL}`, code: 'cnry_code', param: KEY }),
-  );
+  stub.script(replyError(400, { message: `Invalid image: ${ALL}`, code: 'cnry_code', param: KEY }));
   const run = await client.start('leaky', { message: 'fail' });
   const { outcome } = await rig.end(rig.client.workflow.getHandle(run.id));
   expect(outcome.status).toBe('failed');

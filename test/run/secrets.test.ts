@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { reply } from '../../src/testing/steps.js';
+import { replyCalls, replyError } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
@@ -41,12 +41,12 @@ afterAll(async () => {
 
 test('no key of the worker reaches the history, the status, or the memo', async () => {
   stub.script(
-    reply.calls([
+    replyCalls([
       { name: 'leak', arguments: { how: 'returns' } },
       { name: 'leak', arguments: { how: 'throws' } },
     ]),
-    reply.error(401, { message: `Incorrect API key provided: ${KEY}` }),
-    reply.error(400, { message: `could not process image of ${KEY}` }),
+    replyError(401, { message: `Incorrect API key provided: ${KEY}` }),
+    replyError(400, { message: `could not process image of ${KEY}` }),
   );
   const handle = await rig.start({ agent: 'a', message: 'go' });
   const status = await blocked(handle);

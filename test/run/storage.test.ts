@@ -11,7 +11,7 @@ import { toRunStatus } from '../../src/client/status.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyCall, replyText } from '../../src/models/scripted.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';

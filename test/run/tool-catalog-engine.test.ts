@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/wait.js';
@@ -52,14 +52,14 @@ const agent = defineAgent({
   toolExposure: 'catalog',
 });
 
-const invoke = (tool: string, given: JsonObject, prompt = 10): Step =>
-  reply.calls([{ name: 'invoke_tool', arguments: { tool, arguments: given } }], {
+const invoke = (tool: string, given: JsonObject, prompt = 10): Reply =>
+  replyCalls([{ name: 'invoke_tool', arguments: { tool, arguments: given } }], {
     usage: { prompt_tokens: prompt, completion_tokens: 5, total_tokens: prompt + 5 },
   });
 const results = ({ projection }: Ended): readonly string[] =>
   projection.messages.flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
-async function run(steps: readonly Step[], window?: number): Promise<Ended> {
+async function run(steps: readonly Reply[], window?: number): Promise<Ended> {
   stub.script(...steps);
   const model = openAiModel({ baseUrl: stub.baseUrl });
   const m = window === undefined ? model : { ...model, window };
@@ -74,9 +74,9 @@ describe('a call through a catalog', () => {
     const ended = await run([
       invoke('wait', { seconds: 1 }),
       invoke('expert', { message: 'what is it?' }),
-      reply.text('it is 42'),
+      replyText('it is 42'),
       invoke('pay', {}),
-      reply.text('done'),
+      replyText('done'),
     ]);
     expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'done', toolCalls: 3 });
     const types = (ended.history.events ?? []).flatMap((event) => {
@@ -90,7 +90,7 @@ describe('a call through a catalog', () => {
   });
 
   test('accepts arguments of any size; the model sees a stand-in for them', async () => {
-    const ended = await run([invoke('size', { text: 'x'.repeat(90_000) }), reply.text('done')]);
+    const ended = await run([invoke('size', { text: 'x'.repeat(90_000) }), replyText('done')]);
     expect(results(ended)).toEqual(['90000 characters']);
     const last = JSON.stringify(stub.requests.at(-1)?.messages);
     expect(last.length).toBeLessThan(2_000);
@@ -105,9 +105,9 @@ describe('a call through a catalog', () => {
         invoke('size', { text }),
         invoke('size', { text: `${text}!` }),
         invoke('size', { text: `${text}!!` }, 2_900),
-        reply.text('three texts were measured'),
+        replyText('three texts were measured'),
         invoke('size', { text: 'z' }),
-        reply.text('done'),
+        replyText('done'),
       ],
       3_000,
     );

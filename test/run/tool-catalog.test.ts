@@ -8,7 +8,7 @@ import type { TranscriptPage } from '../../src/core/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import type { Answer } from '../../src/testing/script.js';
 import type { StubRequest } from '../../src/testing/requests.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ToolOptions } from '../../src/tools/tool-options.js';
@@ -66,7 +66,7 @@ const agent = (options: Options = {}): Agent =>
   });
 
 /** Runs an agent over a script on a socket. */
-async function run(of: Agent, steps: readonly Step[] | Answer): Promise<Ended> {
+async function run(of: Agent, steps: readonly Reply[] | Answer): Promise<Ended> {
   await rig.stopWorkers();
   await stub?.close();
   stub = await startStub();
@@ -79,9 +79,9 @@ async function run(of: Agent, steps: readonly Step[] | Answer): Promise<Ended> {
 }
 afterAll(async () => await stub.close());
 
-const asks = (name: string, given: JsonObject | string): Step =>
-  reply.calls([{ name, arguments: given }]);
-const invoke = (name: string, given: JsonObject | string): Step =>
+const asks = (name: string, given: JsonObject | string): Reply =>
+  replyCalls([{ name, arguments: given }]);
+const invoke = (name: string, given: JsonObject | string): Reply =>
   asks('invoke_tool', { tool: name, arguments: given });
 
 const shown = ({ body }: StubRequest): readonly string[] =>
@@ -171,7 +171,7 @@ describe('an agent with a catalog', () => {
       asks('refnd', { order: 7 }),
       // Its own name works as well: the model knows it by now.
       asks('refund', { order: 7 }),
-      reply.text('done'),
+      replyText('done'),
     ]);
     expect(ended.outcome).toMatchObject({ status: 'completed', reason: 'answer', toolCalls: 1 });
     const texts = results(ended);
@@ -191,13 +191,13 @@ describe('an agent with a catalog', () => {
 
   test('filters as requested, in one message or in several', async () => {
     const ended = await run(agent(), [
-      reply.calls([
+      replyCalls([
         { name: 'discover_tools', arguments: { categories: ['orders', 'other'] } },
         { name: 'discover_tools', arguments: { categories: ['orders'], actions: ['search'] } },
         { name: 'discover_tools', arguments: { categories: ['flights'] } },
         { name: 'discover_tools', arguments: { query: 'PLAIN' } },
       ]),
-      reply.text('done'),
+      replyText('done'),
     ]);
     const names = [0, 1, 2, 3].map((nth) => {
       const { tools: rows } = result(ended, nth) as { tools: { name: string }[] };
@@ -213,7 +213,7 @@ describe('an agent with a catalog', () => {
 
   test('makes no progress if it repeats the same query', async () => {
     const again = asks('discover_tools', {});
-    const ended = await run(agent(), [again, again, again, reply.text('so far')]);
+    const ended = await run(agent(), [again, again, again, replyText('so far')]);
     expect(ended.outcome).toMatchObject({
       status: 'stopped',
       reason: 'no_progress',
@@ -225,12 +225,12 @@ describe('an agent with a catalog', () => {
   });
 
   test('may decide by schema', async () => {
-    const decide = (action: string, given: JsonObject): Step =>
-      reply.text(JSON.stringify({ decision: { action, arguments: given } }));
+    const decide = (action: string, given: JsonObject): Reply =>
+      replyText(JSON.stringify({ decision: { action, arguments: given } }));
     const ended = await run(agent({ decide: 'schema' }), [
       decide('discover_tools', { query: 'refund' }),
       decide('invoke_tool', { tool: 'refund', arguments: { order: 7 } }),
-      reply.text('{"decision": {"action": "answer", "answer": "paid back"}}'),
+      replyText('{"decision": {"action": "answer", "answer": "paid back"}}'),
     ]);
     expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'paid back', toolCalls: 1 });
     expect(result(ended, 0)).toMatchObject({ count: 1 });
@@ -244,7 +244,7 @@ describe('an agent with a catalog', () => {
     await rig.stopWorkers();
     await stub.close();
     stub = await startStub();
-    stub.script(...steps, reply.text('done'));
+    stub.script(...steps, replyText('done'));
     const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
     await rig.worker([agent()], {
       models,
@@ -259,9 +259,9 @@ describe('an agent with a catalog', () => {
 
 describe('a catalog in combination with other features', () => {
   test('a fork begins with the same bytes', async () => {
-    const { handle } = await run(agent(), [invoke('look_up', { order: 1 }), reply.text('found')]);
+    const { handle } = await run(agent(), [invoke('look_up', { order: 1 }), replyText('found')]);
     const [, second] = stub.requests;
-    stub.script(reply.text('again'));
+    stub.script(replyText('again'));
     await rig.run({ agent: 'a', message: 'and now?', fork: { run: handle.workflowId } });
     const forked = stub.requests.at(-1);
     expect(JSON.stringify(forked?.messages)).toContain(
@@ -275,7 +275,7 @@ describe('a catalog in combination with other features', () => {
     const long = tool('look_up', 'read', { execute: () => text });
     const ended = await run(agent({ tools: [long] }), ({ messages, assistantMessages }) => {
       if (assistantMessages === 0) return invoke('look_up', { order: 1 });
-      if (assistantMessages === 2) return reply.text('done');
+      if (assistantMessages === 2) return replyText('done');
       const [, ref = ''] =
         /read_result\(\{"ref":"(\w+)"/.exec(String(messages.at(-1)?.content)) ?? [];
       return invoke('read_result', { ref, offset: 69_990 });
@@ -309,7 +309,7 @@ describe('the size of a prompt', () => {
     );
     const sizes: number[] = [];
     for (const toolExposure of ['all', 'catalog'] as const) {
-      await run(agent({ tools: many, toolExposure }), [reply.text('done')]);
+      await run(agent({ tools: many, toolExposure }), [replyText('done')]);
       const bytes = JSON.stringify(stub.requests[0]?.body['tools']).length;
       sizes.push(bytes);
     }

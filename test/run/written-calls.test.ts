@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
@@ -57,11 +57,14 @@ const call = { name: 'look', arguments: { at: 'x' } };
 const fenced = (text: string): string => `\`\`\`json\n${text}\n\`\`\``;
 
 /** Runs an agent of the worker with its own script. */
-async function run(agent: string, ...written: readonly (Step | object | string)[]): Promise<Ended> {
+async function run(
+  agent: string,
+  ...written: readonly (Reply | object | string)[]
+): Promise<Ended> {
   const marker = `${agent} ${(serial += 1)}.`;
   const steps = written.map((one) => {
-    if (typeof one === 'string') return reply.text(one);
-    return 'completion' in one ? one : reply.text(JSON.stringify(one));
+    if (typeof one === 'string') return replyText(one);
+    return 'wire' in one ? one : replyText(JSON.stringify(one));
   });
   stub.scriptFor(marker, ...steps);
   return await rig.run({ agent, message: marker });
@@ -131,7 +134,7 @@ describe('calls that a model writes as its answer', () => {
   });
 
   test('are ignored next to native ones', async () => {
-    const native = reply.calls([{ name: 'today', arguments: {} }], { text: JSON.stringify(call) });
+    const native = replyCalls([{ name: 'today', arguments: {} }], { text: JSON.stringify(call) });
     const ended = await run('tools', native, 'done');
     expect(results(ended)).toEqual(['Monday']);
     expect(ended.projection.messages[1]).toMatchObject({ text: JSON.stringify(call) });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyText, type Reply } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 
 /**
@@ -27,6 +27,6 @@ export const CONTRACT_ANSWERS = [
 ] as const;
 
 /** The same request always gets the same answer. */
-export function contractAnswer({ assistantMessages }: StubRequest): Step {
-  return reply.text(CONTRACT_ANSWERS[assistantMessages] ?? 'asked too often');
+export function contractAnswer({ assistantMessages }: StubRequest): Reply {
+  return replyText(CONTRACT_ANSWERS[assistantMessages] ?? 'asked too often');
 }

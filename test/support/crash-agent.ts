@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits, OnLimit } from '../../src/core/definition/definition.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/requests.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
@@ -104,11 +104,11 @@ function transferTool(url: string): Tool {
 export const CRASH_STEPS = 5;
 
 /** The model of the crash runs: the same request always gets the same answer. */
-export function crashAnswer(request: StubRequest): Step {
+export function crashAnswer(request: StubRequest): Reply {
   const step = request.assistantMessages;
-  if (step >= CRASH_STEPS) return reply.text(`done after ${step} steps`);
+  if (step >= CRASH_STEPS) return replyText(`done after ${step} steps`);
   const parts = step % 2 === 0 ? [0] : [0, 1];
-  return reply.calls(
+  return replyCalls(
     parts.map((part) => ({ name: part === 0 ? 'put' : 'look', arguments: { step, part } })),
   );
 }

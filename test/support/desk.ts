@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/core/outcome.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
 import { getFirstUserText, type StubRequest } from '../../src/testing/requests.js';
 import type { StubMessage } from '../../src/testing/stub-message.js';
-import type { Step } from '../../src/testing/steps.js';
+import type { Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { clientOf } from './clerk.js';
@@ -39,12 +39,12 @@ export interface Desk {
   /**
    * Returns a text that identifies a new conversation, for which the stub answers with these steps.
    */
-  conversation(...steps: readonly Step[]): string;
+  conversation(...steps: readonly Reply[]): string;
   requestsOf(conversation: string): readonly StubRequest[];
   /** Starts a run with the client, waits for its end, and checks that its steps were all used. */
-  run(agent: string, steps: readonly Step[], start?: Start): Promise<RunReport>;
+  run(agent: string, steps: readonly Reply[], start?: Start): Promise<RunReport>;
   /** Starts an open run with its first message and waits for the end of that turn. */
-  open(agent: string, steps: readonly Step[], start?: Start): Promise<OpenRun>;
+  open(agent: string, steps: readonly Reply[], start?: Start): Promise<OpenRun>;
   /** Collects the result of a run that has ended; checks that its history replays. */
   report(id: string, conversation: string): Promise<RunReport>;
   close(): Promise<void>;

@@ -2,8 +2,8 @@ import { DefaultLogger } from '@temporalio/worker';
 import { pino, type LogFn } from 'pino';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineConfig } from '../../src/config.js';
-import { replyText } from '../../src/models/scripted.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker.js';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '../../src/core/json.js';
 import type { Usage } from '../../src/core/outcome.js';
-import { reply, type Step } from '../../src/testing/steps.js';
+import { replyRaw, type Reply } from '../../src/testing/replies.js';
 
 const FOLDER = 'test/fixtures/servers';
 
@@ -44,14 +44,14 @@ const soon = { 'retry-after-ms': '10' };
 export function stepsOf(
   { failing, whole, wholeBefore = '', stream }: Fixture,
   how: string,
-): Step[] {
+): Reply[] {
   if (how === 'streamed') {
     const headers = { 'content-type': 'text/event-stream' };
-    return [reply.raw((stream ?? []).map(eventOf).join(''), { headers })];
+    return [replyRaw((stream ?? []).map(eventOf).join(''), { headers })];
   }
   return [
-    ...(failing ? [reply.raw(JSON.stringify(failing), { headers: soon })] : []),
-    reply.raw(wholeBefore + JSON.stringify(whole)),
+    ...(failing ? [replyRaw(JSON.stringify(failing), { headers: soon })] : []),
+    replyRaw(wholeBefore + JSON.stringify(whole)),
   ];
 }
 

@@ -6,7 +6,7 @@ import type { Decision, DecisionReceipt } from '../../src/core/requests/decision
 import type { Request } from '../../src/core/requests/request.js';
 import type { RunStatus } from '../../src/core/status.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { replyText } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import { statusQuery } from '../../src/workflows/messages/definitions.js';
 import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import type { RunningWorker } from '../../src/worker.js';

@@ -1,10 +1,16 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import { reply, type Step } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyRaw,
+  replyReset,
+  replyText,
+  type Reply,
+} from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 
-async function stubFor(...steps: readonly Step[]): Promise<Stub> {
+async function stubFor(...steps: readonly Reply[]): Promise<Stub> {
   const stub = await startStub();
   stub.script(...steps);
   onTestFinished(() => stub.close());
@@ -43,7 +49,7 @@ async function onWire(stub: Stub): Promise<{ text: string; pieces: number; end: 
 }
 
 test('holds an answer at a barrier before the headers', async () => {
-  const stub = await stubFor(reply.text('late', { holdBeforeHeaders: 'gate' }));
+  const stub = await stubFor(replyText('late', { holdBeforeHeaders: 'gate' }));
   const barrier = stub.barrier('gate');
   let hasHeaders = false;
   const response = ask(stub).then((answer) => {
@@ -58,7 +64,7 @@ test('holds an answer at a barrier before the headers', async () => {
 });
 
 test('holds an answer at a barrier after the headers', async () => {
-  const stub = await stubFor(reply.text('late', { holdAfterHeaders: 'gate' }));
+  const stub = await stubFor(replyText('late', { holdAfterHeaders: 'gate' }));
   const barrier = stub.barrier('gate');
   const response = await ask(stub);
   expect(response.status).toBe(200);
@@ -70,7 +76,7 @@ test('holds an answer at a barrier after the headers', async () => {
 test('counts the answers at a barrier and does not hold later ones once it is open', async () => {
   const stub = await startStub();
   onTestFinished(() => stub.close());
-  stub.fallback(() => reply.text('x', { holdBeforeHeaders: 'gate' }));
+  stub.fallback(() => replyText('x', { holdBeforeHeaders: 'gate' }));
   const barrier = stub.barrier('gate');
   const both = [ask(stub), ask(stub)];
   await barrier.reachedBy(2);
@@ -82,10 +88,7 @@ test('counts the answers at a barrier and does not hold later ones once it is op
 });
 
 test('notices a client that disconnects at a barrier, and continues', async () => {
-  const stub = await stubFor(
-    reply.text('never', { holdBeforeHeaders: 'gate' }),
-    reply.text('next'),
-  );
+  const stub = await stubFor(replyText('never', { holdBeforeHeaders: 'gate' }), replyText('next'));
   const controller = new AbortController();
   const response = ask(stub, { signal: controller.signal });
   await stub.barrier('gate').reached;
@@ -99,7 +102,7 @@ test('notices a client that disconnects at a barrier, and continues', async () =
 });
 
 test('notices a client that disconnects during a slow answer', async () => {
-  const stub = await stubFor(reply.text('x'.repeat(500), { drip: { bytes: 1, every: 5 } }));
+  const stub = await stubFor(replyText('x'.repeat(500), { drip: { bytes: 1, every: 5 } }));
   const controller = new AbortController();
   const response = await ask(stub, { signal: controller.signal });
   controller.abort();
@@ -108,7 +111,7 @@ test('notices a client that disconnects during a slow answer', async () => {
 });
 
 test('delays an answer', async () => {
-  const stub = await stubFor(reply.text('slow', { delay: 200 }), reply.text('quick'));
+  const stub = await stubFor(replyText('slow', { delay: 200 }), replyText('quick'));
   const order: string[] = [];
   const asked = async (): Promise<void> => {
     const text = await (await ask(stub)).text();
@@ -119,20 +122,20 @@ test('delays an answer', async () => {
 });
 
 test('sends small parts with pauses', async () => {
-  const stub = await stubFor(reply.raw('abcdefgh', { drip: { bytes: 2, every: 3 } }));
+  const stub = await stubFor(replyRaw('abcdefgh', { drip: { bytes: 2, every: 3 } }));
   const { text, pieces } = await onWire(stub);
   expect(text).toMatch(/\r\nab\r\n2\r\ncd\r\n2\r\nef\r\n2\r\ngh\r\n/);
   expect(pieces).toBeGreaterThan(2);
 });
 
 test('ends the message after a number of bytes', async () => {
-  const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'end' } }));
+  const stub = await stubFor(replyRaw('abcdef', { cut: { afterBytes: 3, how: 'end' } }));
   expect(await (await ask(stub)).text()).toBe('abc');
   expect(await stub.requests[0]?.ended).toBe('answered');
 });
 
 test('resets the connection after a number of bytes', async () => {
-  const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'reset' } }));
+  const stub = await stubFor(replyRaw('abcdef', { cut: { afterBytes: 3, how: 'reset' } }));
   const { text, end } = await onWire(stub);
   expect(text).toMatch(/3\r\nabc\r\n$/);
   // A busy machine may read data and the reset together; Node then reports an orderly end.
@@ -141,7 +144,7 @@ test('resets the connection after a number of bytes', async () => {
 });
 
 test('closes the connection in the middle of a message', async () => {
-  const stub = await stubFor(reply.raw('abcdef', { cut: { afterBytes: 3, how: 'close' } }));
+  const stub = await stubFor(replyRaw('abcdef', { cut: { afterBytes: 3, how: 'close' } }));
   const { end, text } = await onWire(stub);
   expect(end).toBe('end');
   expect(text).toMatch(/3\r\nabc\r\n$/);
@@ -149,13 +152,13 @@ test('closes the connection in the middle of a message', async () => {
 });
 
 test('resets the connection before it sends a byte', async () => {
-  const stub = await stubFor(reply.reset());
+  const stub = await stubFor(replyReset());
   expect(await onWire(stub)).toMatchObject({ end: 'ECONNRESET', text: '' });
 });
 
 test('close ends held answers and open connections', async () => {
   const stub = await startStub();
-  stub.script(reply.text('never', { holdAfterHeaders: 'gate' }));
+  stub.script(replyText('never', { holdAfterHeaders: 'gate' }));
   const response = await ask(stub);
   const body = response.text();
   await Promise.all([expect(body).rejects.toThrow('terminated'), stub.close()]);
@@ -164,7 +167,7 @@ test('close ends held answers and open connections', async () => {
 
 const EVENTS = /^data: (.*)$/gm;
 
-async function streamed(step: Step): Promise<{ text: string; data: string[] }> {
+async function streamed(step: Reply): Promise<{ text: string; data: string[] }> {
   const stub = await stubFor(step);
   const response = await ask(stub, { stream: true });
   expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -173,7 +176,7 @@ async function streamed(step: Step): Promise<{ text: string; data: string[] }> {
 }
 
 test('streams text in parts, with usage and the end mark', async () => {
-  const { data } = await streamed(reply.text('hello', { sse: { charactersPerEvent: 2 } }));
+  const { data } = await streamed(replyText('hello', { sse: { charactersPerEvent: 2 } }));
   expect(data.at(-1)).toBe('[DONE]');
   const chunks = data.slice(0, -1).map((item) => JSON.parse(item));
   expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('|')).toBe('|he|ll|o||');
@@ -183,7 +186,7 @@ test('streams text in parts, with usage and the end mark', async () => {
 
 test('streams calls in parts', async () => {
   const { data } = await streamed(
-    reply.calls([{ name: 'f', arguments: '{"a":1}' }], { sse: { charactersPerEvent: 4 } }),
+    replyCalls([{ name: 'f', arguments: '{"a":1}' }], { sse: { charactersPerEvent: 4 } }),
   );
   const pieces = data
     .slice(0, -1)
@@ -196,17 +199,17 @@ test('streams calls in parts', async () => {
 });
 
 test('damages a stream in each supported way', async () => {
-  const crlf = await streamed(reply.text('x', { sse: { lineEnd: '\r\n', comments: true } }));
+  const crlf = await streamed(replyText('x', { sse: { lineEnd: '\r\n', comments: true } }));
   expect(crlf.text).toMatch(/^: still here\r\ndata: \{.*\}\r\n\r\n: still here\r\n/);
   const malformed = await streamed(
-    reply.text('x', { sse: { malformed: { event: 1, data: '{oops' } } }),
+    replyText('x', { sse: { malformed: { event: 1, data: '{oops' } } }),
   );
   expect(malformed.data[1]).toBe('{oops');
-  const noDone = await streamed(reply.text('x', { sse: { endBefore: 'done' } }));
+  const noDone = await streamed(replyText('x', { sse: { endBefore: 'done' } }));
   expect(noDone.data.at(-1)).toContain('usage');
-  const noFinish = await streamed(reply.text('x', { sse: { endBefore: 'finish' } }));
+  const noFinish = await streamed(replyText('x', { sse: { endBefore: 'finish' } }));
   expect(noFinish.data).toHaveLength(2);
   expect(noFinish.data.at(-1)).toContain('"content":"x"');
-  const noUsage = await streamed(reply.text('x', { usage: null, sse: { endBefore: 'finish' } }));
+  const noUsage = await streamed(replyText('x', { usage: null, sse: { endBefore: 'finish' } }));
   expect(noUsage.data).toHaveLength(2);
 });

@@ -1,5 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { reply } from '../../src/testing/steps.js';
+import {
+  replyCalls,
+  replyCompletion,
+  replyError,
+  replyRaw,
+  replyText,
+} from '../../src/testing/replies.js';
 import { startStub, type Stub, type StubOptions } from '../../src/testing/stub-server.js';
 
 async function stubFor(options?: StubOptions): Promise<Stub> {
@@ -40,7 +46,7 @@ async function textOf(response: Promise<Response>): Promise<unknown> {
 
 test('answers in the order of the script, and reports when it is used up', async () => {
   const stub = await stubFor();
-  stub.script(reply.text('one'), reply.text('two'));
+  stub.script(replyText('one'), replyText('two'));
   expect(await textOf(ask(stub, [user('a')]))).toBe('one');
   expect(await textOf(ask(stub, [user('b')]))).toBe('two');
   stub.assertConsumed();
@@ -51,8 +57,8 @@ test('answers in the order of the script, and reports when it is used up', async
 
 test('names unused steps', async () => {
   const stub = await stubFor();
-  stub.script(reply.text('one'));
-  stub.scriptFor('blue', reply.text('x'), reply.text('y'));
+  stub.script(replyText('one'));
+  stub.scriptFor('blue', replyText('x'), replyText('y'));
   expect(() => stub.assertConsumed()).toThrow(
     'Unused: 1 step of the common queue, 2 steps for "blue".',
   );
@@ -60,9 +66,9 @@ test('names unused steps', async () => {
 
 test('keeps a queue per conversation, identified by the first user message', async () => {
   const stub = await stubFor();
-  stub.scriptFor('run-a', reply.text('a1'), reply.text('a2'));
-  stub.scriptFor('run-b', reply.text('b1'));
-  stub.script(reply.text('common'));
+  stub.scriptFor('run-a', replyText('a1'), replyText('a2'));
+  stub.scriptFor('run-b', replyText('b1'));
+  stub.script(replyText('common'));
   expect(await textOf(ask(stub, [user('do run-b'), user('not run-a')]))).toBe('b1');
   expect(await textOf(ask(stub, [user('do run-a')]))).toBe('a1');
   expect(await textOf(ask(stub, [user('do run-a')]))).toBe('a2');
@@ -72,11 +78,11 @@ test('keeps a queue per conversation, identified by the first user message', asy
 
 test('answers from functions after the queues and before the fallback', async () => {
   const stub = await stubFor();
-  stub.fallback(() => reply.text('fallback'));
+  stub.fallback(() => replyText('fallback'));
   stub.answer((request) =>
-    request.messages.length > 3 ? undefined : reply.text(`step ${request.assistantMessages}`),
+    request.messages.length > 3 ? undefined : replyText(`step ${request.assistantMessages}`),
   );
-  stub.script(reply.text('scripted'));
+  stub.script(replyText('scripted'));
   expect(await textOf(ask(stub, conversation(0)))).toBe('scripted');
   expect(await textOf(ask(stub, conversation(0)))).toBe('step 0');
   expect(await textOf(ask(stub, conversation(2)))).toBe('step 2');
@@ -85,7 +91,7 @@ test('answers from functions after the queues and before the fallback', async ()
 
 test('records requests byte for byte, and counts equal ones', async () => {
   const stub = await stubFor();
-  stub.fallback(() => reply.text('ok'));
+  stub.fallback(() => replyText('ok'));
   const text = '{"model":"m", "messages":[{"role":"user","content":"ä"}]}';
   const send = (body: string): Promise<Response> =>
     fetch(`${stub.baseUrl}/chat/completions`, {
@@ -113,7 +119,7 @@ test('records requests byte for byte, and counts equal ones', async () => {
 
 test('keeps only the newest requests if `keep` is set', async () => {
   const stub = await stubFor({ keep: 2 });
-  stub.fallback(() => reply.text('ok'));
+  stub.fallback(() => replyText('ok'));
   for (const content of ['a', 'b', 'c']) {
     // oxlint-disable-next-line no-await-in-loop
     await textOf(ask(stub, [user(content)]));
@@ -125,15 +131,15 @@ test('keeps only the newest requests if `keep` is set', async () => {
 test('sends calls, usage, and finish reasons as scripted', async () => {
   const stub = await stubFor();
   stub.script(
-    reply.calls([
+    replyCalls([
       { name: 'f', arguments: { a: 1 } },
       { name: 'g', arguments: 'no json' },
     ]),
-    reply.text('x', { usage: null, finish: null }),
-    reply.text('x', { usage: { prompt_tokens: 7 }, finish: 'odd' }),
-    reply.completion({ anything: true }),
-    reply.error(429, { code: 'slow' }, { headers: { 'retry-after': '7' } }),
-    reply.raw('<html>', { status: 502, headers: { 'content-type': 'text/html' } }),
+    replyText('x', { usage: null, finish: null }),
+    replyText('x', { usage: { prompt_tokens: 7 }, finish: 'odd' }),
+    replyCompletion({ anything: true }),
+    replyError(429, { code: 'slow' }, { headers: { 'retry-after': '7' } }),
+    replyRaw('<html>', { status: 502, headers: { 'content-type': 'text/html' } }),
   );
   const bodies: unknown[] = [];
   for (let count = 0; count < 4; count += 1) {
@@ -179,7 +185,7 @@ test('sends calls, usage, and finish reasons as scripted', async () => {
 test('sends token probabilities, whole and streamed', async () => {
   const stub = await stubFor();
   const logprobs = [{ token: 'A', top: { A: 0.5, B: 0 } }];
-  stub.fallback(() => reply.text('A', { logprobs }));
+  stub.fallback(() => replyText('A', { logprobs }));
   const whole = JSON.parse(await (await ask(stub, [user('a')])).text());
   const expected = [
     {
@@ -237,18 +243,18 @@ test('refuses a strict schema that OpenAI would refuse, of an answer and of a to
   expect(await refused.text()).toContain("In context=('properties', 'n'), 'additionalProperties'");
   const tool = { type: 'function', function: { name: 'f', strict: true, parameters: open } };
   expect((await ask(stub, [user('x')], { tools: [tool] })).status).toBe(400);
-  stub.script(reply.text('{"n":1}'));
+  stub.script(replyText('{"n":1}'));
   expect((await ask(stub, [user('x')], format(closed))).status).toBe(200);
   stub.assertConsumed();
 });
 
 test('complains of a text that no provider could write under the strict schema', async () => {
   const stub = await stubFor();
-  stub.script(reply.text('{"n":"1"}'));
+  stub.script(replyText('{"n":"1"}'));
   await ask(stub, [user('x')], format(closed));
   expect(() => stub.assertConsumed()).toThrow('does not fit the strict schema');
   const lax = await stubFor({ enforces: false });
-  lax.script(reply.text('{"n":"1"}'));
+  lax.script(replyText('{"n":"1"}'));
   await ask(lax, [user('x')], format(closed));
   lax.assertConsumed();
 });

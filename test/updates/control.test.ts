@@ -9,7 +9,7 @@ import { reached } from '../../src/history/follow-target.js';
 import { followSegments } from '../../src/history/follow-run.js';
 import type { Outcome } from '../../src/core/outcome.js';
 import type { Model } from '../../src/models/model.js';
-import { replyText as answered } from '../../src/models/scripted.js';
+import { replyText } from '../../src/testing/replies.js';
 import { expectDelivered } from '../support/delivered.js';
 import { setLimitsUpdate } from '../../src/workflows/messages/definitions.js';
 import { createGate, type Gate } from '../../src/testing/barrier.js';
@@ -25,7 +25,7 @@ const model: Model = {
   async call({ messages }, { signal }) {
     const text = messages.findLast(({ role }) => role === 'user')?.text ?? '';
     await gates.get(text)?.wait(signal);
-    return answered(`re: ${text}`);
+    return replyText(`re: ${text}`);
   },
 };
 
@@ -71,7 +71,7 @@ describe('messages', () => {
     const id = handle.workflowId;
     const count = 14;
     const asked: Promise<DeliveredMessage>[] = [];
-    const replyText = (number: number): void => {
+    const send = (number: number): void => {
       asked.push(
         expectDelivered(askRun(rig.client, id, { message: `m${number}`, id: `id-${number}` })),
       );
@@ -79,7 +79,7 @@ describe('messages', () => {
     // The segment ends when the turn ends.
     for await (const { view } of followSegments(rig.client, { id, ...(await place(handle)) })) {
       const over = view.state?.recent.at(-1)?.turn ?? 0;
-      while (asked.length < Math.min(over, count)) replyText(asked.length + 1);
+      while (asked.length < Math.min(over, count)) send(asked.length + 1);
       if (over > count) break;
     }
     const sent = await Promise.all(asked);

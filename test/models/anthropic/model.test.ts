@@ -6,12 +6,12 @@ import { anthropicModel } from '../../../src/models/anthropic/model.js';
 import { createModelCatalog } from '../../../src/models/model-catalog.js';
 import type { ModelEntry } from '../../../src/models/model-entry.js';
 import type { Model, ModelReply, ModelRequest } from '../../../src/models/model.js';
-import { reply, type Step } from '../../../src/testing/steps.js';
+import { replyCalls, replyRaw, replyText, type Reply } from '../../../src/testing/replies.js';
 import { assistantCalls, callOnce, failureOf, request, stubWith } from '../support.js';
 
 const KEY = 'canary-key-1234';
 
-async function modelWith(...steps: readonly Step[]) {
+async function modelWith(...steps: readonly Reply[]) {
   const stub = await stubWith(...steps);
   return { stub, model: anthropicModel({ apiKey: KEY, baseUrl: stub.baseUrl }) };
 }
@@ -20,8 +20,8 @@ async function callWith(model: Model, rest: Partial<ModelRequest>): Promise<Mode
   return await model.call(request(rest), { signal: new AbortController().signal });
 }
 
-const error = (status: number, type: string, message = 'no'): Step =>
-  reply.raw(JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_1' }), {
+const error = (status: number, type: string, message = 'no'): Reply =>
+  replyRaw(JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_1' }), {
     status,
     headers: { 'request-id': 'req_1', 'retry-after': '7' },
   });
@@ -75,8 +75,8 @@ test('a key that no header can carry is refused without being shown', () => {
 test('thoughts are sent back signed, from a blob as well', async () => {
   const calls = [{ name: 'f', arguments: {} }];
   const { stub, model } = await modelWith(
-    reply.calls(calls, { reasoning: 'Hm, f.', text: 'I look.' }),
-    reply.text('done'),
+    replyCalls(calls, { reasoning: 'Hm, f.', text: 'I look.' }),
+    replyText('done'),
   );
   const tools = [{ name: 'f', description: '', parameters: {} }];
   const first = await callWith(model, { tools });
@@ -101,8 +101,8 @@ test('thoughts are sent back signed, from a blob as well', async () => {
 
 test('thoughts that the API refuses are left out in a second request', async () => {
   const { stub, model } = await modelWith(
-    reply.calls([{ name: 'f', arguments: {} }], { reasoning: 'Hm.' }),
-    reply.text('done'),
+    replyCalls([{ name: 'f', arguments: {} }], { reasoning: 'Hm.' }),
+    replyText('done'),
   );
   const tools = [{ name: 'f', description: '', parameters: {} }];
   const { provider } = await callWith(model, { tools });
@@ -146,7 +146,7 @@ test.each<[string, Partial<ModelRequest>, string]>([
     'settings.reasoning_effort',
   ],
 ])('a model that answers "%s" is called again without it', async (message, rest, parameter) => {
-  const { model } = await modelWith(error(400, 'invalid_request_error', message), reply.text('ok'));
+  const { model } = await modelWith(error(400, 'invalid_request_error', message), replyText('ok'));
   expect(await callWith(model, rest)).toMatchObject({ text: 'ok', dropped: [parameter] });
 });
 
@@ -157,7 +157,7 @@ const note = Buffer.from('Grüße').toString('base64');
 test('sends images, PDFs, and texts, including those of a tool', async () => {
   const texts = new Map([png, pdf, note].map((text) => [sha256Hex(text), text]));
   const blobOf = (text: string) => ({ sha256: sha256Hex(text), bytes: text.length });
-  const { stub, model } = await modelWith(reply.text('ok'));
+  const { stub, model } = await modelWith(replyText('ok'));
   const image = { type: 'image', mediaType: 'image/png', blob: blobOf(png) } as const;
   await callWith(model, {
     files: async ({ sha256 }) => texts.get(sha256) ?? '',
@@ -221,7 +221,7 @@ test.each<[string, Record<string, ModelEntry>, Record<string, string>, string]>(
   ],
   ['mine', { mine: { model: 'claude-x', baseUrl: 'stub' } }, { ANTHROPIC_API_KEY: KEY }, 'chat'],
 ])('%s with %j and %j is called by its API', async (name, entries, variables, api) => {
-  const stub = await stubWith(reply.text('hi'));
+  const stub = await stubWith(replyText('hi'));
   const placed = (text: string): string => (text === 'stub' ? stub.baseUrl : text);
   const environment = {
     ANTHROPIC_BASE_URL: stub.baseUrl.replace('/v1', ''),

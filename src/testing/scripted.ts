@@ -1,13 +1,17 @@
-import type { JsonObject } from '../core/json.js';
-import { createEmitter, emitReply } from './deltas.js';
-import type { Model, ModelReply, ModelRequest } from './model.js';
-import { ModelError } from './model-error.js';
+import { createEmitter, emitReply } from '../models/deltas.js';
+import type { Model, ModelReply, ModelRequest } from '../models/model.js';
+import { ModelError } from '../models/model-error.js';
+import type { ReplyPlace } from '../models/wire/api.js';
+import { providerError } from '../models/wire/errors.js';
+import { parseJson } from '../core/json.js';
+import type { Reply } from './replies.js';
 
 /** One step of a script: a reply, an error to reject with, or a function of the request. */
 export type ScriptStep =
   | ModelReply
+  | Reply
   | Error
-  | ((request: ModelRequest) => ModelReply | Promise<ModelReply>);
+  | ((request: ModelRequest) => ModelReply | Reply | Promise<ModelReply | Reply>);
 
 /** A `Model` that replies from a list and records its requests. */
 export interface ScriptedModel extends Model {
@@ -17,63 +21,6 @@ export interface ScriptedModel extends Model {
   readonly requests: readonly ModelRequest[];
   /** Throws an `Error` if unused steps remain. */
   assertConsumed(): void;
-}
-
-const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
-
-/**
- * Creates a reply of text, which ends a turn.
- *
- * @example
- * ```ts
- * import { replyText, scriptedModel } from 'perdure/testing';
- *
- * export const model = scriptedModel([replyText('Hello.'), new Error('the connection was lost')]);
- * ```
- */
-export function replyText(text: string): ModelReply {
-  return { text, calls: [], finish: 'stop', usage: USAGE };
-}
-
-/**
- * Creates a reply that requests calls, in this order.
- *
- * @example
- * ```ts
- * import { replyCalls, scriptedModel } from 'perdure/testing';
- *
- * const add = { name: 'add', arguments: { a: 1, b: 2 } };
- * const today = { name: 'today', arguments: {} };
- *
- * export const model = scriptedModel([replyCalls([add, today])]);
- * ```
- */
-export function replyCalls(
-  calls: readonly { readonly name: string; readonly arguments: JsonObject }[],
-): ModelReply {
-  return {
-    text: '',
-    calls: calls.map((call) => ({ name: call.name, arguments: JSON.stringify(call.arguments) })),
-    finish: 'calls',
-    usage: USAGE,
-  };
-}
-
-/**
- * Creates a reply that requests one call.
- *
- * @example
- * ```ts
- * import { replyCall, replyText, scriptedModel } from 'perdure/testing';
- *
- * export const model = scriptedModel([
- *   replyCall('add', { a: 17, b: 25 }),
- *   ({ messages }) => replyText(`It is ${messages.at(-1)?.text ?? ''}.`),
- * ]);
- * ```
- */
-export function replyCall(name: string, args: JsonObject = {}): ModelReply {
-  return replyCalls([{ name, arguments: args }]);
 }
 
 /**
@@ -106,7 +53,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       requests.push(structuredClone(recorded));
       if (step === undefined) throw exhausted(requests.length, script.length);
       if (step instanceof Error) throw step;
-      const reply = typeof step === 'function' ? await step(request) : step;
+      const reply = replyOf(typeof step === 'function' ? await step(request) : step, request);
       signal.throwIfAborted();
       emitReply(reply, createEmitter(onDelta));
       return reply;
@@ -118,6 +65,31 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
       );
     },
   };
+}
+
+/** Returns the reply of the model. Throws the error of a reply that is none. */
+function replyOf(step: ModelReply | Reply, request: ModelRequest): ModelReply {
+  if ('calls' in step) return step;
+  const { wire } = step;
+  if (wire.type === 'reset') {
+    throw new ModelError('The scripted model lost its connection.', {
+      kind: 'retry',
+      type: 'reset',
+    });
+  }
+  if (wire.type === 'raw' && wire.status >= 400) {
+    const headers = new Headers(wire.delivery.headers);
+    const error = parseJson(wire.body) ?? wire.body;
+    throw providerError({ status: wire.status, headers, error }, placeOf(request));
+  }
+  throw new ModelError(
+    'scriptedModel: expected a reply of text or calls, or an error, got bytes that only a stub can send; use startStub',
+    { kind: 'request', type: 'script_invalid' },
+  );
+}
+
+function placeOf({ model }: ModelRequest): ReplyPlace {
+  return { baseUrl: 'the script', model, hasKey: true, apiKeyEnv: 'OPENAI_API_KEY', now: Date.now };
 }
 
 function exhausted(count: number, steps: number): ModelError {
