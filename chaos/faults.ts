@@ -13,6 +13,10 @@ const STORAGE_DOWN_MS = 5_000;
  */
 const ZOMBIE_MS = 15_000;
 const ZOMBIE_SHARE = 0.15;
+/** Connections to the server are cut, or let nothing pass, for so long. */
+const LINK_EVERY_MS = 7_000;
+const LINK_DOWN_MS = [1_000, 20_000] as const;
+const CLOCK_EVERY_MS = 3_000;
 
 /** Counts of the faults that were caused. */
 export interface Tally {
@@ -20,14 +24,16 @@ export interface Tally {
   zombies: number;
   serverKills: number;
   outages: number;
+  cuts: number;
+  jumps: number;
 }
 
 /**
- * Kills, freezes, and takes storage away until `signal` aborts; resolves when everything is
- * restored.
+ * Kills and freezes, takes storage away, cuts connections, and lets clocks jump until `signal`
+ * aborts; resolves when everything is restored.
  */
 export async function inflict(world: World, seed: number, signal: AbortSignal): Promise<Tally> {
-  const tally: Tally = { kills: 0, zombies: 0, serverKills: 0, outages: 0 };
+  const tally: Tally = { kills: 0, zombies: 0, serverKills: 0, outages: 0, cuts: 0, jumps: 0 };
   await Promise.all([
     harmWorkers(world, { seed, tally, signal }),
     every(SERVER_EVERY_MS, signal, async () => {
@@ -38,14 +44,13 @@ export async function inflict(world: World, seed: number, signal: AbortSignal): 
       tally.outages += 1;
       await storageDown(world.home);
     }),
+    harmLinks(world, { seed, tally, signal }),
+    harmClocks(world, { seed, tally, signal }),
   ]);
   return tally;
 }
 
-async function harmWorkers(
-  world: World,
-  { seed, tally, signal }: { seed: number; tally: Tally; signal: AbortSignal },
-): Promise<void> {
+async function harmWorkers(world: World, { seed, tally, signal }: Harm): Promise<void> {
   const random = seeded(seed + 1);
   const zombies = new Map<number, Promise<void>>();
   const starts: Promise<void>[] = [];
@@ -71,6 +76,45 @@ async function harmWorkers(
     starts.push(slot.start());
   });
   await Promise.all([...zombies.values(), ...starts]);
+}
+
+interface Harm {
+  readonly seed: number;
+  readonly tally: Tally;
+  readonly signal: AbortSignal;
+}
+
+/** Cuts the connection of the client or of a worker, or lets nothing pass, and restores it. */
+async function harmLinks({ links }: World, { seed, tally, signal }: Harm): Promise<void> {
+  const random = seeded(seed + 4);
+  const all = [links.client, ...links.workers];
+  const down = new Map<number, Promise<void>>();
+  await every(LINK_EVERY_MS, signal, async () => {
+    const chosen = integer(random, 0, all.length);
+    const link = all[chosen];
+    if (link === undefined || down.has(chosen)) return;
+    tally.cuts += 1;
+    if (random() < 0.5) link.cut();
+    else link.hold();
+    const comeBack = async (): Promise<void> => {
+      await pause(integer(random, ...LINK_DOWN_MS), undefined, { signal }).catch(() => undefined);
+      link.restore();
+      down.delete(chosen);
+    };
+    down.set(chosen, comeBack());
+  });
+  await Promise.all(down.values());
+}
+
+/** Lets the clock of a worker jump by a day, forward, back, or back to the right time. */
+async function harmClocks({ workers }: World, { seed, tally, signal }: Harm): Promise<void> {
+  const random = seeded(seed + 5);
+  await every(CLOCK_EVERY_MS, signal, async () => {
+    const slot = workers[integer(random, 0, workers.length)];
+    if (slot === undefined || !slot.isUp) return;
+    tally.jumps += 1;
+    slot.signal('SIGUSR2');
+  });
 }
 
 /** The folders of both stores are gone, and files stand in their place, so that nothing can be created. */

@@ -43,7 +43,8 @@ export async function answerRequests(
         () => undefined,
       );
     }
-    const below = (status?.below ?? []).map(({ id: child }) => child);
+    // A request has an id of its own; it is decided on the run that asks.
+    const below = (status?.below ?? []).map(({ run: child }) => child);
     for (const child of new Set(below)) await answer(run, child);
   };
   while (!signal.aborted) {

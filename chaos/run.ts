@@ -1,6 +1,7 @@
 /**
  * `npm run chaos -- --seed N --minutes M`: runs agents while workers and the server are killed,
- * workers freeze and come back, storage goes away, and the model fails, then checks invariants
+ * workers freeze and come back, connections are cut, clocks jump, storage goes away, and the model
+ * fails, then checks invariants
  * I1–I12. It prints the seed, what was done, and every violation; the exit code is 1 if there is
  * one.
  */
@@ -32,7 +33,7 @@ const model = answerAll(world.stub, seed, canary);
 const connection = await Connection.connect({ address: world.address });
 const client = new Client({ connection });
 const perdure = await createClient({
-  address: world.address,
+  address: world.links.client.address,
   taskQueue: QUEUE,
   env: { PERDURE_HOME: world.home },
 });
@@ -68,7 +69,8 @@ try {
   console.log(
     `${runs.length} runs, ${turns} turns, ${world.stub.requestCount} model requests, ` +
       `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
-      `${tally.serverKills} server kills, ${tally.outages} storage outages, ${resolved} decisions of people, ` +
+      `${tally.serverKills} server kills, ${tally.outages} storage outages, ` +
+      `${tally.cuts} cut connections, ${tally.jumps} clock jumps, ${resolved} decisions of people, ` +
       `${world.ledger.refused.length} late payments refused by the ledger`,
   );
   console.log(`turns by agent: ${countAgents(runs)}`);

@@ -9,17 +9,25 @@ import { ensureServer } from '../src/server/ensure-server.js';
 import { stopServer } from '../src/server/locate-server.js';
 import { startStub, type Stub } from '../src/testing/stub-server.js';
 import { bundleWorkflows } from '../src/worker/bundle.js';
+import { startProxy, type Proxy } from '../test/support/proxy.js';
 import { startLedger, type Ledger } from './ledger.js';
 
 export const QUEUE = 'chaos';
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+const SHIFT_CLOCK = new URL('../test/support/shift-clock.js', import.meta.url).href;
+/** By how much the clocks of the workers jump. */
+const CLOCK_STEP_MS = 86_400_000;
+const WORKERS = 3;
 
 /**
  * The real parts of the run: a server with a database file, worker processes, a model, and a
  * ledger.
  */
 export interface World {
+  /** The address of the server itself. */
   readonly address: string;
+  /** What the client and each worker reach the server through. */
+  readonly links: { readonly client: Proxy; readonly workers: readonly Proxy[] };
   /** PERDURE_HOME of the workers: the server's database, blobs, and archive. */
   readonly home: string;
   readonly workflowBundle: string;
@@ -42,7 +50,8 @@ export interface WorkerSlot {
   kill(): Promise<void>;
   /** Resolves when a process polls. A start while the server is down fails, and is retried. */
   start(): Promise<void>;
-  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
+  /** With SIGUSR2, the clock of its process jumps by a day. */
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGUSR2'): void;
 }
 
 export async function createWorld(env: Readonly<Record<string, string>>): Promise<World> {
@@ -55,12 +64,18 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
   const workflowBundle = join(home, 'workflows.js');
   await writeFile(workflowBundle, (await bundleWorkflows()).code);
   const built = await buildPackage(home, workflowBundle);
-  const slots = Array.from({ length: 3 }, () =>
+  const [client, ...links] = await Promise.all(
+    Array.from({ length: WORKERS + 1 }, () => startProxy(server.address)),
+  );
+  if (client === undefined) throw new Error('there is no link for the client');
+  const slots = links.map((link) =>
     workerSlot({
       ...env,
       PATH: process.env['PATH'] ?? '',
       PACKAGE: join(built, 'index.js'),
-      ADDRESS: server.address,
+      ADDRESS: link.address,
+      CLOCK_SHIFT_MS: String(CLOCK_STEP_MS),
+      CLOCK_STARTS: 'right',
       QUEUE,
       BUNDLE: workflowBundle,
       LEDGER: ledger.url,
@@ -73,6 +88,7 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
   let pid = server.pid;
   return {
     address: server.address,
+    links: { client, workers: links },
     home,
     workflowBundle,
     stub,
@@ -86,6 +102,7 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
     },
     async close({ keep }) {
       await Promise.all(slots.map((slot) => slot.kill()));
+      await Promise.all([client, ...links].map((link) => link.close()));
       await Promise.all([stub.close(), ledger.close(), stopServer(home)]);
       if (!keep) await rm(home, { recursive: true, force: true });
     },
@@ -100,7 +117,11 @@ function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
   let isWanted = false;
   /** Returns whether no further start is needed. */
   const startOnce = async (): Promise<boolean> => {
-    const started = fork(WORKER, { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    const started = fork(WORKER, {
+      env,
+      execArgv: ['--import', SHIFT_CLOCK],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
     child = started;
     for (const stream of [started.stdout, started.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => void log.push(text));

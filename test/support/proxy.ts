@@ -4,8 +4,12 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 /** A TCP proxy whose connections a test can cut. */
 export interface Proxy {
   readonly address: string;
-  /** Closes all connections, and refuses new ones from now on. */
+  /** Closes all connections, and refuses new ones until `restore`. */
   cut(): void;
+  /** Lets no byte pass until `restore`, as a network does that drops packets; nothing is closed. */
+  hold(): void;
+  /** Ends a cut or a hold. */
+  restore(): void;
   close(): Promise<void>;
 }
 
@@ -14,6 +18,7 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const [host, port] = target.split(':');
   const sockets = new Set<Socket>();
   let isCut = false;
+  let isHeld = false;
   const server = createServer((near) => {
     if (isCut) {
       near.destroy();
@@ -30,7 +35,12 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
         sockets.delete(socket);
         other.destroy();
       });
-      socket.pipe(other);
+      socket.on('data', (bytes) => {
+        if (!other.write(bytes)) socket.pause();
+      });
+      socket.on('end', () => other.end());
+      other.on('drain', () => !isHeld && socket.resume());
+      if (isHeld) socket.pause();
     }
   });
   server.listen(at, '127.0.0.1');
@@ -42,6 +52,15 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut,
+    hold() {
+      isHeld = true;
+      for (const socket of sockets) socket.pause();
+    },
+    restore() {
+      isCut = false;
+      isHeld = false;
+      for (const socket of sockets) socket.resume();
+    },
     async close() {
       cut();
       server.close();
