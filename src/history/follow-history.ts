@@ -47,7 +47,7 @@ export async function* segmentEvents(
   { only }: { readonly only?: 'end' } = {},
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
   let token: Uint8Array | undefined;
-  let answeredAt = Date.now();
+  let answeredAt = performance.now();
   let seen = 0;
   for (;;) {
     let page: HistoryPage;
@@ -55,13 +55,13 @@ export async function* segmentEvents(
       page = await nextPage(client, segment, { token, only });
     } catch (error) {
       if (segment.signal.aborted) return;
-      if (!isTransient(error) || Date.now() - answeredAt > SILENCE_MS) throw error;
+      if (!isTransient(error) || performance.now() - answeredAt > SILENCE_MS) throw error;
       await pause(PAUSE_MS, undefined, { signal: segment.signal }).catch(() => undefined);
       // Starts again from the beginning: a restarted server may not know its old tokens.
       token = undefined;
       continue;
     }
-    answeredAt = Date.now();
+    answeredAt = performance.now();
     const fresh = page.events.map(decodeEvent).filter((event) => event.id > seen);
     seen = fresh.findLast(isPermanent)?.id ?? seen;
     if (fresh.length > 0) yield fresh;

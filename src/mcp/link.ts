@@ -38,7 +38,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
   const open = (): Line => {
     if (line !== null) return line;
     if (signal.aborted) throw new CallFault('unsent', 'this worker is shutting down');
-    if (failed !== null && Date.now() < failed.until) throw failed.error;
+    if (failed !== null && performance.now() < failed.until) throw failed.error;
     const opened: Line = {
       uses: 0,
       made: connect(server, env, { onLost: () => leave(opened), onToolsChanged: onChange, signal }),
@@ -49,7 +49,7 @@ export function createLink(server: McpServer, env: Environment, onChange: () => 
       (error: unknown) => {
         const waitMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, MAX_PAUSE_MS);
         failures += 1;
-        failed = { error, until: Date.now() + waitMs };
+        failed = { error, until: performance.now() + waitMs };
         leave(opened);
       },
     );

@@ -33,7 +33,7 @@ export interface CallOptions {
 }
 
 interface Listing extends McpListing {
-  /** Unix time in ms. */
+  /** Time of the monotonic clock in ms: clocks that are set back must not make a list look new. */
   readonly at: number;
 }
 
@@ -55,7 +55,7 @@ export function createSession(server: McpServer, env: Environment): McpSession {
 
   const listing = async (maxAgeMs: number): Promise<McpListing> => {
     const before = known && (await known.catch(() => null));
-    if (before !== null && Date.now() - before.at <= maxAgeMs) return before;
+    if (before !== null && performance.now() - before.at <= maxAgeMs) return before;
     const pending = link.use((connection) => list(server, connection));
     known = pending;
     return await pending;
@@ -89,7 +89,7 @@ export function createSession(server: McpServer, env: Environment): McpSession {
 }
 
 async function list(server: McpServer, connection: McpConnection): Promise<Listing> {
-  const at = Date.now();
+  const at = performance.now();
   try {
     const entries = await listPages(connection);
     return {

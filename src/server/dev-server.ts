@@ -149,12 +149,12 @@ export async function waitUntilReady(
   home: ServerHome,
   server: ServerProcess,
 ): Promise<string | null> {
-  const deadline = Date.now() + READY_LIMIT_MS;
+  const deadline = performance.now() + READY_LIMIT_MS;
   for (;;) {
     const answer = await probeOwnServer(server);
     if (answer.alive) return answer.version;
     const gone = (await processLife(server.pid)) === null;
-    if (gone || Date.now() > deadline) {
+    if (gone || performance.now() > deadline) {
       const problem = gone
         ? 'ended before it was ready'
         : `does not answer on ${addressOf(server)}`;

@@ -229,8 +229,8 @@ export async function findFreePort(preferred: number | null): Promise<number> {
  * has left the process table. Returns another free port if it stays taken.
  */
 async function waitForPort(port: number): Promise<number> {
-  const deadline = Date.now() + RELEASE_LIMIT_MS;
-  while (!(await isFree(port)) && Date.now() < deadline) await sleep(POLL_MS);
+  const deadline = performance.now() + RELEASE_LIMIT_MS;
+  while (!(await isFree(port)) && performance.now() < deadline) await sleep(POLL_MS);
   return await findFreePort(port);
 }
 

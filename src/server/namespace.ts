@@ -98,9 +98,10 @@ function ignoreCode(code: number): (error: unknown) => undefined {
 }
 
 async function waitUntil(done: () => Promise<boolean>, problem: string): Promise<void> {
-  const deadline = Date.now() + APPEAR_LIMIT_MS;
+  const deadline = performance.now() + APPEAR_LIMIT_MS;
   while (!(await done())) {
-    if (Date.now() > deadline) throw new NoServerError(`The embedded Temporal server: ${problem}.`);
+    if (performance.now() > deadline)
+      throw new NoServerError(`The embedded Temporal server: ${problem}.`);
     await sleep(POLL_MS);
   }
 }

@@ -71,9 +71,9 @@ export async function endProcess(pid: number): Promise<void> {
   const life = await processLife(pid);
   if (life === null) return;
   process.kill(pid, 'SIGTERM');
-  const deadline = Date.now() + GRACE_MS;
+  const deadline = performance.now() + GRACE_MS;
   while ((await processLife(pid)) === life) {
-    if (Date.now() > deadline) process.kill(pid, 'SIGKILL');
+    if (performance.now() > deadline) process.kill(pid, 'SIGKILL');
     await sleep(POLL_MS);
   }
 }

@@ -43,7 +43,7 @@ const RELEASED = 'released';
 
 async function acquire(folder: string, options: LockOptions): Promise<string> {
   const self = (await processLife(process.pid)) ?? String(process.pid);
-  const deadline = Date.now() + (options.waitLimitMs ?? WAIT_LIMIT_MS);
+  const deadline = performance.now() + (options.waitLimitMs ?? WAIT_LIMIT_MS);
   let waiting = false;
   for (;;) {
     const highest = (await generations(folder))[0] ?? 0;
@@ -55,7 +55,7 @@ async function acquire(folder: string, options: LockOptions): Promise<string> {
     }
     if (!waiting) options.onWait?.(pidOf(holder));
     waiting = true;
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       throw new NoServerError(
         `Process ${pidOf(holder)} has been starting the Temporal server for too long ` +
           `(lock ${folder}). End that process, or delete the lock folder if the process is not perdure.`,

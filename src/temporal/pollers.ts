@@ -6,7 +6,10 @@ import { optionalTsToMs } from './sdk-internals.js';
 export interface Poller {
   /** `pid@host`, unless the worker has a name of its own. */
   readonly identity: string;
-  /** Unix time in ms, by the server's clock. */
+  /**
+   * Unix time in ms by the clock of this machine, as far as its difference from the server's clock
+   * is known.
+   */
   readonly lastPollAt: number;
   /** Whether its process on this machine has ended. The server lists it for a few more minutes. */
   readonly gone: boolean;
@@ -57,17 +60,31 @@ export async function readQueueState(
     namespace,
     taskQueue: { name: taskQueue },
   });
+  const found = (pollers ?? []).map(({ lastAccessTime }) => optionalTsToMs(lastAccessTime) ?? 0);
+  const aheadMs = aheadOfServer(Math.max(0, ...found), Date.now());
   return {
     pollers: (pollers ?? [])
       .map(({ identity, lastAccessTime, deploymentOptions }) => ({
         identity: identity ?? '',
-        lastPollAt: optionalTsToMs(lastAccessTime) ?? 0,
+        lastPollAt: (optionalTsToMs(lastAccessTime) ?? 0) + aheadMs,
         gone: isGone(identity ?? ''),
         build: versionedBuild(deploymentOptions),
       }))
       .toSorted((a, b) => b.lastPollAt - a.lastPollAt),
     current: toBuild(versioningInfo?.currentDeploymentVersion),
   };
+}
+
+/** The server forgets a poller within this time after its last poll. */
+const KEPT_MS = 6 * 60_000;
+
+/**
+ * Returns by how many ms this machine's clock is ahead of the server's, judged by the newest poll:
+ * it is not in the future, and no older than the server's memory. 0 if both clocks may be right.
+ */
+function aheadOfServer(newestPollAt: number, now: number): number {
+  const ageMs = now - newestPollAt;
+  return newestPollAt > 0 && (ageMs < 0 || ageMs > KEPT_MS) ? ageMs : 0;
 }
 
 /** Temporal's number of the versioned mode of workers. */

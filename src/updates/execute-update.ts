@@ -91,19 +91,22 @@ export async function executeUpdate<T>(
     const message = `within: expected a whole number of ms or words such as "30 seconds", got ${show(within)}`;
     throw new InputError(message);
   }
-  const giveUpAt = Date.now() + withinMs;
+  const giveUpAt = performance.now() + withinMs;
   let mayArrive = false;
   for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       signal?.throwIfAborted();
       await takeTurn(client, target.id, { until: giveUpAt - MIN_TRY_MS, signal });
       return await sendInTurn(client, target.id, async () =>
-        tryOnce(client, update, { until: Math.min(Date.now() + TRY_MS, giveUpAt), signal }),
+        tryOnce(client, update, {
+          withinMs: Math.min(TRY_MS, giveUpAt - performance.now()),
+          signal,
+        }),
       );
     } catch (error) {
       const failed = await classify(client, target, error);
       mayArrive ||= failed.delivery === 'unknown';
-      const isLast = Date.now() + PAUSE_MS + MIN_TRY_MS >= giveUpAt;
+      const isLast = performance.now() + PAUSE_MS + MIN_TRY_MS >= giveUpAt;
       if (signal?.aborted || !failed.shouldRetry || isLast) {
         const { hasEnded = false, delivery: last } = failed;
         // Only a refusal by the run itself also covers the earlier tries.
@@ -138,7 +141,7 @@ class NotSentError extends Error {
 
 /**
  * Resolves as soon as fewer than the maximum are in flight, in the order of arrival. Rejects with a
- * `NotSentError` at the Unix time `until`, and if the signal aborts.
+ * `NotSentError` at the time `until` of the monotonic clock, and if the signal aborts.
  */
 async function takeTurn(
   client: Client,
@@ -167,7 +170,7 @@ async function takeTurn(
       stop();
       reject(new NotSentError());
     };
-    const timer = setTimeout(giveUp, Math.max(0, until - Date.now()));
+    const timer = setTimeout(giveUp, Math.max(0, until - performance.now()));
     signal?.addEventListener('abort', giveUp, { once: true });
     gate.waiting.add(begin);
   });
@@ -192,13 +195,15 @@ async function sendInTurn<T>(client: Client, id: string, send: () => Promise<T>)
 async function tryOnce<T>(
   client: Client,
   update: () => Promise<T>,
-  { until, signal }: { readonly until: number; readonly signal: AbortSignal | undefined },
+  { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
 ): Promise<T> {
   const own = new AbortController();
   const abort = (): void => own.abort();
   signal?.addEventListener('abort', abort, { once: true });
   try {
-    return await client.withAbortSignal(own.signal, () => client.withDeadline(until, update));
+    return await client.withAbortSignal(own.signal, () =>
+      client.withDeadline(Date.now() + withinMs, update),
+    );
   } finally {
     signal?.removeEventListener('abort', abort);
   }

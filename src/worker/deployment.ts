@@ -95,13 +95,15 @@ export async function promote(
   version: DeploymentVersion,
   { taskQueue, identity, withinMs = PROMOTED_WITHIN_MS }: Promotion,
 ): Promise<void> {
-  const deadline = Date.now() + withinMs;
+  const deadline = performance.now() + withinMs;
   for (;;) {
     const notYet = await connection
-      .withDeadline(deadline, () => tryPromote(connection, version, { taskQueue, identity }))
+      .withDeadline(Date.now() + deadline - performance.now(), () =>
+        tryPromote(connection, version, { taskQueue, identity }),
+      )
       .catch((error: unknown) => explain(error, version));
     if (notYet === null) return;
-    if (Date.now() + AGAIN_MS > deadline) throw tooLate(version, { notYet, withinMs });
+    if (performance.now() + AGAIN_MS > deadline) throw tooLate(version, { notYet, withinMs });
     await pause(AGAIN_MS);
   }
 }

@@ -243,6 +243,16 @@ describe('a message that does not name what it answers', () => {
     expect(askRefusal(state, { message: 'yes', sentAt: 5 }, NOW)).toBeNull();
   });
 
+  test('decides nothing if it was sent by a clock that is ahead', () => {
+    const early = { message: 'yes', sentAt: NOW.now + 86_400_000 };
+    expect(askRefusal(state, early, NOW)).toMatchObject({
+      reason: 'unbound',
+      message: expect.stringContaining("its sender's clock is ahead"),
+    });
+    expect(after(state, update('ask', early, 'n', 9)).decisions).toBeUndefined();
+    expect(askRefusal(state, { message: 'yes', sentAt: NOW.now + 1_000 }, NOW)).toBeNull();
+  });
+
   test('decides nothing about a request that replaced one that another person answered', () => {
     const edited = { message: 'edit: only a2', by: 'ann' };
     let replaced = after(state, update('ask', edited, 'e', 6));

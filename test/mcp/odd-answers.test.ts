@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callTool } from '../../src/mcp/call-tool.js';
 import { usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
@@ -364,6 +364,16 @@ describe('a list of tools', () => {
     ['with a cursor that repeats', { tools: [GOOD], nextCursor: 'a' }, ['far__lookup']],
   ])('%s is read', async (_, result, names) => {
     expect(await listed(result)).toEqual({ names, odd: '' });
+  });
+
+  test('is read again when it is due, although the clock was set back', async () => {
+    const answers = { 'tools/list': LIST };
+    const session = await overHttp(answers);
+    expect((await session.listing({ maxAgeMs: 0 })).tools).toMatchObject([{ name: 'x' }]);
+    answers['tools/list'] = resultOf({ tools: [GOOD] });
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect((await session.listing({ maxAgeMs: 0 })).tools).toMatchObject([{ name: 'lookup' }]);
   });
 
   test('is read from a server whose handshake has nulls, or which denies having tools', async () => {

@@ -18,13 +18,18 @@ const PAYMENTS = 5;
 /** Longer than anything takes on a busy machine. */
 const WAIT = { timeout: 20_000 };
 const address = inject('temporalAddress');
+/** The environment of a process whose clock is a day behind. */
+const behind = {
+  NODE_OPTIONS: `--import=${new URL('../support/shift-clock.js', import.meta.url).href}`,
+  CLOCK_SHIFT_MS: '-86400000',
+};
 
 interface Setting {
   readonly stub: Stub;
   readonly ledger: Ledger;
   readonly client: PerdureClient;
   /** Starts a worker process for activities, which reaches Temporal at `at`. */
-  readonly child: (at?: string) => Promise<WorkerChild>;
+  readonly child: (at?: string, env?: Readonly<Record<string, string>>) => Promise<WorkerChild>;
   /** Starts a worker of this process, which is not frozen. */
   readonly here: (role: 'activities' | 'workflows') => Promise<{ stop(): Promise<void> }>;
 }
@@ -36,9 +41,10 @@ async function createSetting(): Promise<Setting> {
   const taskQueue = `frozen-${randomUUID()}`;
   const client = await createClient({ address, taskQueue, env: { PERDURE_HOME: home } });
   const env = { QUEUE: taskQueue, LEDGER: ledger.url, OPENAI_BASE_URL: stub.baseUrl };
-  const child: Setting['child'] = async (at = address) => {
+  const child: Setting['child'] = async (at = address, more = {}) => {
     const worker = await workerChild({
       ...env,
+      ...more,
       ADDRESS: at,
       ROLE: 'activities',
       PERDURE_HOME: home,
@@ -61,7 +67,7 @@ async function createSetting(): Promise<Setting> {
   return { stub, ledger, client, child, here };
 }
 
-test('a once tool that a frozen worker held is not executed when the worker thaws', async () => {
+test('a once tool that a frozen worker held is not executed when the worker thaws, although its clock is a day behind', async () => {
   const { stub, ledger, client, child, here } = await createSetting();
   stub.answer((request) => {
     if (request.assistantMessages > 0) return replyText('paid');
@@ -72,7 +78,7 @@ test('a once tool that a frozen worker held is not executed when the worker thaw
     return replyCalls(calls, { holdBeforeHeaders: 'asked' });
   });
   const asked = stub.barrier('asked');
-  const [frozen] = await Promise.all([child(), here('workflows')]);
+  const [frozen] = await Promise.all([child(address, behind), here('workflows')]);
   const { id } = await client.start('crash', { message: 'pay' });
   await asked.reached;
   await client.pause(id);

@@ -1,7 +1,9 @@
 import { Client, ServiceError } from '@temporalio/client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { readWorkerPresence } from '../../src/cli/hosting/note-worker.js';
 import { listPollers } from '../../src/temporal/pollers.js';
 import { hasLiveWorker } from '../../src/temporal/probe-worker.js';
+import { checkForWorker } from '../../src/updates/find-worker.js';
 import { ownBundle } from '../support/own-bundle.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -37,6 +39,23 @@ test('a listed worker counts only if it processes the probe', async () => {
   await rig.worker([]);
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
 });
+
+test.each([1, -1])(
+  'a worker is seen from a machine whose clock is wrong by %i days',
+  async (days) => {
+    const { client, taskQueue } = rig;
+    const right = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: right + days * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await hasLiveWorker(client, taskQueue)).toBe(true);
+    expect(await checkForWorker(client, taskQueue)).toBe('silent');
+    const presence = await readWorkerPresence(client, taskQueue);
+    expect(presence).toMatchObject({
+      isUp: true,
+      text: expect.stringContaining('last poll 0 s ago'),
+    });
+  },
+);
 
 test('a worker with other workflows, which does not know the probe, counts', async () => {
   const other = await createRig();

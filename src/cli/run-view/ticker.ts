@@ -53,7 +53,7 @@ export interface Ticker {
  */
 export function startTicker(context: CliContext, client: Client, options: TickerOptions): Ticker {
   const { id, hosting, screen, paint, header, giveUp } = options;
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   let progressAt = startedAt;
   let quietMs = QUIET_MS;
   let attempts: ReadonlyMap<string, Attempt> = new Map();
@@ -61,7 +61,7 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
 
   const draw = (): void => {
     const view = options.view();
-    if (Date.now() - startedAt > HEADER_MS) header.show(null, screen);
+    if (performance.now() - startedAt > HEADER_MS) header.show(null, screen);
     if (view !== null && view.ended === null) {
       const lines = options.liveText.lines(process.stderr.columns || DEFAULT_COLUMNS);
       screen.live(
@@ -76,8 +76,8 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
     if (!context.isTty) showAttempts(attempts);
   };
   const probeWorker = (): void => {
-    if (hosting.isHosting || Date.now() - progressAt < quietMs) return;
-    progressAt = Date.now();
+    if (hosting.isHosting || performance.now() - progressAt < quietMs) return;
+    progressAt = performance.now();
     quietMs = Math.min(2 * quietMs, MAX_QUIET_MS);
     hosting.ensure().catch(giveUp);
   };
@@ -89,7 +89,7 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
   return {
     draw,
     onProgress() {
-      progressAt = Date.now();
+      progressAt = performance.now();
       quietMs = QUIET_MS;
       draw();
     },

@@ -44,7 +44,8 @@ export function messageAnswer(state: RunState, said: Said, arrival: Arrival): Me
     const refused =
       answers === false
         ? mayNot(asked)
-        : (expiryProblem(asked.request, arrival.now) ?? unboundProblem(state, asked, said));
+        : (expiryProblem(asked.request, arrival.now) ??
+          unboundProblem(state, asked, { ...said, now: arrival.now }));
     return refused === null
       ? { type: 'decides', work: asked, decision }
       : { type: 'refused', refused };
@@ -125,20 +126,25 @@ function decisionIn(
 
 /**
  * Returns why a message that does not name what it answers may be about another form of the
- * question: it was sent before this form was raised, or another person has answered the form
- * before.
+ * question: it was sent before this form was raised, or by a clock that does not tell, or another
+ * person has answered the form before.
  */
 function unboundProblem(
   { decisions = [], turn }: RunState,
   { request, name }: AskingWork,
-  { sentAt, by }: Said,
+  { sentAt, by, now }: Said & Arrival,
 ): Refused | null {
   const refused = (why: string): Refused => ({
     reason: 'unbound',
     message: `answers: expected what the message answers, because ${why}; ${bindTo(request.id)}`,
   });
   if (sentAt !== undefined && sentAt < request.raisedAt) {
-    return refused(`it was sent before request ${request.id} was raised`);
+    return refused(
+      `by its sender's clock it was sent ${inSeconds(request.raisedAt - sentAt)} before request ${request.id} was raised`,
+    );
+  }
+  if (sentAt !== undefined && sentAt > now + MAX_AHEAD_MS) {
+    return refused(`its sender's clock is ahead by ${inSeconds(sentAt - now)}`);
   }
   const node = nodeIn(name);
   const before = decisions.findLast(
@@ -149,6 +155,16 @@ function unboundProblem(
   return refused(
     `request ${request.id} has replaced one that ${show(before.by ?? 'another person')} answered`,
   );
+}
+
+/**
+ * A message cannot be sent after it arrived. A clock that says so does not tell whether the message
+ * was sent before a request was raised.
+ */
+const MAX_AHEAD_MS = 10_000;
+
+function inSeconds(ms: number): string {
+  return `${Math.ceil(ms / 1_000)} s`;
 }
 
 /** Returns the id of a node's call without the number of its visit. */
