@@ -10,7 +10,7 @@ import { promptProblem } from '../core/named-prompts/named-prompt.js';
 import { effectiveLimits, withinBudget } from '../core/limits.js';
 import type { ContextRef } from '../core/transcript/messages.js';
 import { show } from '../core/text/format-value.js';
-import type { RunConfig } from '../core/state.js';
+import { SEMANTICS, type RunConfig } from '../core/state.js';
 import { nearestFirst } from '../validation/nearest.js';
 import { ruleFindings, type KnownTools } from '../validation/rule-names.js';
 import type { LoadAgentInput } from '../core/contract.js';
@@ -58,6 +58,7 @@ export async function loadAgent(
   const contextBlob = await withStorageMapping(input, () => offloadContext(blobs, input));
   return {
     definition,
+    semantics: SEMANTICS,
     limits,
     price,
     ...(window !== null && { window }),

@@ -84,21 +84,26 @@ export interface Refusal {
   readonly reason?: RefusalReason;
 }
 
-/**
- * Returns why this run refuses a message now, or null. A message received before is accepted.
- * `now`: Unix time in ms.
- */
+interface Received {
+  readonly id: string;
+  /** Unix time in ms. */
+  readonly now: number;
+  /** See `keepsEarlierMeaning`; default: false. */
+  readonly earlier?: boolean;
+}
+
+/** Returns why this run refuses a message now, or null. A message received before is accepted. */
 export function askRefusal(
   state: RunState,
   ask: Omit<Ask, 'id'>,
-  { id, now }: { readonly id: string; readonly now: number },
+  { id, now, earlier = false }: Received,
 ): Refusal | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const never = neverProblem(state, ask);
   if (never !== null) return { message: never };
-  const answer = messageAnswer(state, ask, { now });
+  const answer = messageAnswer(state, ask, { now, earlier });
   if (answer.type === 'refused') return answer.refused;
-  const message = nowProblem(state, ask, answer.type === 'decides');
+  const message = nowProblem(state, ask, answer);
   return message === null ? null : { message };
 }
 
@@ -114,14 +119,16 @@ function neverProblem(state: RunState, ask: Omit<Ask, 'id'>): string | null {
 }
 
 /** Returns why the run refuses a message in its current state, or null. */
-function nowProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean): string | null {
+function nowProblem(state: RunState, ask: Omit<Ask, 'id'>, answer: MessageAnswer): string | null {
   const steer = ask.mode === 'steer';
+  const decides = answer.type === 'decides';
   if (!state.open && !steer && !decides) {
     return 'this run ends with its turn; send with mode "steer" to join it, or start one with "open": true';
   }
-  const joining = joiningProblem(state, ask, decides);
+  const turn = turnFor(state, ask, answer);
+  const joining = joiningProblem(state, ask, { decides, turn });
   if (joining !== null) return joining;
-  const overfull = contextRefusal(state, ask);
+  const overfull = contextRefusal(state, ask, turn);
   if (overfull !== null) return overfull;
   if (ask.pin === true && pinnedBytes(state) > MAX_PINNED_TOTAL_BYTES) {
     return `pin: expected at most ${MAX_PINNED_TOTAL_BYTES} pinned bytes, got ${pinnedBytes(state)}; send the message without pin`;
@@ -138,7 +145,11 @@ function nowProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean): st
 }
 
 /** Returns what a message for the turn under way cannot have, because only a turn's start reads it. */
-function joiningProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean): string | null {
+function joiningProblem(
+  state: RunState,
+  ask: Omit<Ask, 'id'>,
+  { decides, turn }: { readonly decides: boolean; readonly turn: number },
+): string | null {
   const { input, refresh, mode } = ask;
   const isLate = decides || (mode === 'steer' && inTurn(state));
   if (!isLate) return null;
@@ -146,28 +157,22 @@ function joiningProblem(state: RunState, ask: Omit<Ask, 'id'>, decides: boolean)
     ? 'answer first, and send it in a message of its own'
     : 'send it without mode "steer"';
   if (refresh === true) return `refresh: a turn under way keeps its agent; ${instead}`;
-  if (input === undefined || turnFor(state, ask) !== state.turn.number) return null;
+  if (input === undefined || turn !== state.turn.number) return null;
   return `input: a graph reads it when a turn begins, and the message would join the turn under way; ${instead}`;
 }
 
 /** Returns the turn to which a message would belong. */
-function turnFor(state: RunState, ask: Omit<Ask, 'id'>): number {
+function turnFor(state: RunState, ask: Omit<Ask, 'id'>, answer: MessageAnswer): number {
   // A closing turn accepts no messages; they begin the next turn.
   const current = inTurn(state) && closingReason(state) === null ? state.turn.number : 0;
   // An answer to the turn's question belongs to that turn.
-  const mode = answerOf(state, ask).type === 'decides' ? 'steer' : ask.mode;
+  const mode = answer.type === 'decides' ? 'steer' : ask.mode;
   return assignTurn(state.inbox, current, mode ?? 'queue');
 }
 
-/** Returns what an accepted message is to the run's requests. Whether they expire was checked. */
-function answerOf(state: RunState, ask: Omit<Ask, 'id'>): MessageAnswer {
-  return messageAnswer(state, ask, { now: 0 });
-}
-
 /** Returns why a message's context does not fit with the existing contexts of its turn, or null. */
-function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>): string | null {
+function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>, turn: number): string | null {
   if (ask.context === undefined) return null;
-  const turn = turnFor(state, ask);
   const under = turn === state.turn.number ? [state.turn.context] : [];
   const waiting = state.inbox.waiting.filter((message) => message.turn === turn);
   const contexts = waiting.map(({ context }) => context);
@@ -176,17 +181,21 @@ function contextRefusal(state: RunState, ask: Omit<Ask, 'id'>): string | null {
 
 /**
  * Accepts a message. Returns its receipt and the event, which is null for a duplicate, and what the
- * message is to the run's requests.
+ * message is to the run's requests. `earlier`: see `keepsEarlierMeaning`.
  */
 export function acceptMessage(
   state: RunState,
   ask: Ask,
   id: string,
+  earlier = false,
 ): { receipt: AskReceipt; event: RunEvent | null; answer: MessageAnswer } {
   const known = findTurnOfMessage(state.inbox, id);
-  const answer = known === null ? answerOf(state, ask) : ({ type: 'message' } as const);
-  if (known !== null) return { receipt: { turn: known, duplicate: true }, event: null, answer };
-  const turn = turnFor(state, ask);
+  if (known !== null) {
+    return { receipt: { turn: known, duplicate: true }, event: null, answer: { type: 'message' } };
+  }
+  // Whether requests expire was checked.
+  const answer = messageAnswer(state, ask, { now: 0, earlier });
+  const turn = turnFor(state, ask, answer);
   const message = {
     id,
     text: ask.message ?? '',
@@ -209,12 +218,14 @@ export function acceptMessage(
 /**
  * Accepts or refuses a message that came by signal. Returns `message-received`, `message-refused`,
  * or null for a message received before, and what the message is to the run's requests. Never
- * throws, because a signal may hold anything. `at`: Unix time in ms.
+ * throws, because a signal may hold anything. `at`: Unix time in ms. `earlier`: see
+ * `keepsEarlierMeaning`.
  */
 export function acceptSignal(
   state: RunState,
   value: unknown,
   at: number,
+  earlier = false,
 ): { event: RunEvent | null; answer: MessageAnswer } {
   const id = idIn(value);
   const refused = (reason: string): ReturnType<typeof acceptSignal> => ({
@@ -228,8 +239,8 @@ export function acceptSignal(
       return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
-    const refusal = askRefusal(state, ask, { id, now: at });
-    return refusal === null ? acceptMessage(state, ask, id) : refused(refusal.message);
+    const refusal = askRefusal(state, ask, { id, now: at, earlier });
+    return refusal === null ? acceptMessage(state, ask, id, earlier) : refused(refusal.message);
   } catch {
     return refused('message: it cannot be read');
   }

@@ -20,6 +20,14 @@ export interface Task {
   readonly input: unknown;
 }
 
+interface Patched {
+  /**
+   * In a run without `semantics`: a version that has them received this, so it has their meaning.
+   * The history shows it by a marker, `SEMANTICS_PATCH`.
+   */
+  readonly patched?: true;
+}
+
 /**
  * Something that happened to a run and is recorded in its history. The workflow receives it from
  * Temporal, a reader from the history; `interpret` turns it into events. `at`: the workflow's
@@ -28,8 +36,13 @@ export interface Task {
 export type Fact = { readonly at: number } & (
   | { readonly type: 'clock' }
   | { readonly type: 'cancel-requested' }
-  | { readonly type: 'update'; readonly name: string; readonly id: string; readonly input: unknown }
-  | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
+  | ({
+      readonly type: 'update';
+      readonly name: string;
+      readonly id: string;
+      readonly input: unknown;
+    } & Patched)
+  | ({ readonly type: 'signal'; readonly name: string; readonly input: unknown } & Patched)
   | { readonly type: 'scheduled'; readonly task: Task }
   | { readonly type: 'completed'; readonly task: Task; readonly result: unknown }
   | { readonly type: 'failed'; readonly task: Task; readonly failure: Failure }

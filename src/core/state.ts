@@ -31,9 +31,20 @@ export interface SegmentSize {
   readonly events?: number;
 }
 
+/**
+ * The version of what decisions, messages about requests, and failed results mean. Raise it if a
+ * recorded one would now mean something else: a run of an earlier version keeps the earlier meaning
+ * of what was recorded, or its history would no longer replay.
+ */
+export const SEMANTICS = 2;
+/** The id of the patch by which a run without `semantics` adopts them for its next decisions. */
+export const SEMANTICS_PATCH = 'semantics-2';
+
 /** Everything that is pinned at the start of a run. */
 export interface RunConfig {
   readonly definition: AgentDefinition;
+  /** Absent in a run that a version before `SEMANTICS` 2 began. */
+  readonly semantics?: typeof SEMANTICS;
   readonly limits: EffectiveLimits;
   /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
@@ -58,6 +69,17 @@ export interface RunConfig {
     /** The workers have `notify`, which is called for each request. */
     readonly notify?: true;
   };
+}
+
+/**
+ * Whether a decision, a message, or a result keeps the meaning that it had before `SEMANTICS`.
+ * `patched`: a version with `SEMANTICS` received it in a run without them.
+ */
+export function keepsEarlierMeaning(
+  { config }: Pick<RunState, 'config'>,
+  { patched }: { readonly patched?: boolean },
+): boolean {
+  return config.semantics === undefined && patched !== true;
 }
 
 /** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */

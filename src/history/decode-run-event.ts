@@ -36,6 +36,10 @@ export function decodeRunEvent(raw: RawEvent): EventBody | null {
   if (task) return { type: 'task-started', segment: segmentFacts(task, Number(raw.eventId)) };
   if (raw.workflowTaskCompletedEventAttributes) return { type: 'task-completed' };
   const marker = raw.markerRecordedEventAttributes;
+  if (marker?.markerName === 'core_patch') {
+    const patch = decodeFirst(marker.details?.['patch-data']?.payloads);
+    return { type: 'patched', patch: isObject(patch) ? textField(patch, 'id') : '' };
+  }
   if (marker?.markerName === 'core_local_activity') {
     const data = decodeFirst(marker.details?.['data']?.payloads);
     const activity = isObject(data) ? textField(data, 'activity_type') : '';

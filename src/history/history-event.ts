@@ -87,6 +87,8 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | { readonly type: 'task-scheduled' }
   | { readonly type: 'task-started'; readonly segment: SegmentFacts }
   | { readonly type: 'task-completed' }
+  /** The workflow has adopted a change of its code, in the task before this event. */
+  | { readonly type: 'patched'; readonly patch: string }
   /** A command of the workflow that does not change the projection. */
   | { readonly type: 'command' }
   | { readonly type: 'other' }

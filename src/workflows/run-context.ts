@@ -1,4 +1,4 @@
-import { CancellationScope } from '@temporalio/workflow';
+import { CancellationScope, patched } from '@temporalio/workflow';
 import type { Fact } from '../core/facts.js';
 import type { RunInput } from '../core/input/input.js';
 import type { ContextFields } from '../core/input/turn-context.js';
@@ -6,7 +6,8 @@ import { getInterruption } from '../core/work/interruption.js';
 import { record, type Run } from '../core/loop.js';
 import type { Action } from '../core/next-action.js';
 import type { Outcome } from '../core/outcome.js';
-import type { RunState } from '../core/state.js';
+import { keepsEarlierMeaning, SEMANTICS_PATCH, type RunState } from '../core/state.js';
+import { askingWork } from '../core/requests/open-requests.js';
 import { blocks } from '../core/work/work.js';
 
 /** The workflow's data in addition to the run's state: scopes, timers, and published values. */
@@ -103,11 +104,21 @@ export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
  */
 export function recordNow(run: RunContext, observed: Observed): void {
   const before = run.state;
-  record(run, { ...observed, at: Date.now() });
+  record(run, { ...observed, ...patchedFor(run, observed), at: Date.now() });
   if (getInterruption(run.state) !== getInterruption(before)) run.scope.cancel();
   if (before.work === run.state.work) return;
   run.publishRequests();
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.publishStatus();
+}
+
+/**
+ * Marks what arrives at the open requests of a run without `SEMANTICS`. Replay does not mark what
+ * was recorded before, so that it keeps its meaning. Other runs need no marker in their history.
+ */
+function patchedFor({ state }: RunContext, { type }: Observed): { readonly patched?: true } {
+  if (type !== 'update' && type !== 'signal') return {};
+  if (!keepsEarlierMeaning(state, {}) || askingWork(state).length === 0) return {};
+  return patched(SEMANTICS_PATCH) ? { patched: true } : {};
 }
 
 /**

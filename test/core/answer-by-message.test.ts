@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { askRefusal } from '../../src/core/ask.js';
+import type { Fact } from '../../src/core/facts.js';
 import type { Ask } from '../../src/core/inbox.js';
 import { needsConsent } from '../../src/core/requests/consent.js';
 import { toolCall } from '../support/activity.js';
@@ -341,4 +342,51 @@ test('a question that is not answered in time is denied', () => {
   expect(late.decisions).toEqual([
     { what: 'resolve', id: '', at: 60_005, request: 'r1', call: CALL, as: 'expired' },
   ]);
+});
+
+describe('in a run that an earlier version began', () => {
+  const earlier = (state: RunState): RunState => {
+    const { semantics: _, ...older } = state.config;
+    return { ...state, config: older };
+  };
+  const asks = { then: 'ask', why: 'a rule' } as const;
+  const ACTIONS = [action('a1'), { ...action('a2'), asks }];
+  const asked = earlier(waiting({ plan: 'plan' }, { actions: ACTIONS }));
+  const deny = (rest: object = {}): Fact =>
+    decision(asked, 'deny', { note: 'not now', ...rest }, { name: CALL, at: 9 });
+  const received = (fact: Fact): Fact =>
+    fact.type === 'update' || fact.type === 'signal' ? { ...fact, patched: true } : fact;
+
+  test('a no keeps what it meant when it was recorded', () => {
+    const denied = after(asked, deny());
+    expect(actions(denied)).toEqual(['a1']);
+    expect(denied.transcript.head).toBe(asked.transcript.head);
+    expect(actions(after(asked, messageFact('no')))).toEqual(['a1']);
+  });
+
+  test.each([deny(), messageFact('no')])(
+    'a no executes nothing if a later version receives it',
+    (no) => {
+      const denied = after(asked, received(no));
+      expect(openRequests(denied, 'run')).toEqual([]);
+      expect(actions(denied)).toEqual([]);
+    },
+  );
+
+  test('the sender of a decision cannot choose its meaning', () => {
+    expect(actions(after(asked, deny({ patched: true })))).toEqual(['a1']);
+  });
+
+  test('words near an answer were messages, and are refused when a later version receives them', () => {
+    const question = earlier(waiting({}));
+    const signal = {
+      type: 'signal',
+      name: 'message',
+      input: { message: 'yes please', id: 's' },
+      at: 9,
+    } as const;
+    expect(after(question, signal).inbox.waiting).toMatchObject([{ text: 'yes please', turn: 2 }]);
+    const { inbox } = after(question, received(signal));
+    expect(inbox).toMatchObject({ waiting: [], refused: [{ id: 's' }] });
+  });
 });

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { WorkerInterceptors } from '@temporalio/worker';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -62,6 +63,29 @@ describe('a plan that deletes', () => {
     const { outcome } = await desk.end(handle);
     expect(outcome.answer).toBe('As you like.');
     expect([...desk.done].toSorted()).toEqual(done);
+  });
+
+  test('is not executed after a no in a run that an earlier version began', async () => {
+    // Earlier versions pinned no `semantics`. There, a no executed what needed no approval.
+    const older: NonNullable<WorkerInterceptors['activity']>[number] = () => ({
+      inbound: {
+        async execute(input, next) {
+          const result: unknown = await next(input);
+          if (typeof result !== 'object' || result === null) return result;
+          return { ...result, semantics: undefined };
+        },
+      },
+    });
+    await desk.work([assistant()], { interceptors: { activity: [older] } });
+    desk.script([plan, 'As you like.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await desk.decide(handle, { as: 'deny', note: 'too early' });
+    const { history } = await desk.end(handle);
+    expect(desk.done).toEqual([]);
+    const markers = (history.events ?? []).flatMap(
+      ({ markerRecordedEventAttributes: marker }) => marker?.markerName ?? [],
+    );
+    expect(markers).toEqual(['core_local_activity', 'core_patch']);
   });
 
   test('is revised after a change, and shown again', async () => {

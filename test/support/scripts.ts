@@ -6,7 +6,7 @@ import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import type { RecordedReply } from '../../src/core/reply.js';
 import { effectiveLimits } from '../../src/core/limits.js';
 import { sha256Hex } from '../../src/core/digest.js';
-import { initialState, type RunConfig, type RunState } from '../../src/core/state.js';
+import { initialState, SEMANTICS, type RunConfig, type RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 
 /** A history size that does not fill a segment; the steps of a run still may. */
@@ -58,6 +58,7 @@ export function config(
       hash: 'h',
       ...given,
     },
+    semantics: SEMANTICS,
     limits,
     price,
     searchAttributes: [],

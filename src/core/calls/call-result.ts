@@ -34,6 +34,8 @@ export interface CallResult {
   readonly denied?: true;
   /** A person's note with the answer to a question of a graph. */
   readonly note?: string;
+  /** A person decided; see `keepsEarlierMeaning`. */
+  readonly patched?: true;
   /** The request for a decision expired. */
   readonly expired?: true;
   /** The grant under which the call was made without asking again. */

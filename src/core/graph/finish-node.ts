@@ -4,7 +4,7 @@ import { toolValue, type CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { errorIn } from './error-in.js';
-import type { RunState } from '../state.js';
+import { keepsEarlierMeaning, type RunState } from '../state.js';
 import type { Batch } from '../turn.js';
 import { planEnd } from '../plan/confirmation.js';
 import { readYesOrNo } from '../plan/confirm-plan.js';
@@ -226,7 +226,9 @@ function confirmEnd(
   const text = result?.ok ? result.text : 'no';
   const noted = result?.note === undefined ? {} : { note: result.note };
   if (node.plan !== undefined) {
-    return { ...planEnd(state.graph?.values ?? {}, node.plan, { text, expired }), ...noted };
+    const earlier = keepsEarlierMeaning(state, result ?? {});
+    const end = planEnd(state.graph?.values ?? {}, node.plan, { text, expired, earlier });
+    return { ...end, ...noted };
   }
   return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no'), ...noted };
 }

@@ -87,6 +87,7 @@ export const decisionShape = fields<Decision>({
   note: optional(text),
   grant: optional(requestedGrant),
   by: optional(text),
+  patched: optional(yes),
 });
 
 export const grantShape = fields<Grant>({

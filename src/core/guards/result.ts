@@ -15,6 +15,7 @@ export const resultShape = fields<CallResult>({
   acknowledged: optional(yes),
   denied: optional(yes),
   note: optional(text),
+  patched: optional(yes),
   expired: optional(yes),
   grant: optional(text),
   executed: flag,

@@ -28,6 +28,7 @@ import {
   yes,
   type Shape,
 } from './shape.js';
+import { SEMANTICS } from '../state.js';
 import type {
   CompactionState,
   EffectiveLimits,
@@ -110,6 +111,7 @@ const turn = fields<Turn>({
 
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
+  semantics: optional(oneOf(SEMANTICS)),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
   price: nullable(
     fields<ModelPrice>({

@@ -18,7 +18,7 @@ import { toGrant } from '../requests/grants.js';
 import { askingWork } from '../requests/open-requests.js';
 import { type AskingWork, callOfWork, isUndo, type Work } from '../work/work.js';
 import { undoFault } from '../requests/undo.js';
-import type { RunState } from '../state.js';
+import { keepsEarlierMeaning, type RunState } from '../state.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { getInterruption } from '../work/interruption.js';
 import { unblocked } from './block.js';
@@ -75,7 +75,7 @@ function effects(
   { decision, at, checked }: Made & { readonly checked?: Checked },
 ): readonly RunEvent[] {
   const { request, name } = work;
-  const { as, actions, note, result } = decision;
+  const { as, actions, note: given, patched, result } = decision;
   if (request.kind === 'limit') return limitDecided(state, work, decision, at);
   const call = callOfWork(state, name);
   if (call !== undefined && isUndo(work)) {
@@ -83,8 +83,11 @@ function effects(
   }
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
+  const note = keepsEarlierMeaning(state, decision) ? undefined : given || undefined;
   const noted = (ended: CallResult): CallResult =>
-    note === undefined || note === '' || nodeOfCall(call) === null ? ended : { ...ended, note };
+    nodeOfCall(call) === null
+      ? ended
+      : { ...ended, ...(note !== undefined && { note }), ...(patched && { patched }) };
   switch (as) {
     case 'some':
       return finishCall(noted(succeededCall(call, tool, { text: someText(actions) })), at);
@@ -95,7 +98,7 @@ function effects(
       return [...(grant === null ? [] : [{ type: 'grant-added', grant } as const]), approved(work)];
     }
     case 'deny':
-      return finishCall(noted(deniedCall(call, deniedText(note))), at);
+      return finishCall(noted(deniedCall(call, deniedText(given))), at);
     case 'edit':
       return checked?.call === undefined ? [] : edited(work, { call: checked.call, decision, at });
     case 'answer': {

@@ -36,7 +36,7 @@ import { decisionChecked } from './decide.js';
 import { isObject, textField } from '../json.js';
 import { callOfWork, findWork, isUndo, WORK, type Work } from '../work/work.js';
 import { isLoaded } from '../definition/initial-config.js';
-import type { RunState } from '../state.js';
+import { keepsEarlierMeaning, type RunState } from '../state.js';
 
 /**
  * Returns the events for `reduce` that a fact causes in a run. Workflows and readers of histories
@@ -54,7 +54,8 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
     case 'signal': {
       if (fact.name === 'pause') return paused(state, fact);
       if (fact.name !== 'message') return [];
-      return messageReceived(state, acceptSignal(state, fact.input, fact.at), fact.at);
+      const earlier = keepsEarlierMeaning(state, fact);
+      return messageReceived(state, acceptSignal(state, fact.input, fact.at, earlier), fact);
     }
     case 'scheduled':
       return begin(state, fact);

@@ -11,7 +11,7 @@ import type { RunEvent } from '../events.js';
 import type { FactOf } from '../facts.js';
 import type { Ask } from '../inbox.js';
 import { isObject, textField } from '../json.js';
-import type { RunState } from '../state.js';
+import { keepsEarlierMeaning, type RunState } from '../state.js';
 import type { Decision } from '../requests/decision.js';
 import { callToUndo } from '../requests/undo.js';
 import { UNDO } from '../work/work.js';
@@ -40,7 +40,7 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
   // Each decision is recorded separately when it takes effect.
-  if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update.input), update);
+  if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update), update);
   const decision = decisionOf(state, update, update.name);
   const record: RunEvent = { type: 'decision-recorded', decision };
   if (update.name !== 'setLimits') return [...effects(state, update), record];
@@ -107,10 +107,18 @@ function decisionOf(
 }
 
 /** Returns the decisions in the argument of a validated update. */
-function decisionsIn(input: unknown): readonly Decision[] {
+function decisionsIn(update: Update): readonly Decision[] {
+  const { input } = update;
   const list: readonly unknown[] = Array.isArray(input) ? input : [input];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
-  return list.filter(isObject) as unknown as readonly Decision[];
+  const decisions = list.filter(isObject) as unknown as readonly Decision[];
+  return decisions.map((decision) => asReceived(decision, update));
+}
+
+/** Returns a decision with the version that received it: the sender's claim does not count. */
+function asReceived(sent: Decision, { patched }: Pick<Update, 'patched'>): Decision {
+  const { patched: _, ...decision } = sent;
+  return patched ? { ...decision, patched } : decision;
 }
 
 function callIn(fields: Record<string, unknown>): string | undefined {
@@ -128,23 +136,27 @@ function undoBegun(state: RunState, { input, at }: Update): readonly RunEvent[] 
   ];
 }
 
-function messageEvents(state: RunState, { input, id, at }: Update): readonly RunEvent[] {
+function messageEvents(state: RunState, update: Update): readonly RunEvent[] {
+  const { input, id } = update;
   if (!isObject(input)) return [];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- passed the update's validator
   const ask = input as unknown as Ask;
-  return messageReceived(state, acceptMessage(state, ask, ask.id ?? id), at);
+  const earlier = keepsEarlierMeaning(state, update);
+  return messageReceived(state, acceptMessage(state, ask, ask.id ?? id, earlier), update);
 }
 
 /** Returns the events of a message, and those of its decision if it makes one. */
 export function messageReceived(
   state: RunState,
   { event, answer }: Pick<ReturnType<typeof acceptMessage>, 'event' | 'answer'>,
-  at: number,
+  fact: Pick<Update, 'at' | 'patched'>,
 ): readonly RunEvent[] {
+  const { at } = fact;
   if (event === null) return [];
   if (event.type !== 'message-received' || answer.type !== 'decides') return [event];
   const { id, text } = event.message;
-  const { work, decision } = answer;
+  const { work } = answer;
+  const decision = asReceived(answer.decision, fact);
   if (decision.as !== 'answer') return [event, ...decisionsMade(state, [decision], { id, at })];
   // The words were read here, so no worker needs to check them.
   const checked = { ok: true, result: { text } } as const;

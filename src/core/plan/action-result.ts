@@ -19,9 +19,12 @@ export function actionResult(result: CallResult, characters = Infinity): ActionR
   return { ok, value, ...(isArtifact && { artifact: artifactName }) };
 }
 
-/** Returns the target of a reference to the action. */
-export function referred(result: ActionResult): Referred {
-  if (!result.ok) return { failed: true };
+/**
+ * Returns the target of a reference to the action. `earlier`: null is then all that a failed action
+ * has, so that a path into it leads nowhere; see `keepsEarlierMeaning`.
+ */
+export function referred(result: ActionResult, earlier = false): Referred {
+  if (!result.ok) return earlier ? { value: null } : { failed: true };
   const { value, artifact } = result;
   return artifact === undefined ? { value } : { artifact };
 }

@@ -1,7 +1,7 @@
 import { nameArtifacts } from '../artifacts/artifacts.js';
 import { withTurn } from '../change.js';
 import { currentNode } from '../graph/node-tool.js';
-import type { RunState } from '../state.js';
+import { keepsEarlierMeaning, type RunState } from '../state.js';
 import { getOpenBatch } from '../turn.js';
 import { findWork, hasBegun, withoutWork, type Work } from '../work/work.js';
 import { releaseReadyCalls } from './plan-batch.js';
@@ -20,6 +20,7 @@ export function advancePlan(state: RunState): RunState {
   const { onFailedDependency: onFailed } = node;
   const advanced = releaseReadyCalls(batch, {
     onFailed,
+    earlier: keepsEarlierMeaning(state, {}),
     hasBegun: ({ id }) => isUnderWay(findWork(named, id)),
   });
   // A call with a result needs no decision.

@@ -110,6 +110,16 @@ function wordOf(text: string): string {
 }
 
 /**
+ * Returns what a no left of a plan before it refused everything: the actions that need no approval,
+ * unless none does. Null for another answer. Nothing that is decided now has this meaning.
+ */
+export function afterEarlierNo(plan: Plan, text: string): Plan | null {
+  if (readYesOrNo(text) !== 'no') return null;
+  const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
+  return asking.length === 0 ? null : withoutActions(plan, new Set(asking));
+}
+
+/**
  * Returns the plan with the actions that an answer keeps; null for an edit, which needs a new plan.
  */
 export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {

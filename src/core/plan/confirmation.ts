@@ -1,6 +1,6 @@
 import type { ConfirmedPlan } from '../graph/graph-state.js';
 import type { JsonObject } from '../json.js';
-import { planAfter, readPlanAnswer } from './confirm-plan.js';
+import { afterEarlierNo, planAfter, readPlanAnswer } from './confirm-plan.js';
 import { openRefs } from './references.js';
 import { planDigest, planIn, planValue } from './plan.js';
 
@@ -15,11 +15,16 @@ interface PlanEnd {
 /**
  * Returns how a `confirm` node ends with a person's answer to its plan. The remaining actions are
  * saved and count as confirmed in the form that was shown. An unclear answer counts as a no.
+ * `earlier`: see `keepsEarlierMeaning`.
  */
 export function planEnd(
   values: JsonObject,
   field: string,
-  { text, expired }: { readonly text: string; readonly expired: boolean },
+  {
+    text,
+    expired,
+    earlier = false,
+  }: { readonly text: string; readonly expired: boolean; readonly earlier?: boolean },
 ): PlanEnd {
   const plan = planIn(values, field);
   const ids = plan.actions.map(({ id }) => id);
@@ -29,7 +34,7 @@ export function planEnd(
   }
   const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
   if (answer.as === 'edit') return { exit: 'edit', change: answer.change };
-  const left = planAfter(plan, answer) ?? plan;
+  const left = (earlier && afterEarlierNo(plan, text)) || (planAfter(plan, answer) ?? plan);
   // If the rules name deciders for a call, those people approve it in a separate request.
   // A call with open references is shown without its arguments, so its approval comes later.
   const complete = left.actions.filter(

@@ -129,6 +129,8 @@ function withArguments<Call extends object>(
 /** How actions are handled after a failure, and whether a call can still be stopped. */
 interface Policy {
   readonly onFailed: FailedDependency;
+  /** See `keepsEarlierMeaning`; default: false. */
+  readonly earlier?: boolean;
   readonly hasBegun: (call: ToolCall) => boolean;
 }
 
@@ -139,7 +141,8 @@ const MAX_ARGUMENTS = 256 * 1024;
  * Releases the calls whose dependencies have finished, with references replaced by results. Calls
  * that can no longer run get a result. References lead only backward, so one pass is enough.
  */
-export function releaseReadyCalls(batch: Batch, { onFailed, hasBegun }: Policy): Batch {
+export function releaseReadyCalls(batch: Batch, policy: Policy): Batch {
+  const { onFailed, hasBegun } = policy;
   const calls = [...batch.calls];
   const results = [...batch.results];
   const index = new Map(calls.map(({ id }, place) => [id, place]));
@@ -155,7 +158,7 @@ export function releaseReadyCalls(batch: Batch, { onFailed, hasBegun }: Policy):
     const needed = call.after.map((id) => results[index.get(id) ?? -1] ?? null);
     if (needed.includes(null)) continue;
     const ended = needed.flatMap((result) => result ?? []);
-    const next = afterResults(call, ended, onFailed);
+    const next = afterResults(call, ended, policy);
     if ('ok' in next) results[place] = next;
     else calls[place] = next;
   }
@@ -166,7 +169,7 @@ export function releaseReadyCalls(batch: Batch, { onFailed, hasBegun }: Policy):
 function afterResults(
   call: ToolCall,
   ended: readonly CallResult[],
-  onFailed: FailedDependency,
+  { onFailed, earlier = false }: Policy,
 ): ToolCall | CallResult {
   const failed = ended.find(({ ok }) => !ok);
   // A call that needs approval never runs after a failed dependency.
@@ -175,7 +178,9 @@ function afterResults(
   }
   const { after: _, refs, ...ready } = call;
   const given = parseJson(call.arguments);
-  const values = new Map(ended.map((result) => [actionOf(result), referred(actionResult(result))]));
+  const values = new Map(
+    ended.map((result) => [actionOf(result), referred(actionResult(result), earlier)]),
+  );
   const referring = { arguments: isJsonObject(given) ? given : {}, ...(refs && { refs }) };
   const resolved = resolveReferences(referring, values);
   if (!resolved.ok) {

@@ -14,6 +14,8 @@ type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;
 interface Arrival {
   /** Unix time in ms. */
   readonly now: number;
+  /** A version without `SEMANTICS` received the message: see `keepsEarlierMeaning`. */
+  readonly earlier?: boolean;
 }
 
 /** What a message is to the requests of a run. */
@@ -34,6 +36,7 @@ const MESSAGE: MessageAnswer = { type: 'message' };
  */
 export function messageAnswer(state: RunState, said: Said, arrival: Arrival): MessageAnswer {
   const { message = '', answers } = said;
+  if (arrival.earlier === true) return earlierAnswer(state, said);
   if (typeof answers === 'object') return boundAnswer(state, { ...said, answers }, arrival);
   const open = askingWork(state);
   const [first] = open;
@@ -56,6 +59,19 @@ export function messageAnswer(state: RunState, said: Said, arrival: Arrival): Me
     type: 'refused',
     refused: answers === false ? mayNot(first) : help(state, open, message),
   };
+}
+
+/**
+ * Returns what a message was to versions without `SEMANTICS`: every clear answer to a question of
+ * the graph decided, and only a plan refused other words.
+ */
+function earlierAnswer(state: RunState, said: Said): MessageAnswer {
+  const asked = questionOf(state, askingWork(state));
+  if (asked === undefined) return MESSAGE;
+  const decision = decisionIn(state, asked, said);
+  if (decision !== null) return { type: 'decides', work: asked, decision };
+  if (asked.request.kind !== 'plan' || said.mode === 'steer') return MESSAGE;
+  return { type: 'refused', refused: help(state, [asked], said.message ?? '') };
 }
 
 /** Returns the decision of a message that names what it answers. */

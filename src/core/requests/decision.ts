@@ -41,6 +41,8 @@ export interface Decision {
   readonly grant?: RequestedGrant;
   /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
+  /** Set by the run only; see `keepsEarlierMeaning`. */
+  readonly patched?: true;
 }
 
 /** Why a decision, or a message that would be one, is refused. It is then not recorded. */

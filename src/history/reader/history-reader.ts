@@ -4,7 +4,7 @@ import { NEVER_FULL } from '../../core/next-action.js';
 import { closeFailedTurn } from '../../core/fail-turn.js';
 import { firstState } from '../../core/segments/begin.js';
 import type { SegmentFacts } from '../../core/segments/carry.js';
-import { type RunState } from '../../core/state.js';
+import { SEMANTICS_PATCH, type RunState } from '../../core/state.js';
 import { inTurn, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { HistoryEvent } from '../history-event.js';
@@ -36,6 +36,8 @@ export interface HistoryReader {
   /** The workflow task is complete, and its updates are being collected. */
   isDue: boolean;
   task: WorkflowTask;
+  /** Whether the workflow has adopted `SEMANTICS` for what it receives from now on. */
+  isPatched: boolean;
   /** The first event. */
   started: EventOf<'started'> | null;
 }
@@ -46,6 +48,7 @@ export function createReader(): HistoryReader {
     queue: [],
     isDue: false,
     task: { at: 0, segment: NEVER_FULL },
+    isPatched: false,
     started: null,
   };
 }
@@ -92,6 +95,10 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
       return processTaskIfDue(reader, event.id);
     case 'other':
       return;
+    case 'patched':
+      // The marker of a task follows the events that the workflow received in it.
+      reader.isPatched ||= event.patch === SEMANTICS_PATCH;
+      return processTask(reader, event.id);
     default:
       processTask(reader, event.id);
       command(reader, event);
@@ -163,7 +170,9 @@ export function interpretQueue(reader: HistoryReader): void {
 function interpretEvent(reader: HistoryReader, event: HistoryEvent): void {
   const state = currentState(reader);
   const fact = toFact(reader.run, event, reader.task.at);
-  if (state !== null && fact !== null) record(asRun(reader.run, state), fact);
+  if (state === null || fact === null) return;
+  const isMarked = reader.isPatched && (fact.type === 'update' || fact.type === 'signal');
+  record(asRun(reader.run, state), isMarked ? { ...fact, patched: true } : fact);
 }
 
 /** Performs instant actions, as the loop does. */
