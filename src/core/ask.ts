@@ -1,5 +1,5 @@
 import { checkAttachments } from './input/attachments.js';
-import { checkBy } from './decisions.js';
+import { checkBy } from './input/check-tags.js';
 import type { RunEvent } from './events.js';
 import {
   byteLength,

@@ -1,5 +1,4 @@
 import type { RunState } from './state.js';
-import { show } from './text/format-value.js';
 
 /** The update by which a person decided about a run. */
 export type ControlDecision =
@@ -36,14 +35,6 @@ export interface RecordedDecision {
 
 /** Number of decisions that a run remembers. */
 export const REMEMBERED_DECISIONS = 20;
-const MAX_BY_CHARACTERS = 200;
-
-/** Returns the problem with a claimed decider's name, or null. */
-export function checkBy(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (typeof value === 'string' && value !== '' && value.length <= MAX_BY_CHARACTERS) return null;
-  return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
-}
 
 /** Returns the earlier decision by an update with this id; undefined if there is none. */
 export function decidedBefore(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { UpdateDefinition } from '@temporalio/common';
-import { checkBy } from '../core/decisions.js';
+import { checkBy } from '../core/input/check-tags.js';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
 import type { EffectiveLimits } from '../core/state.js';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { acceptMessage, acceptSignal } from '../../src/core/ask.js';
-import { checkBy, REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
+import { REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
+import { checkBy } from '../../src/core/input/check-tags.js';
 import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
 import { unreadable } from '../../src/core/input/input.js';
 import { reduce } from '../../src/core/reduce.js';

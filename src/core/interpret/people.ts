@@ -1,10 +1,6 @@
 import { acceptMessage } from '../ask.js';
-import {
-  checkBy,
-  decidedBefore,
-  type RecordedDecision,
-  type ControlDecision,
-} from '../decisions.js';
+import { decidedBefore, type RecordedDecision, type ControlDecision } from '../decisions.js';
+import { checkBy } from '../input/check-tags.js';
 import { isLoaded } from '../definition/initial-config.js';
 import type { Limits } from '../definition/definition.js';
 import type { RunEvent } from '../events.js';

@@ -1,5 +1,6 @@
 import { currentUpdateInfo } from '@temporalio/workflow';
-import { checkBy, type ControlDecision } from '../../core/decisions.js';
+import type { ControlDecision } from '../../core/decisions.js';
+import { checkBy } from '../../core/input/check-tags.js';
 import { isObject } from '../../core/json.js';
 import { recordNow, type RunContext } from '../run-context.js';
 
