@@ -1,5 +1,5 @@
 import { isCatalogCall } from './catalog/catalog.js';
-import type { StopReason } from './outcome.js';
+import { STOP_REASONS, type StopReason } from './outcome.js';
 import type { RunState } from './state.js';
 import { fillText } from './text/author-texts.js';
 
@@ -22,6 +22,11 @@ export function closingText({ config }: RunState, reason: StopReason): string {
   return closing === undefined
     ? CLOSING_INSTRUCTION
     : fillText(closing, { reason: describeStop(reason) });
+}
+
+/** Returns whether a message to the model asks for the last answer of a turn at a limit. */
+export function isClosingText(state: RunState, text: string): boolean {
+  return STOP_REASONS.some((reason) => closingText(state, reason) === text);
 }
 
 /** Returns the answer of a turn without a closing call, composed from its last text and results. */

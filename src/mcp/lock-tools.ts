@@ -97,7 +97,7 @@ export async function lockedTools(
   }
   const accept = (name: string): string => `accept it with: ${acceptCommand(server, name)}`;
   const unaccepted = compared.unknown.map(({ listed: { name } }) => {
-    return { name, problem: `nobody has accepted it; ${accept(name)}` };
+    return { name, problem: `it has not been accepted yet; ${accept(name)}` };
   });
   const changes = compared.changed.map(({ listed: { name }, before }) => {
     const effect = before === null ? 'it cannot be used' : 'its calls wait for a person';

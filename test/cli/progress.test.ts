@@ -12,6 +12,9 @@ import { reduce } from '../../src/core/reduce.js';
 import type { RunState } from '../../src/core/state.js';
 import type { ServerHandle } from '../../src/server/server-handle.js';
 import { callReply, begun, config, textReply, withResults } from '../support/scripts.js';
+import { appendMessage } from '../../src/core/change.js';
+import { planValue } from '../../src/core/plan/plan.js';
+import { reportText } from '../../src/core/plan/report.js';
 import { viewOf } from '../support/view.js';
 import { printable } from '../../src/core/text/hidden.js';
 import { getOpenBatch } from '../../src/core/turn.js';
@@ -273,5 +276,22 @@ describe('formats', () => {
     );
     const end = reduce(closing, { type: 'model-replied', reply: textReply('best'), at: 0 });
     expect(stepLines(viewOf(end))).toEqual([]);
+  });
+
+  test('does not take the report on a plan, or the note of a person, for a limit', () => {
+    const stepLines = createStepLines(paint, fixes);
+    const say = (state: RunState, text: string): RunState =>
+      appendMessage(state, 0, { role: 'user', text, origin: 'perdure' });
+    const plan = planValue({
+      actions: [{ id: 'a1', tool: 'add', arguments: {} }],
+      done: [],
+      asks: false,
+    });
+    const results = { a1: { ok: true, value: 'added' } };
+    const report = reportText({ values: { plan, results }, plan: 'plan', results: 'results' });
+    const reported = say(begun(config()), report ?? '');
+    expect(stepLines(viewOf(reported))).toEqual([]);
+    const noted = say(reported, '[a person answered "yes" and noted: fine]');
+    expect(stepLines(viewOf(noted))).toEqual(['[a person answered "yes" and noted: fine]']);
   });
 });

@@ -120,7 +120,7 @@ describe('the lock of MCP tools', () => {
     for (const name of names) expect(name).toMatch(/^desk-[0-9a-f]{16}$/);
   });
 
-  test('gives a strict server no tool that nobody has accepted', async () => {
+  test('gives a strict server no tool that has not been accepted', async () => {
     const lock = fileToolLock(await folder());
     const strict = mcpServer({
       name: 'desk',

@@ -65,7 +65,7 @@ async function finding(
       `answers; agent ${agent} uses ${used.length} of its ${formatCount(count, 'tool')}`,
       ...(odd.length === 0 ? [] : [describeOdd(odd)]),
       ...changes.map((tool) => `tool ${shown(tool)} has changed since it was accepted`),
-      ...unaccepted.map((tool) => `nobody has accepted tool ${shown(tool)}`),
+      ...unaccepted.map((tool) => `tool ${shown(tool)} has not been accepted yet`),
       ...problems.slice(0, 1),
     ];
     const [toAccept] = [...changes, ...unaccepted];

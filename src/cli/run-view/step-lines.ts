@@ -1,3 +1,5 @@
+import { isClosingText } from '../../core/compose.js';
+import type { RunState } from '../../core/state.js';
 import { failureOf } from '../../core/calls/call-result.js';
 import { headOf } from '../../core/text/whole-text.js';
 import type { GraphState } from '../../core/graph/graph-state.js';
@@ -49,7 +51,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const lines: string[] = [];
     for (const [at, { n }] of view.messages.entries()) {
       if (n <= shown) continue;
-      const line = progressLine(view.messages, at, paint);
+      const line = progressLine(view, at, paint);
       if (line === undefined) break;
       if (line !== null) lines.push(line);
       shown = n;
@@ -114,11 +116,14 @@ function itemsLine(items: readonly unknown[]): string {
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */
 function progressLine(
-  messages: readonly Message[],
+  { messages, state }: Pick<Projection, 'messages' | 'state'>,
   at: number,
   paint: Palette,
 ): string | null | undefined {
   const message = messages[at];
+  if (message?.role === 'user' && message.origin === 'perdure' && !message.side) {
+    return engineLine(state, message, paint);
+  }
   if (message?.role === 'user') return messageLine(message, messages[at - 1], paint);
   if (message?.role !== 'assistant' || message.calls === undefined) return null;
   const results = messages
@@ -175,15 +180,8 @@ function messageLine(
   before: Message | undefined,
   paint: Palette,
 ): string | null {
-  const { compacts, document, origin, side, turn, text } = message;
-  if (compacts !== undefined) {
-    const { from, to } = compacts;
-    return paint.dim(`a summary replaces messages ${from} to ${to} from here on`);
-  }
+  const { document, origin, side, turn, text } = message;
   if (side) return paint.yellow(refusedLine(text));
-  if (origin === 'perdure') {
-    return paint.yellow('limit reached: one last model call for an answer');
-  }
   // The line of the node says it.
   if (origin === 'graph') return null;
   if (origin === 'retrieved') {
@@ -197,6 +195,25 @@ function messageLine(
   }
   // The caller knows the first message.
   return turn === 1 ? null : `${paint.bold(`turn ${turn}`)} · ${visible(text)}`;
+}
+
+/**
+ * Returns the line for a message by the engine: the last call at a limit, or a note of one line, such
+ * as that of a person. The report on a plan has none, because the lines of its nodes say it.
+ */
+function engineLine(
+  state: RunState | null,
+  { text, compacts }: UserMessage,
+  paint: Palette,
+): string | null {
+  if (compacts !== undefined) {
+    const { from, to } = compacts;
+    return paint.dim(`a summary replaces messages ${from} to ${to} from here on`);
+  }
+  if (state !== null && isClosingText(state, text)) {
+    return paint.yellow('limit reached: one last model call for an answer');
+  }
+  return text.includes('\n') ? null : paint.dim(visible(text));
 }
 
 /** Shortens the message about a refused answer to its attempt and its problem. */
