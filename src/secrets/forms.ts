@@ -24,6 +24,8 @@ export interface Forms {
   readonly read: readonly Form[];
   /** In the text without line breaks and blanks. */
   readonly packed: readonly Form[];
+  /** In the hexadecimal digits of a text: what `read` finds in the bytes that they are. */
+  readonly hex: readonly Form[];
 }
 
 /** The characters of a block: two blocks hold 24 characters of the secret. */
@@ -39,6 +41,7 @@ export function formsOf(secret: string): Forms {
     written: formsIn(secret, WRITINGS),
     read: formsIn(secret, READ),
     packed: formsIn(secret, PACKED),
+    hex: formsIn(secret, HEX),
   };
 }
 
@@ -157,6 +160,32 @@ const READ: readonly Kind[] = [
   ...BASE64,
 ];
 const PACKED = BASE64;
+
+const wide = (text: string): Buffer => Buffer.from(text, 'utf16le');
+const wider = (text: string): Buffer =>
+  Buffer.from(Uint32Array.from(text, (mark) => mark.codePointAt(0) ?? 0).buffer);
+/** Bytes of zero, which readings leave out, have their places here. */
+const BYTES: readonly (readonly [bytes: (text: string) => Buffer, width: number])[] = [
+  [(text) => Buffer.from(text), 1],
+  [(text) => Buffer.from(text, 'latin1'), 1],
+  [wide, 2],
+  [(text) => wide(text).swap16(), 2],
+  [wider, 4],
+  [(text) => wider(text).swap32(), 4],
+];
+/** Returns every form of a text in hexadecimal digits, in lower case and without separators. */
+export function hexFormsOf(text: string): readonly string[] {
+  return BYTES.map(([bytes]) => bytes(text).toString('hex'));
+}
+const HEX: readonly Kind[] = [
+  ...[same, unescaped, jsonUnescaped, formUnescaped].flatMap((write) =>
+    BYTES.map(([bytes, width]): Kind => [
+      (text) => bytes(write(text)).toString('hex'),
+      width * BLOCKS.hex,
+    ]),
+  ),
+  ...BASE64.map(([write, block]): Kind => [(text) => hexOf(write(text)), 2 * block]),
+];
 
 /** Public prefixes of keys, which name the kind and the issuer; the longest comes first. */
 const PREFIXES = (

@@ -1,15 +1,28 @@
-import { formsOf, tailOf, type Form } from './forms.js';
+import { formsOf, hexFormsOf, tailOf, type Form, type Forms } from './forms.js';
 import { compileOpenEnds } from './open-ends.js';
-import { readingsOf, readPacked, survey, type Reading } from './readings.js';
+import { readDecimal, readEscapes, readHex, readPacked, survey, type Reading } from './readings.js';
+import {
+  codesOf,
+  decimalCodes,
+  decimalPlaces,
+  escapeCodes,
+  hasEscapes,
+  isInHex,
+  isInPacked,
+} from './scan.js';
+import {
+  addSpan,
+  search,
+  tablesOf,
+  type Codes,
+  type Pattern,
+  type Span,
+  type Tables,
+} from './search.js';
 import type { Secret } from './values.js';
 
-/** The place of a secret in a text. */
-export interface Span {
-  readonly from: number;
-  /** The offset after its last character. */
-  to: number;
-  name: string;
-}
+/** Digits say less than characters do. */
+const HEX_BLOCK = 6;
 
 /** A search for secrets. */
 export interface Matcher {
@@ -21,55 +34,53 @@ export interface Matcher {
   openFrom(text: string): number;
 }
 
-/** A form that is searched for by a seed; the rest of the form is matched around the seed. */
-interface Pattern {
-  readonly name: string;
-  readonly form: string;
-  readonly seed: string;
-  /** The offset of the seed in the form. */
-  readonly at: number;
-  /** The offset of the search window in the seed. */
-  readonly window: number;
-  /** How many characters of the form reveal the secret. */
-  readonly least: number;
-}
-
-/** Characters per hashed block. */
-const BLOCK = 3;
-const TABLE = 1 << 16;
-
 /**
- * Compiles secrets for a search in one pass (Wu and Manber): for each block of three characters, a
- * table holds how far the search may advance. The time depends on the length of the text, not on
- * the number of secrets. The text is searched as it is written, and as its encodings are read.
+ * Compiles secrets for a search. The text is searched as it is written, and as its encodings are
+ * read.
  */
 export function compileMatcher(secrets: readonly Secret[]): Matcher {
   if (secrets.length === 0) return { find: () => [], openFrom: (text) => text.length };
   const forms = secrets.map(({ name, value }) => ({ name, value, ...formsOf(value) }));
-  const written = tablesOf(
-    forms.flatMap(({ name, value, written: all }) => [
-      ...patternsOf(name, all),
-      ...tailPatterns(name, value),
-    ]),
+  const compiled = (kind: keyof Forms, hasTails: boolean): Tables =>
+    tablesOf(
+      forms.flatMap(({ name, value, ...kinds }) => [
+        ...patternsOf(name, kinds[kind]),
+        ...(hasTails ? tailPatterns(name, value) : []),
+      ]),
+    );
+  const written = compiled('written', true);
+  const read = compiled('read', true);
+  const packed = compiled('packed', false);
+  const hex = tablesOf(
+    [
+      ...forms.flatMap(({ name, hex: all }) => patternsOf(name, all)),
+      ...forms.flatMap(({ name, value }) => tailPatterns(name, value).flatMap(hexPatterns)),
+    ],
+    HEX_BLOCK,
   );
-  const read = tablesOf(
-    forms.flatMap(({ name, value, read: all }) => [
-      ...patternsOf(name, all),
-      ...tailPatterns(name, value),
-    ]),
-  );
-  const packed = tablesOf(forms.flatMap(({ name, packed: all }) => patternsOf(name, all)));
+  const numbers = { least: read.width, known: codesIn(forms.flatMap((each) => each.read)) };
+  const reach = Math.max(...forms.flatMap(({ read: all }) => all.map((form) => form.text.length)));
   let openFrom: Matcher['openFrom'] | null = null;
   return {
     find(text) {
-      const found = search(text, written);
-      const seen = survey(text);
-      const inPacked = search(seen.packed, packed);
-      const places = inPacked.length === 0 ? [] : placesOf(inPacked, readPacked(text, seen.packed));
-      for (const reading of readingsOf(text, seen)) {
-        places.push(...placesOf(search(reading.text, read), reading));
-      }
-      return places.length === 0 ? found : joined([...found, ...places]);
+      const codes = codesOf(text);
+      const found = search(codes, written);
+      const has = (decoded: Codes): boolean => search(decoded, read).length > 0;
+      const isPacked = isInPacked(codes, packed);
+      const isHex = isInHex(codes, hex);
+      const decimals = decimalPlaces(codes, numbers);
+      const isDecimal = decimals.length > 0 && has(decimalCodes(codes, decimals));
+      const isEscaped = hasEscapes(text) && has(escapeCodes(text, codes, reach));
+      if (!(isPacked || isHex || isDecimal || isEscaped)) return found;
+      // What is found so quickly has no places yet.
+      const places = isHex || isDecimal ? survey(text).numbers : [];
+      return joined([
+        ...found,
+        ...(isPacked ? placesOf(readPacked(text), packed) : []),
+        ...(isHex ? placesOf(readHex(text, places), read) : []),
+        ...(isDecimal ? placesOf(readDecimal(text, places, true), read) : []),
+        ...(isEscaped ? placesOf(readEscapes(text), read) : []),
+      ]);
     },
     openFrom(text) {
       openFrom ??= compileOpenEnds(forms);
@@ -78,9 +89,9 @@ export function compileMatcher(secrets: readonly Secret[]): Matcher {
   };
 }
 
-/** Returns where in the text the secrets of a reading are. */
-function placesOf(spans: readonly Span[], { starts, ends }: Reading): Span[] {
-  return spans.map(({ from, to, name }) => ({
+/** Searches a reading, and returns where in the text the secrets are. */
+function placesOf({ text, starts, ends }: Reading, tables: Tables): Span[] {
+  return search(codesOf(text), tables).map(({ from, to, name }) => ({
     from: starts[from] ?? 0,
     to: ends[to - 1] ?? 0,
     name,
@@ -90,30 +101,11 @@ function placesOf(spans: readonly Span[], { starts, ends }: Reading): Span[] {
 /** Orders spans, and merges those that overlap. */
 function joined(spans: readonly Span[]): readonly Span[] {
   const all: Span[] = [];
-  for (const span of spans.toSorted((a, b) => a.from - b.from)) add(all, span);
+  for (const span of spans.toSorted((a, b) => a.from - b.from)) addSpan(all, span);
   return all;
 }
 
-function tablesOf(patterns: readonly Omit<Pattern, 'window'>[]): Tables {
-  const width = Math.min(...patterns.map(({ seed }) => seed.length), 255);
-  const shifts = new Uint8Array(TABLE).fill(width - BLOCK + 1);
-  const buckets = new Map<number, Pattern[]>();
-  for (const { seed, at, ...rest } of patterns) {
-    // Secrets that start alike differ at the end of their seeds.
-    const window = seed.length - width;
-    for (let offset = 0; offset <= width - BLOCK; offset += 1) {
-      const hash = hashAt(seed, window + offset);
-      shifts[hash] = Math.min(shifts[hash] ?? 0, width - BLOCK - offset);
-    }
-    const last = hashAt(seed, window + width - BLOCK);
-    const bucket = buckets.get(last);
-    if (bucket === undefined) buckets.set(last, [{ ...rest, seed, at, window }]);
-    else bucket.push({ ...rest, seed, at, window });
-  }
-  return { width, shifts, buckets };
-}
-
-function patternsOf(name: string, forms: readonly Form[]): readonly Omit<Pattern, 'window'>[] {
+function patternsOf(name: string, forms: readonly Form[]): readonly Pattern[] {
   return forms.flatMap(({ text: form, revealing, block, from }) => {
     const all = [{ name, form, seed: form.slice(0, revealing), at: 0, least: revealing }];
     if (block === 0) return all;
@@ -125,88 +117,21 @@ function patternsOf(name: string, forms: readonly Form[]): readonly Omit<Pattern
   });
 }
 
-function tailPatterns(name: string, value: string): readonly Omit<Pattern, 'window'>[] {
+function tailPatterns(name: string, value: string): readonly Pattern[] {
   const seed = tailOf(value);
   if (seed === null) return [];
   return [{ name, form: value, seed, at: value.length - seed.length, least: seed.length }];
 }
 
-function hashAt(text: string, at: number): number {
-  const [one, two, three] = [at, at + 1, at + 2].map((place) => text.charCodeAt(place));
-  return hashOf(one ?? 0, two ?? 0, three ?? 0);
+function hexPatterns(pattern: Pattern): readonly Pattern[] {
+  return hexFormsOf(pattern.seed).map((seed) => ({ ...pattern, form: seed, seed, at: 0 }));
 }
 
-function hashOf(one: number, two: number, three: number): number {
-  return (one * 7919 + two * 271 + three) & (TABLE - 1);
-}
-
-interface Tables {
-  readonly width: number;
-  readonly shifts: Uint8Array;
-  readonly buckets: ReadonlyMap<number, readonly Pattern[]>;
-}
-
-function search(text: string, { width, shifts, buckets }: Tables): readonly Span[] {
-  const found: Span[] = [];
-  const end = text.length - BLOCK;
-  let at = width - BLOCK;
-  while (at <= end) {
-    const hash = hashOf(text.charCodeAt(at), text.charCodeAt(at + 1), text.charCodeAt(at + 2));
-    const shift = shifts[hash] ?? 1;
-    if (shift > 0) {
-      at += shift;
-      continue;
-    }
-    const span = longest(text, at - (width - BLOCK), buckets.get(hash) ?? []);
-    if (span !== null) add(found, span);
-    // A secret may begin inside this one and end after it.
-    at = Math.max(at + 1, span === null ? 0 : span.to - BLOCK + 1);
+/** Returns a table of the characters in forms, by their codes. */
+function codesIn(forms: readonly Form[]): Uint8Array {
+  const known = new Uint8Array(1 << 16);
+  for (const { text } of forms) {
+    for (let at = 0; at < text.length; at += 1) known[text.charCodeAt(at)] = 1;
   }
-  return found;
-}
-
-function longest(text: string, at: number, patterns: readonly Pattern[]): Span | null {
-  let best: Span | null = null;
-  for (const pattern of patterns) {
-    const start = at - pattern.window;
-    if (start < 0 || !text.startsWith(pattern.seed, start)) continue;
-    const span = extended(text, start, pattern);
-    if (span.to - span.from < pattern.least) continue;
-    const more = best === null ? 1 : span.to - span.from - (best.to - best.from);
-    // Of two matches with the same start, the complete one determines the name.
-    if (more > 0 || (more === 0 && span.to - span.from === pattern.form.length)) best = span;
-  }
-  return best;
-}
-
-/** Returns the place of a seed, extended by the parts of its form around it. */
-function extended(text: string, start: number, { form, seed, at, name }: Pattern): Span {
-  let before = 0;
-  while (
-    before < at &&
-    before < start &&
-    text.charCodeAt(start - before - 1) === form.charCodeAt(at - before - 1)
-  ) {
-    before += 1;
-  }
-  let length = seed.length;
-  while (
-    at + length < form.length &&
-    text.charCodeAt(start + length) === form.charCodeAt(at + length)
-  ) {
-    length += 1;
-  }
-  return { from: start - before, to: start + length, name };
-}
-
-/** Adds a span and merges it with earlier ones that it overlaps. */
-function add(found: Span[], span: Span): void {
-  let { from, to, name } = span;
-  for (let last = found.at(-1); last !== undefined && last.to > from; last = found.at(-1)) {
-    found.pop();
-    if (last.to - last.from > span.to - span.from) name = last.name;
-    from = Math.min(from, last.from);
-    to = Math.max(to, last.to);
-  }
-  found.push({ from, to, name });
+  return known;
 }

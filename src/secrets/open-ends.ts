@@ -24,6 +24,8 @@ interface Grams {
   readonly bits: Uint8Array;
   /** The length of the longest form. */
   readonly most: number;
+  /** How often a form repeats a character, at most. */
+  readonly longestRun: number;
   /** The first group of each form, if only the start of a form reveals it. */
   readonly first: ReadonlySet<string> | null;
 }
@@ -57,7 +59,7 @@ export function compileOpenEnds(secrets: readonly Forms[]): (text: string) => nu
       const at = openStart(known, grams);
       if (at !== null) open = Math.min(open, starts[at] ?? end.length);
     };
-    if (openStart(seen.packed, packed) !== null) look(readPacked(end, seen.packed), packed);
+    if (openStart(seen.packed, packed) !== null) look(readPacked(end, seen), packed);
     if (ESCAPE.test(end)) look(readEscapes(end), read);
     if (numbers !== null) {
       look(readHex(end, [numbers]), read);
@@ -95,8 +97,13 @@ function chainStart(text: string, grams: Grams): number | null {
   const earliest = Math.max(0, text.length - grams.most);
   let at = end;
   let start = end;
+  let run = 1;
+  while (end + run < text.length && text[end + run] === text[end]) run += 1;
   while (at > earliest && has(grams, text, at - 1)) {
     at -= 1;
+    // A long line of dashes is no part of a key, although keys in PEM files begin with some.
+    run = text[at] === text[at + 1] ? run + 1 : 1;
+    if (run > grams.longestRun) break;
     if (grams.first?.has(text.slice(at, at + grams.width)) !== false) start = at;
   }
   return start < end ? start : null;
@@ -105,9 +112,11 @@ function chainStart(text: string, grams: Grams): number | null {
 function gramsOf(forms: readonly Form[], width: number): Omit<Grams, 'first'> {
   let count = 0;
   let most = 0;
+  let run = 0;
   for (const { text } of forms) {
     count += text.length;
     most = Math.max(most, text.length);
+    run = Math.max(run, longestRun(text));
   }
   let size = 1 << 16;
   while (size < count * BITS_PER_GRAM && size < MAX_BITS) size *= 2;
@@ -121,7 +130,18 @@ function gramsOf(forms: readonly Form[], width: number): Omit<Grams, 'first'> {
       }
     }
   }
-  return { width, bits, most };
+  return { width, bits, most, longestRun: run };
+}
+
+/** Returns how often a text repeats one character in a row, at most. */
+function longestRun(text: string): number {
+  let longest = 0;
+  let run = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    run = text[at] === text[at - 1] ? run + 1 : 1;
+    longest = Math.max(longest, run);
+  }
+  return longest;
 }
 
 function has({ bits, width }: Grams, text: string, at: number): boolean {

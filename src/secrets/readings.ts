@@ -6,12 +6,10 @@ export interface Reading {
 }
 
 /** The offsets of a part of a text: its first character, and the one after its last. */
-type Place = readonly [from: number, to: number];
+export type Place = readonly [from: number, to: number];
 
 /** What one pass over a text finds out about its encodings. */
 export interface Survey {
-  /** Whether it has escapes such as `\u0073`, `%73`, or `&#115;`, or characters of zero. */
-  readonly hasEscapes: boolean;
   /** The places where only numbers and separators stand. */
   readonly numbers: readonly Place[];
   /** The text without line breaks and blanks, in the alphabet of base64. */
@@ -19,11 +17,11 @@ export interface Survey {
 }
 
 /** Stands for what cannot be a part of a secret. */
-const BREAK = 0xff_ff;
-const OTHER = 0;
+export const BREAK = 0xff_ff;
+export const OTHER = 0;
 const DIGIT = 1;
 const SEPARATOR = 2;
-const ESCAPE = 3;
+export const ESCAPE = 3;
 const BLANK = 4;
 
 /** The class of each character below 128. */
@@ -32,6 +30,11 @@ for (const mark of '0123456789abcdefABCDEF') CLASSES[mark.charCodeAt(0)] = DIGIT
 for (const mark of ':,;-_."\'[](){}|xX') CLASSES[mark.charCodeAt(0)] = SEPARATOR;
 for (const mark of '%&\\\0') CLASSES[mark.charCodeAt(0)] = ESCAPE;
 for (let code = 1; code <= 32; code += 1) CLASSES[code] = BLANK;
+
+/** Returns the class of a character. */
+export function classOf(code: number): number {
+  return code < 128 ? CLASSES[code]! : OTHER;
+}
 
 /** The letters of escapes in JSON for blanks; they are no part of base64. */
 const BLANK_LETTERS = new Set(Array.from('nrt', (letter) => letter.charCodeAt(0)));
@@ -54,7 +57,6 @@ export function survey(text: string): Survey {
   const packed = space;
   const numbers: Place[] = [];
   let size = 0;
-  let hasEscapes = false;
   let from = 0;
   let digits = 0;
   for (let at = 0; at < length; at += 1) {
@@ -67,7 +69,6 @@ export function survey(text: string): Survey {
       digits = 0;
       from = at + 1;
     } else if (kind === ESCAPE) {
-      if (!hasEscapes) hasEscapes = code === 0 || isEscape(code, text.charCodeAt(at + 1));
       if (code === BACKSLASH) {
         if (BLANK_LETTERS.has(text.charCodeAt(at + 1))) at += 1;
         continue;
@@ -77,7 +78,7 @@ export function survey(text: string): Survey {
     size += 1;
   }
   if (digits >= MIN_DIGITS) numbers.push([from, length]);
-  const result = { hasEscapes, numbers, packed: packed.toString('latin1', 0, size) };
+  const result = { numbers, packed: packed.toString('latin1', 0, size) };
   if (space.length > MAX_KEPT) space = Buffer.alloc(0);
   return result;
 }
@@ -87,15 +88,8 @@ const ALPHABET = Uint8Array.from({ length: 128 }, (_, code) => code);
 ALPHABET['-'.charCodeAt(0)] = '+'.charCodeAt(0);
 ALPHABET['_'.charCodeAt(0)] = '/'.charCodeAt(0);
 
-function isEscape(code: number, next: number): boolean {
-  if (code === 37) return hexValue(next) >= 0;
-  // `&#` and names; `\u` and `\x`.
-  if (code === 38) return next === 35 || next > 96;
-  return next === 117 || next === 120;
-}
-
-/** Returns the places of the characters of `survey(text).packed`. */
-export function readPacked(text: string, packed: string): Reading {
+/** Reads a text without line breaks and blanks, in the alphabet of base64. */
+export function readPacked(text: string, { packed } = survey(text)): Reading {
   const places: number[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -241,7 +235,7 @@ export function readEscapes(text: string): Reading {
 }
 
 /** Returns the character of an escape and where it ends; null if there is none. */
-function escapeAt(text: string, at: number, code: number): readonly [number, number] | null {
+export function escapeAt(text: string, at: number, code: number): readonly [number, number] | null {
   if (code === 0) return [0, at + 1];
   if (code === 37) return hexEscape(text, at + 1, 2);
   if (code === BACKSLASH) return backslashAt(text, at);
@@ -289,19 +283,8 @@ function hexEscape(text: string, from: number, count: number): readonly [number,
   return [value, from + count];
 }
 
-function hexValue(code: number): number {
+export function hexValue(code: number): number {
   if (code >= 48 && code <= 57) return code - 48;
   const letter = code | 32;
   return letter >= 97 && letter <= 102 ? letter - 87 : -1;
-}
-
-/**
- * Yields the readings of a whole text in which the secrets themselves are searched for. Each is valid
- * until the next.
- */
-export function* readingsOf(text: string, { hasEscapes, numbers }: Survey): Iterable<Reading> {
-  if (hasEscapes) yield readEscapes(text);
-  if (numbers.length === 0) return;
-  yield readHex(text, numbers);
-  yield readDecimal(text, numbers, true);
 }

@@ -1,5 +1,6 @@
 import { knownSecrets } from './known.js';
-import type { Matcher, Span } from './matcher.js';
+import type { Matcher } from './matcher.js';
+import type { Span } from './search.js';
 
 /**
  * Replaces every known secret in a text, in all its forms, by `[redacted NAME]`. It is meant for
