@@ -150,6 +150,8 @@ export type {
   SendOptions,
   ClientOptions,
   PerdureClient,
+  RunOptions,
+  RunOutcome,
   StartOptions,
 } from './client/client-types.js';
 export type { DecisionMethods, OpenRequestFilter } from './client/decision-methods.js';
@@ -267,6 +269,7 @@ export type { CallPair } from './core/transcript/call-pairs.js';
 export type { RunTranscript } from './history/run-transcript.js';
 export type { EventsOptions } from './history/follow-events.js';
 export type { DurableEvent, DurableStep } from './history/durable-events.js';
+export type { TextOptions } from './client/text.js';
 export type { StreamOptions } from './live/run-streams.js';
 export type { Delta } from './live/delta.js';
 export type { AttemptPosition, DeltaEvent, LiveEvent, StreamEvent } from './live/stream-events.js';

@@ -13,6 +13,7 @@ import {
   type WorkerBuild,
 } from './worker/deployment.js';
 import { createLiveHub } from './live/hub.js';
+import { pollsHere } from './live/process-hub.js';
 import { resolveLiveOptions } from './live/live-options.js';
 import { readLiveHosts } from './live/live-hosts.js';
 import type { LiveServer, StartLiveServer } from './live/live-server.js';
@@ -119,7 +120,9 @@ async function start({
       ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
     });
     onShutdown(worker, parts.stop);
+    const leave = pollsHere({ namespace, taskQueue });
     const stopped = worker.run().finally(async () => {
+      leave();
       await parts.close();
       await liveServer?.close();
       await connection.close();

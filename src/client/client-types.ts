@@ -94,6 +94,15 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
   readonly open?: boolean;
 }
 
+/** What `run` takes besides a message: the settings of a run that ends, and what ends the wait. */
+export interface RunOptions<Input = unknown> extends Omit<StartOptions<Input>, 'open'> {
+  /** Ends the wait. The run is not affected. */
+  readonly signal?: AbortSignal;
+}
+
+/** The outcome of a run, with its id. */
+export type RunOutcome<Output = Json> = Outcome<Output> & { readonly id: string };
+
 /** Options of `send`: who sends the message, how long to try, and whether to start the run. */
 export interface SendOptions extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
@@ -130,6 +139,30 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     agent: AgentLike<Output, Input, Prompts>,
     options: StartOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
   ): Promise<RunHandle<PromptOutput<Prompts, Name, Output>, Prompts>>;
+  /**
+   * Starts a run and waits for its end: `start` and `result` in one call. Resolves with the outcome,
+   * whatever its status, and the id of the run. It also waits while the run waits for a person; the
+   * `signal` ends only the wait. Rejects as `start` and `result` do.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { status, answer, id } = await client.run('files', 'What is in this folder?');
+   * console.log(id, status, answer);
+   * ```
+   */
+  run<
+    Output = Json,
+    Input = unknown,
+    Prompts = unknown,
+    const Name extends PromptName<Prompts> = never,
+  >(
+    agent: AgentLike<Output, Input, Prompts>,
+    message: string | (RunOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>),
+    options?: Omit<RunOptions<NoInfer<Input>>, 'message'>,
+  ): Promise<RunOutcome<PromptOutput<Prompts, Name, Output>>>;
   /**
    * Stores bytes for the workers, for the `attachments` of a message.
    *

@@ -18,7 +18,7 @@ import type { MessageInput } from './named-prompts.js';
 import { claimAttachments } from './claim-attachments.js';
 import { storeArtifacts, type ArtifactsField } from './store-artifacts.js';
 import { createBatch } from './batch.js';
-import type { ClientOptions, PerdureClient } from './client-types.js';
+import type { ClientOptions, PerdureClient, StartOptions } from './client-types.js';
 import type { CancelOptions, ControlMethods } from './control-methods.js';
 import { sendMessage } from './send-message.js';
 import { idOf, type RunLike } from './run-handle.js';
@@ -80,6 +80,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const stores = openStores(home, env);
   const { archive = stores.archive, blobs = stores.blobs } = settings;
   const streams = createRunStreams(client, {
+    ownProcess: true,
     sources: [
       liveWorkers(home, {
         hosts: readLiveHosts(env),
@@ -89,7 +90,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   });
   const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
-  return withFormerNames({
+  const methods: Omit<PerdureClient, 'run'> = {
     async start(
       agent,
       { id = newRunId(agentName(agent)), reuseId, artifacts, ...given }: RunStart,
@@ -140,7 +141,26 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     disconnect,
     [Symbol.asyncDispose]: disconnect,
-  });
+  };
+  return withFormerNames({ ...methods, run: runWith(methods) });
+}
+
+/** Returns the method that starts a run and waits for its end. */
+function runWith(client: Pick<PerdureClient, 'start' | 'result'>): PerdureClient['run'] {
+  return async (agent, message, options = {}) => {
+    const given = typeof message === 'string' ? { message } : message;
+    const { signal, ...settings } = { ...given, ...options };
+    if ('open' in settings) {
+      throw new InputError(
+        'run: open: expected a run that ends; start an open run with `start`, and wait with `result`',
+      );
+    }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields of `start` without `open`
+    const run = await client.start(agentName(agent), settings as StartOptions);
+    const outcome = await client.result(run, { ...(signal && { signal }) });
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+    return { ...outcome, id: run.id } as never;
+  };
 }
 
 /**

@@ -14,6 +14,7 @@ import type { StreamOptions, createRunStreams } from '../live/run-streams.js';
 import { listRuns, type RunList } from './list.js';
 import { idOf } from './run-handle.js';
 import { readStatus, type ReadStatus } from './status-below.js';
+import { textOfTurn, type TextOptions } from './text.js';
 
 /**
  * The part of a client that reads runs. It needs no worker, except for the live part of `stream`.
@@ -108,6 +109,23 @@ export interface ReadMethods {
    */
   stream(run: RunLike<unknown>, options?: StreamOptions): AsyncIterable<StreamEvent>;
   /**
+   * Yields the text of one turn as the model writes it, for a chat, and ends with the turn. By
+   * default, it is the newest turn. Joined, the texts are what the turn's replies say; without live
+   * deltas, each reply comes whole. A reply that does not count, because its attempt failed, is
+   * followed by the one that counts: after an empty line, or after a call of `onReset`.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const sent = await client.send('desk-1', 'And order 18?');
+   * if (!sent.delivered) throw new Error('no worker is running');
+   * for await (const text of client.text('desk-1', { turn: sent.turn })) process.stdout.write(text);
+   * ```
+   */
+  text(run: RunLike<unknown>, options?: TextOptions): AsyncIterable<string>;
+  /**
    * Returns a page of the runs that match, by default at most 50. Filters can be combined. The
    * `cursor` of the page returns the next one. Rejects with an `InputError` (`input`) for an
    * invalid filter, and with a `NoServerError` (`no_server`) if the server does not answer.
@@ -133,6 +151,10 @@ interface Sources {
   readonly streams: ReturnType<typeof createRunStreams>;
 }
 
+async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {
+  for await (const batch of batches) yield* batch;
+}
+
 /** Returns the methods that read runs. */
 export function readMethods(client: Client, { archive, streams }: Sources): ReadMethods {
   const read = (run: RunLike<unknown>) => readRun(client, idOf(run), { archive });
@@ -148,6 +170,18 @@ export function readMethods(client: Client, { archive, streams }: Sources): Read
     }),
     stream: (run, options = {}) => ({
       [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
+    }),
+    text: (run, { turn, onReset, ...options } = {}) => ({
+      async *[Symbol.asyncIterator]() {
+        // The stream is opened first, so that a worker of this process begins to stream.
+        const opened = await streams.open(idOf(run), options);
+        try {
+          const number = turn ?? Math.max(1, (await read(run)).view.state?.turn.number ?? 1);
+          yield* textOfTurn(flat(opened.batches), { turn: number, ...(onReset && { onReset }) });
+        } finally {
+          opened.close();
+        }
+      },
     }),
     list: (filter = {}) => listRuns(client, filter),
   };

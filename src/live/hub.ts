@@ -20,6 +20,8 @@ export interface LiveHub {
    * once.
    */
   watch(run: string, wake: () => void): LiveWatch;
+  /** Whether anything watches the run. */
+  isWatched(run: string): boolean;
 }
 
 export interface LiveWriter {
@@ -97,6 +99,7 @@ export function createLiveHub(): LiveHub {
         },
       };
     },
+    isWatched: (run) => (channels.get(run)?.watches.size ?? 0) > 0,
     watch(run, wakeUp) {
       const channel = channelFor(run);
       const watch: Watch = {

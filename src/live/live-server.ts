@@ -8,7 +8,7 @@ import type { LiveHub } from './hub.js';
 import type { ListenSettings } from './live-options.js';
 import { liveResponse } from './live-response.js';
 import { liveWorkers } from './live-workers.js';
-import type { LiveSource } from './run-stream.js';
+import { hubSource } from './process-hub.js';
 import { createRunStreams, type RunStreams } from './run-streams.js';
 import { announce } from './worker-files.js';
 
@@ -70,17 +70,6 @@ export async function startLiveServer(
 }
 
 export type StartLiveServer = typeof startLiveServer;
-
-/** The source of the deltas of this worker. */
-function hubSource(hub: LiveHub): LiveSource {
-  return ({ id }, { batch, signal }) => {
-    const watch = hub.watch(id, () => {
-      for (const taken of watch.take()) batch(taken);
-    });
-    signal.addEventListener('abort', () => watch.close(), { once: true });
-    for (const taken of watch.take()) batch(taken);
-  };
-}
 
 /** Serves the deltas of this worker as JSON lines, one batch each, to processes that merge them. */
 export function deltasRoute(hub: LiveHub): Route {

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { visible } from '../core/text/summaries.js';
 import { reachableUrl } from './live-hosts.js';
+import { isPolledHere } from './process-hub.js';
 import { readDeltas } from './read-deltas.js';
 import type { LiveSource } from './run-stream.js';
 import { hasExited } from '../temporal/exited.js';
@@ -33,7 +34,7 @@ export function liveWorkers(
   } = {},
 ): LiveSource {
   const findWorkers = createWorkerFinder(home);
-  return ({ id, taskQueue, namespace }, { batch, signal }) => {
+  return ({ id, taskQueue, namespace }, { batch, unreachable: notice, signal }) => {
     const reading = new Set<string>();
     const read = async (worker: KnownWorker, url: string): Promise<void> => {
       reading.add(worker.file);
@@ -52,8 +53,11 @@ export function liveWorkers(
           (worker) => worker.taskQueue === taskQueue && worker.namespace === namespace,
         );
         const isServed = announced.some((worker) => reachableUrl(worker, hosts) !== null);
-        if (scans === SCANS_BEFORE_NOTICE && !isServed)
-          unreachable(reason(announced, { id, home }));
+        if (scans === SCANS_BEFORE_NOTICE && !isServed && !isPolledHere({ taskQueue, namespace })) {
+          const why = reason(announced, { id, home });
+          notice(why);
+          unreachable(why);
+        }
         for (const worker of announced) {
           if (reading.has(worker.file) || worker.url === except) continue;
           const url = reachableUrl(worker, hosts);

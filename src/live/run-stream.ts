@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import { followSteps } from '../history/follow-events.js';
 import { describeRun } from '../history/read-run.js';
 import type { DeltaBatch } from './delta.js';
+import { hubSource, processHub } from './process-hub.js';
 import { createStreamMerger, type StreamMerger } from './stream-merger.js';
 import { createStreamRing, type RingSize, type StreamRing } from './stream-ring.js';
 
@@ -17,7 +18,12 @@ const MAX_DELAY_MS = 250;
  */
 export type LiveSource = (
   run: { readonly id: string; readonly taskQueue: string; readonly namespace: string },
-  on: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
+  on: {
+    readonly batch: (batch: DeltaBatch) => void;
+    /** Called once, with the reason and the fix, if no deltas of the run can arrive. */
+    readonly unreachable: (why: string) => void;
+    readonly signal: AbortSignal;
+  },
 ) => void;
 
 /** The stream of one run, shared by all its readers in this process: the run is followed once. */
@@ -41,6 +47,8 @@ export interface RunStream {
 export interface RunStreamOptions {
   readonly id: string;
   readonly sources: readonly LiveSource[];
+  /** Whether workers of this process send their deltas; they need no address. */
+  readonly ownProcess?: boolean;
   /** Returns how many readers there are at the moment. */
   readonly readers: () => number;
   /** Ends the stream when the last reader has left. */
@@ -117,13 +125,17 @@ export function openRunStream(client: Client, options: RunStreamOptions): RunStr
  */
 async function follow(
   client: Client,
-  { id, sources, signal }: RunStreamOptions,
+  { id, sources, ownProcess = false, signal }: RunStreamOptions,
   { merger, onCaughtUp }: { readonly merger: StreamMerger; readonly onCaughtUp: () => void },
 ): Promise<void> {
-  const { runId, taskQueue, historyLength } = await describeRun(client, id);
   const { namespace } = client.options;
   const batch = (received: DeltaBatch): void => merger.addDeltas(received);
-  for (const source of sources) source({ id, taskQueue, namespace }, { batch, signal });
+  const unreachable = (why: string): void => merger.addNotice(why);
+  const on = { batch, unreachable, signal };
+  // Before anything else, because a worker of this process streams only what is read.
+  if (ownProcess) hubSource(processHub)({ id }, on);
+  const { runId, taskQueue, historyLength } = await describeRun(client, id);
+  for (const source of sources) source({ id, taskQueue, namespace }, on);
   for await (const next of followSteps(client, { id, runId, signal })) {
     merger.addEvent(next);
     if (next.event.id >= historyLength || next.runId !== runId) onCaughtUp();

@@ -2,9 +2,8 @@ import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { BEGINNING, readPosition, type Position } from './position.js';
 import { checkPosition, readStream } from './read-stream.js';
-import { openRunStream, type LiveSource, type RunStream } from './run-stream.js';
+import { openRunStream, type RunStream, type RunStreamOptions } from './run-stream.js';
 import type { StreamEvent } from './stream-events.js';
-import type { RingSize } from './stream-ring.js';
 
 /** Where the stream of a run begins, and what ends the iteration. */
 export interface StreamOptions {
@@ -47,7 +46,7 @@ interface SharedStream {
 
 export function createRunStreams(
   client: Client,
-  { sources, ringSize }: { readonly sources: readonly LiveSource[]; readonly ringSize?: RingSize },
+  shown: Pick<RunStreamOptions, 'sources' | 'ownProcess' | 'ringSize'>,
 ): RunStreams {
   const shared = new Map<string, SharedStream>();
 
@@ -71,10 +70,9 @@ export function createRunStreams(
     setMaxListeners(0, controller.signal);
     const stream = openRunStream(client, {
       id,
-      sources,
+      ...shown,
       readers: () => shared.get(id)?.readers ?? 0,
       signal: controller.signal,
-      ...(ringSize && { ringSize }),
     });
     const begun = { stream, controller, readers: 0 };
     shared.set(id, begun);

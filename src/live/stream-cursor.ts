@@ -57,8 +57,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
   const gapUntil = (attempt: LiveAttempt, until: number | null): StreamEvent => {
     const offset = position.live?.offset ?? 0;
     position = { ...position, live: { attempt, offset: until ?? offset } };
-    const event = { type: 'gap', ...toPlace(attempt), offset, until } as const;
-    return { ...event, position: writePosition(position) };
+    return { type: 'gap', ...toPlace(attempt), offset, until, position: writePosition(position) };
   };
 
   /** `event` is shared by all readers; a reader that continues exactly there gets it unchanged. */
@@ -79,26 +78,27 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
   const deltas = ({
     attempt,
     events,
-  }: Extract<StreamEntry, { type: 'deltas' }>): readonly StreamEvent[] => [
-    ...beginAttempt(attempt),
-    ...events.flatMap((event) => {
+  }: Extract<StreamEntry, { type: 'deltas' }>): readonly StreamEvent[] => {
+    const { live } = position;
+    // A reader that resumes at a durable event sees superseded attempts again.
+    if (live !== null && isBefore(attempt, live.attempt)) return [];
+    const begun = beginAttempt(attempt);
+    const fresh = events.flatMap((event) => {
       const offset = position.live?.offset ?? 0;
       const missed = event.offset > offset ? (kept(attempt, offset) ?? []) : [];
       if (missed.length === 0) return deltaEvents(attempt, event, event);
       return missed.flatMap((delta) => deltaEvents(attempt, delta));
-    }),
-  ];
+    });
+    return begun.concat(fresh);
+  };
 
   return {
     get position() {
       return position;
     },
     advance(entry) {
-      if (entry.type === 'durable') return durable(entry.step, entry.event);
-      const { live } = position;
-      // A reader that resumes at a durable event sees superseded attempts again.
-      if (live !== null && isBefore(entry.attempt, live.attempt)) return [];
-      return deltas(entry);
+      if (entry.type === 'notice') return [entry.event];
+      return entry.type === 'durable' ? durable(entry.step, entry.event) : deltas(entry);
     },
     skipLost() {
       const { live } = position;

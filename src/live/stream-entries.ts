@@ -12,7 +12,8 @@ export type StreamEntry =
       readonly attempt: LiveAttempt;
       /** Empty if the attempt has only started. */
       readonly events: readonly (DeltaEvent & StreamEvent)[];
-    };
+    }
+  | { readonly type: 'notice'; readonly event: StreamEvent };
 
 export function durableEntry(step: DurableEvent): StreamEntry {
   return { type: 'durable', step, event: toDurableEvent(step, null) };
@@ -25,6 +26,12 @@ export function durableEntry(step: DurableEvent): StreamEntry {
 export function deltasEntry({ attempt, deltas }: DeltaBatch, durable: string | null): StreamEntry {
   const events = deltas.map((delta) => toDeltaEvent(attempt, delta, durable));
   return { type: 'deltas', attempt, events };
+}
+
+/** Creates the entry with the reason why no deltas can arrive. */
+export function noticeEntry(message: string, durable: string | null): StreamEntry {
+  const position = writePosition({ durable, live: null });
+  return { type: 'notice', event: { type: 'deltas-unavailable', message, position } };
 }
 
 export function toDurableEvent(step: DurableEvent, live: Position['live']): StreamEvent {

@@ -26,7 +26,12 @@ export type LiveEvent =
       readonly type: 'gap';
       readonly offset: number;
       readonly until: number | null;
-    });
+    })
+  /**
+   * No worker of the run can be read, so its replies arrive only when they are complete. `message`
+   * says why, and what to set. At most once for a reader.
+   */
+  | { readonly type: 'deltas-unavailable'; readonly message: string };
 
 /** The durable events of a run, with the live events in between, in one order. */
 export type StreamEvent = (DurableEvent | LiveEvent) & {

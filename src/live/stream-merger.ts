@@ -3,12 +3,14 @@ import { attemptKey, isSameAttempt, type LiveAttempt } from './attempt.js';
 import { createCallOrder } from './call-order.js';
 import type { DeltaBatch } from './delta.js';
 import type { KeptDeltas } from './stream-cursor.js';
-import { deltasEntry, durableEntry, type StreamEntry } from './stream-entries.js';
+import { deltasEntry, durableEntry, noticeEntry, type StreamEntry } from './stream-entries.js';
 
 /** Merges a run's history and the deltas that workers send into one stream of entries. */
 export interface StreamMerger {
   addEvent(event: EventSteps): void;
   addDeltas(batch: DeltaBatch): void;
+  /** Adds the reason why no deltas can arrive. */
+  addNotice(why: string): void;
   /** Offset of the newest durable event; null before the first. */
   readonly newest: string | null;
   readonly kept: KeptDeltas;
@@ -73,6 +75,7 @@ export function createStreamMerger(
       if (waitMs <= 0 || !isEmitted(batch.attempt)) emitDeltas();
       else timer ??= setTimeout(emitDeltas, waitMs);
     },
+    addNotice: (why) => push([noticeEntry(why, newest)]),
     get newest() {
       return newest;
     },

@@ -74,5 +74,6 @@ export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
 /** Durable events may be large, but they are rare, so serializing them once more costs little. */
 function unitsOf(entry: StreamEntry): number {
   if (entry.type === 'durable') return JSON.stringify(entry.step).length;
+  if (entry.type === 'notice') return 0;
   return entry.events.reduce((sum, { text }) => sum + text.length, 0);
 }

@@ -28,6 +28,69 @@ function hasText(listener: Listener, text: string): () => boolean {
   return () => listener.partial === text;
 }
 
+describe('a client in the process of a worker without live streams', () => {
+  let plain: Rig;
+  let near: PerdureClient;
+
+  beforeAll(async () => {
+    plain = await createRig();
+    // Another home: nothing but the process is shared.
+    near = await clientOf(plain, { env: { PERDURE_HOME: `${plain.home}-client` } });
+    await plain.worker([talker.agent], { models: { talk: talker.model } });
+  });
+  afterAll(async () => {
+    await near.disconnect();
+    await plain.close();
+  });
+
+  test('reads the text of each turn as it is written, across a lost attempt', async () => {
+    const [seen, seenAgain] = [gate(), gate()];
+    talker.on('chat', async ({ emit, number }) => {
+      emit(number === 1 ? 'Hello w' : 'Hello wo');
+      await (number === 1 ? seen : seenAgain).wait();
+      if (number === 1) throw new ModelError('lost', { kind: 'retry', type: 'reset' });
+      return number === 2 ? 'Hello world' : 'Hello woods';
+    });
+    const run = await near.start('talker', { message: 'chat', open: true });
+    const texts: string[] = [];
+    for await (const text of near.text(run)) {
+      texts.push(text);
+      if (texts.length === 1) seen.release();
+      if (texts.length === 2) seenAgain.release();
+    }
+    expect(texts).toEqual(['Hello w', 'o', 'rld']);
+    const sent = await near.send(run, 'again');
+    if (!sent.delivered) throw new Error('the message was not delivered');
+    const second: string[] = [];
+    for await (const text of near.text(run, { turn: sent.turn })) second.push(text);
+    expect(second.join('')).toBe('Hello woods');
+    await near.close(run);
+  });
+
+  test('runs an agent and gets its outcome in one call', async () => {
+    talker.on('once', async () => 'Done.');
+    const outcome = await near.run(talker.agent, 'once', { tags: ['t'] });
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
+    expect(await near.status(outcome.id)).toMatchObject({ status: 'done' });
+    // @ts-expect-error -- an open run does not end
+    await expect(near.run('talker', 'once', { open: true })).rejects.toThrow('run: open: expected');
+  });
+});
+
+test('an event says why deltas cannot reach a reader, and what to set', async () => {
+  const far = await createRig();
+  const reader = await clientOf(far);
+  const run = await reader.start('talker', { message: 'hi' });
+  for await (const event of reader.stream(run)) {
+    if (event.type !== 'deltas-unavailable') continue;
+    expect(event.message).toContain('use the PERDURE_HOME of the workers');
+    break;
+  }
+  await reader.cancel(run);
+  await reader.disconnect();
+  await far.close();
+});
+
 describe('the stream of a run', () => {
   test('has the deltas of a reply before it is durable, in order with the durable events', async () => {
     const [rest, end] = [gate(), gate()];
@@ -210,7 +273,7 @@ describe('the stream of a run', () => {
     await client.result(run);
   });
 
-  test('has only durable events if no worker serves deltas, and ends with the signal', async () => {
+  test('asks the model to stream only while the run is read, and ends with the signal', async () => {
     const other = await createRig();
     const reader = await clientOf(other);
     talker.on('mute', async ({ onDelta }) => typeof onDelta);
@@ -222,9 +285,11 @@ describe('the stream of a run', () => {
       listener.receive(event);
       if (event.type === 'wait-begun') over.abort();
     }
-    // The model is not even asked to stream.
-    expect(listener.replies).toEqual(['undefined']);
-    expect(listener.events.some(({ type }) => type === 'delta')).toBe(false);
+    expect(listener.replies).toEqual(['function']);
+    const sent = await reader.send(run, 'again');
+    expect(await reader.result(run, { turn: sent.delivered ? sent.turn : 0 })).toMatchObject({
+      answer: 'undefined',
+    });
     await reader.close(run);
     await reader.disconnect();
     await other.close();

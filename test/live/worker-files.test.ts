@@ -130,7 +130,11 @@ describe('the token of a worker', () => {
     const over = new AbortController();
     const answered = new Promise((resolve) => server.once('request', resolve));
     const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
-    liveWorkers(home)(run, { batch: () => undefined, signal: over.signal });
+    liveWorkers(home)(run, {
+      batch: () => undefined,
+      unreachable: () => undefined,
+      signal: over.signal,
+    });
     await answered;
     over.abort();
     expect(new Set(requests)).toEqual(new Set(['/runs/r/deltas Bearer four']));
@@ -158,7 +162,11 @@ describe('the token of a worker', () => {
         resolve();
       };
       const run = { id: 'r', taskQueue: 'q', namespace: 'n' };
-      liveWorkers(home, { unreachable })(run, { batch: () => undefined, signal: over.signal });
+      liveWorkers(home)(run, {
+        batch: () => undefined,
+        unreachable,
+        signal: over.signal,
+      });
     });
     await noted;
     over.abort();

@@ -1,6 +1,7 @@
 import type { Context, Info } from '@temporalio/activity';
 import type { CallModelInput } from '../../core/contract.js';
 import type { LiveHub } from '../../live/hub.js';
+import { processHub } from '../../live/process-hub.js';
 import type { ResolvedModel } from '../../models/model-catalog.js';
 import { ModelError } from '../../models/model-error.js';
 import {
@@ -111,24 +112,32 @@ function chooseModel(
   return { model, name: own.name, provider: FUNCTION, price: null };
 }
 
-/** Makes a model call whose deltas go to the live hub; without a hub it just makes the call. */
+/**
+ * Makes a model call whose deltas go to the worker's live hub, and to the clients of this process
+ * that read the run. Without either it just makes the call.
+ */
 async function withStream(
   live: LiveHub | undefined,
   { info, input }: { readonly info: Info; readonly input: CallModelInput },
   call: (stream: Pick<ModelContext, 'onDelta'>) => Promise<ModelReply>,
 ): Promise<ModelReply> {
   const { activityId, attempt, workflowExecution } = info;
-  if (live === undefined || workflowExecution === undefined) return await call({});
+  if (workflowExecution === undefined) return await call({});
   const { workflowId, runId } = workflowExecution;
+  const own = processHub.isWatched(workflowId) ? [processHub] : [];
+  const hubs = live === undefined ? own : [live, ...own];
+  if (hubs.length === 0) return await call({});
   const { turn, step } = input;
   const place = { segment: runId, activity: activityId, attempt, turn, step };
-  const writer = live.begin(workflowId, place);
-  const redactor = createDeltaRedactor((delta) => writer.push(delta));
+  const writers = hubs.map((hub) => hub.begin(workflowId, place));
+  const redactor = createDeltaRedactor((delta) => {
+    for (const writer of writers) writer.push(delta);
+  });
   try {
     return await call({ onDelta: (delta) => redactor.push(delta) });
   } finally {
     redactor.end();
-    writer.end();
+    for (const writer of writers) writer.end();
   }
 }
 
