@@ -193,8 +193,7 @@ export function acceptMessage(
   if (known !== null) {
     return { receipt: { turn: known, duplicate: true }, event: null, answer: { type: 'message' } };
   }
-  // Whether requests expire was checked.
-  const answer = messageAnswer(state, ask, { now: 0, earlier });
+  const answer = messageAnswer(state, ask, { now: null, earlier });
   const turn = turnFor(state, ask, answer);
   const message = {
     id,

@@ -12,8 +12,8 @@ import { expiryProblem, newDecisionProblem, requestProblem, type Refused } from 
 type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;
 
 interface Arrival {
-  /** Unix time in ms. */
-  readonly now: number;
+  /** Unix time in ms; null if the times were checked when the message arrived. */
+  readonly now: number | null;
   /** A version without `SEMANTICS` received the message: see `keepsEarlierMeaning`. */
   readonly earlier?: boolean;
 }
@@ -47,7 +47,7 @@ export function messageAnswer(state: RunState, said: Said, arrival: Arrival): Me
     const refused =
       answers === false
         ? mayNot(asked)
-        : (expiryProblem(asked.request, arrival.now) ??
+        : ((arrival.now === null ? null : expiryProblem(asked.request, arrival.now)) ??
           unboundProblem(state, asked, { ...said, now: arrival.now }));
     return refused === null
       ? { type: 'decides', work: asked, decision }
@@ -81,7 +81,7 @@ function boundAnswer(
   arrival: Arrival,
 ): MessageAnswer {
   const { request, digest } = said.answers;
-  const wrong = requestProblem(state, { request, digest }, arrival.now);
+  const wrong = requestProblem(state, { request, digest }, arrival.now ?? 0);
   if (wrong !== null) return { type: 'refused', refused: wrong };
   const open = askingWork(state);
   const work = open.find((one) => one.request.id === request);
@@ -92,7 +92,7 @@ function boundAnswer(
     return { type: 'refused', refused: help(state, [work], said.message ?? '') };
   }
   // A message that arrives again is recognized by its id before, so this is a new decision.
-  const refused = newDecisionProblem(state, { ...decision, digest }, arrival.now);
+  const refused = newDecisionProblem(state, { ...decision, digest }, arrival.now ?? 0);
   return refused === null ? { type: 'decides', work, decision } : { type: 'refused', refused };
 }
 
@@ -159,7 +159,7 @@ function unboundProblem(
       `by its sender's clock it was sent ${inSeconds(request.raisedAt - sentAt)} before request ${request.id} was raised`,
     );
   }
-  if (sentAt !== undefined && sentAt > now + MAX_AHEAD_MS) {
+  if (sentAt !== undefined && now !== null && sentAt > now + MAX_AHEAD_MS) {
     return refused(`its sender's clock is ahead by ${inSeconds(sentAt - now)}`);
   }
   const node = nodeIn(name);
