@@ -17,8 +17,10 @@ export function requestDue(state: RunState, call: ToolCall, at: number): NewRequ
     const consent = consentDue(state, call, at);
     return consent ?? (isJudgedFirst(state, call) ? null : answerDue(state, call, at));
   }
-  // An approved call, or one that the rules allow, may need an answer next.
-  const mayBegin = work.approved || work.found;
+  // An approved call, or one that the rules allow, may need an answer next. The caller executes its
+  // tools without a worker, so one first applies the rules again, which may have changed meanwhile.
+  const isClient = findTool(state, call.name)?.kind === 'client';
+  const mayBegin = work.found || (work.approved && !isClient);
   return mayBegin && work.phase === 'waiting' ? answerDue(state, call, at) : null;
 }
 
