@@ -14,8 +14,8 @@ const STORAGE_DOWN_MS = 5_000;
 const ZOMBIE_MS = 15_000;
 const ZOMBIE_SHARE = 0.15;
 /** Connections to the server are cut, or let nothing pass, for so long. */
-const LINK_EVERY_MS = 7_000;
-const LINK_DOWN_MS = [1_000, 20_000] as const;
+const LINK_EVERY_MS = 10_000;
+const LINK_DOWN_MS = [1_000, 15_000] as const;
 const CLOCK_EVERY_MS = 3_000;
 
 /** Counts of the faults that were caused. */

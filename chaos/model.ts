@@ -25,6 +25,8 @@ export interface Model {
   readonly faults: readonly string[];
   /** When prompts arrived, Unix time in ms, by the digest that their reply carries. */
   readonly arrivals: ReadonlyMap<string, readonly number[]>;
+  /** How often a conversation was summarized. */
+  readonly summaries: number;
   /** Stops adding faults. */
   calm(): void;
 }
@@ -38,26 +40,71 @@ export function answerAll(stub: Stub, seed: number, canary: string): Model {
   const longest = new Map<string, readonly string[]>();
   const chance = seeded(seed);
   let isCalm = false;
+  let summaries = 0;
   stub.answer((request) => {
     const digest = digestOf(request.text);
     arrivals.set(digest, [...(arrivals.get(digest) ?? []), request.receivedAt]);
     const invalid = invalidPrompt(request.messages);
     if (invalid !== null) faults.push(`I4: ${invalid}`);
-    const broken = brokenPrefix(request.messages, longest);
+    const isSummary = isCompaction(request.messages);
+    const broken = isSummary ? null : brokenPrefix(request.messages, longest);
     if (broken !== null) faults.push(`prefix: ${broken}`);
-    const answer = answerTo(request, digest);
+    if (isSummary) summaries += 1;
+    const answer = isSummary ? summarize(request, digest) : answerTo(request, digest);
     if (isCalm || chance() >= FAULT_SHARE) return answer;
     return faulty(chance, answer, canary);
   });
-  return { faults, arrivals, calm: () => void (isCalm = true) };
+  return {
+    faults,
+    arrivals,
+    get summaries() {
+      return summaries;
+    },
+    calm: () => void (isCalm = true),
+  };
+}
+
+/** Counts the prompt as a provider would, so that agents with a small window summarize it. */
+function deliveryOf(request: StubRequest, digest: string) {
+  const tokens = Math.ceil(request.text.length / 4);
+  return {
+    delay: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180),
+    usage: { prompt_tokens: tokens, completion_tokens: 20, total_tokens: tokens + 20 },
+  };
+}
+
+function isCompaction([first]: readonly StubMessage[]): boolean {
+  return text(first?.content).startsWith('You summarize a conversation');
+}
+
+/** The newest step of a record or of a summary: `"at":"7/1/2"`, or `done 7/1/2`. */
+const STEP = /(?:"at":"|done )(\d+\/\d+)\/(\d+)/g;
+
+/** Summarizes by naming the newest step that was done, so that none is made again. */
+function summarize(request: StubRequest, digest: string): Reply {
+  const [, at = '0/0', step = '0'] =
+    [...text(request.messages.at(-1)?.content).matchAll(STEP)].at(-1) ?? [];
+  return replyText(`done ${at}/${step} [${digest}]`, deliveryOf(request, digest));
+}
+
+/** Returns how many steps of a task the summary behind it names. */
+function summarizedSteps(messages: readonly StubMessage[], task: string): number {
+  const steps = messages.flatMap(({ role, content }) => {
+    const found = role === 'user' ? [...text(content).matchAll(STEP)].at(-1) : undefined;
+    return found?.[1] === task ? [Number(found[2]) + 1] : [];
+  });
+  return steps.at(-1) ?? 0;
 }
 
 function answerTo(request: StubRequest, digest: string): Reply {
   const { messages } = request;
   const last = messages.findLastIndex(({ role, content }) => role === 'user' && isTask(content));
   const [, run, message, steps, agent] = TASK.exec(text(messages[last]?.content)) ?? [];
-  const done = messages.slice(last).filter(({ role }) => role === 'assistant').length;
-  const delivery = { delay: 20 + (Number.parseInt(digest.slice(0, 2), 16) % 180) };
+  const newer = messages.slice(last);
+  const done =
+    summarizedSteps(newer, `${run}/${message}`) +
+    newer.filter(({ role }) => role === 'assistant').length;
+  const delivery = deliveryOf(request, digest);
   if (run === undefined || done >= Number(steps)) {
     return replyText(`answer to run ${run} message ${message} [${digest}]`, delivery);
   }

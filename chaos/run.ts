@@ -15,6 +15,7 @@ import { inflict } from './faults.js';
 import { violations } from './invariants.js';
 import { answerAll } from './model.js';
 import { answerRequests } from './person.js';
+import { createSchedules, scheduleFaults } from './schedules.js';
 import { traffic, type ChaosRun } from './traffic.js';
 import { createWorld, QUEUE } from './world.js';
 
@@ -48,6 +49,7 @@ const progress = setInterval(() => {
   console.log(`${over} of ${runs.length} runs over, ${world.ledger.attempts} tool attempts`);
 }, 30_000);
 try {
+  await createSchedules(perdure);
   const working = traffic(perdure, { seed, signal: faults.signal, runs });
   const resolving = answerRequests(perdure, {
     ledger: world.ledger,
@@ -64,10 +66,14 @@ try {
   await working;
   people.abort();
   const resolved = await resolving;
-  const found = await violations(runs, { client, perdure, world, model, canary });
+  const scheduled = await scheduleFaults(perdure, { client, ledger: world.ledger });
+  const found = [
+    ...(await violations(runs, { client, perdure, world, model, canary })),
+    ...scheduled.faults,
+  ];
   const turns = runs.reduce((sum, { outcomes }) => sum + outcomes.length, 0);
   console.log(
-    `${runs.length} runs, ${turns} turns, ${world.stub.requestCount} model requests, ` +
+    `${runs.length} runs, ${scheduled.runs} scheduled runs, ${turns} turns, ${model.summaries} summaries, ${world.stub.requestCount} model requests, ` +
       `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
       `${tally.serverKills} server kills, ${tally.outages} storage outages, ` +
       `${tally.cuts} cut connections, ${tally.jumps} clock jumps, ${resolved} decisions of people, ` +

@@ -12,7 +12,8 @@ const PATIENCE_MS = 180_000;
 
 /**
  * The agents of the chaos run: two whose model calls tools, one whose function decides, one that
- * asks about every call with a side effect, a graph, and one that plans.
+ * asks about every call with a side effect, a graph, one that plans, and one whose prompt is
+ * summarized again and again.
  */
 const AGENTS = [
   'chaos',
@@ -22,6 +23,8 @@ const AGENTS = [
   'careful',
   'careful',
   'walker',
+  'shrinker',
+  'shrinker',
   'planner',
 ] as const;
 export type AgentName = (typeof AGENTS)[number] | 'capped';

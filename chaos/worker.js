@@ -135,6 +135,24 @@ const walker = defineGraph({
   },
 });
 
+/** Posts once for each tick of a schedule, and takes longer than a tick at times. */
+const ticker = defineGraph({
+  name: 'ticker',
+  state: z.object({ message: z.string().default(''), answer: z.string().default('') }),
+  messageTo: 'message',
+  answerFrom: 'answer',
+  nodes: ({ run }) => ({
+    post: run({
+      attempts: 50,
+      run: async (_, context) => {
+        await pause(10 * Number.parseInt(context.idempotencyKey.slice(0, 2), 16));
+        await postFrom({ at: `tick/${context.run.id}` }, 0, context);
+        return { answer: 'posted' };
+      },
+    }),
+  }),
+}).wire({ start: 'post', edges: { post: 'end' } });
+
 const worker = await createWorker({
   config: defineConfig({
     agents: [
@@ -143,9 +161,13 @@ const worker = await createWorker({
       defineAgent({ name: 'careful', ...base, rules }),
       defineAgent({ name: 'decider', ...base, decide }),
       planAndExecute({ name: 'planner', ...base, rules: [{ tool: 'pay', then: 'ask' }] }),
+      // Its prompt is summarized every few steps.
+      defineAgent({ name: 'shrinker', ...base, model: 'small' }),
       helper,
       walker,
+      ticker,
     ],
+    models: { small: { window: 1_200 } },
   }),
   address: ADDRESS,
   taskQueue: QUEUE,
