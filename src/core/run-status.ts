@@ -42,7 +42,7 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
     usage: state.total.usage,
     pending,
     ...(state.grants && state.grants.length > 0 && { grants: state.grants }),
-    ...(state.kept && { undoable: undoableCalls(state) }),
+    ...undoable(state, ended !== null || isOver(state)),
     outcome,
     ...(forkedFrom && { forkedFrom }),
     ...(left && { left }),
@@ -65,8 +65,23 @@ function asMessage({ kind, why, fix }: Request): { reason: string; message: stri
   return { reason: kind, message: `${why}; decide: ${fix}` };
 }
 
+/**
+ * Returns the calls that can be undone. After its end, a run undoes no call, so only those remain
+ * whose undo was tried.
+ */
+function undoable(state: RunState, ended: boolean): Pick<RunStatus, 'undoable'> {
+  if (!state.kept) return {};
+  const calls = undoableCalls(state);
+  return { undoable: ended ? calls.filter((call) => call.state !== undefined) : calls };
+}
+
+/** Whether a task has its outcome. */
+function isOver(state: RunState): boolean {
+  return !state.open && getOutcome(state) !== null;
+}
+
 function statusName(state: RunState, ended: Outcome | null): RunStatusName {
-  if (ended !== null || (!state.open && getOutcome(state) !== null)) return 'done';
+  if (ended !== null || isOver(state)) return 'done';
   if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';

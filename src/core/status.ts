@@ -52,7 +52,10 @@ export interface RunStatus {
   readonly pending: readonly Request[];
   /** Approvals that hold for later calls. */
   readonly grants?: readonly Grant[];
-  /** The calls that can be undone, newest last. */
+  /**
+   * The calls that can be undone, or whose undo was tried, newest last. After the end of a run, only
+   * the latter: a run that has ended undoes no call.
+   */
   readonly undoable?: readonly Undoable[];
   /** The work in progress, for people; null if there is none. */
   readonly doing: string | null;

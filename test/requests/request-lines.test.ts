@@ -1,7 +1,7 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { inboxLines } from '../../src/cli/requests/inbox-lines.js';
-import { decidingCommands } from '../../src/cli/requests/request-commands.js';
+import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines, type RequestView } from '../../src/cli/requests/request-lines.js';
 import { OFFERED, type Request } from '../../src/core/requests/request.js';
 import { countHidden } from '../../src/core/text/hidden.js';
@@ -12,7 +12,7 @@ const NOW = 1_300_000;
 const HOSTILE = 'x\u001b[2J\u202ey\u200b\u{e0041}\u009b31m\u2066z';
 
 function view(request: Request, rest: Partial<RequestView> = {}): RequestView {
-  const commands = decidingCommands('desk-1', request).map(({ words, purpose }) => ({
+  const commands = decidingCommands('desk-1', request, NOW).map(({ words, purpose }) => ({
     command: ['npx', 'perdure', ...words].join(' '),
     purpose,
   }));

@@ -1,7 +1,7 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { inboxLines } from '../../src/cli/requests/inbox-lines.js';
-import { decidingCommands } from '../../src/cli/requests/request-commands.js';
+import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { wrapped } from '../../src/cli/requests/wrap.js';
 import { shellLine } from '../../src/core/text/shell.js';
@@ -114,7 +114,7 @@ const REQUESTS: Readonly<Record<string, Request>> = {
 function seen(request: Request, width: number): string {
   const program = (words: readonly string[]): string =>
     shellLine({ program: 'perdure', operands: [], options: words });
-  const commands = decidingCommands(RUN, request).map(({ words, purpose }) => ({
+  const commands = decidingCommands(RUN, request, NOW).map(({ words, purpose }) => ({
     command: program(words),
     purpose,
   }));

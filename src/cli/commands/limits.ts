@@ -1,11 +1,9 @@
 import { setLimits } from '../../updates/control.js';
-import {
-  LIMIT_NAMES,
-  type LimitName,
-  type LimitSet,
-  type Limits,
-} from '../../core/definition/definition.js';
+import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
 import { checkLimits } from '../../core/input/check-limits.js';
+import type { Request } from '../../core/requests/request.js';
+import { readRun, type RunReading } from '../../history/read-run.js';
+import { limitFlag } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
@@ -13,7 +11,9 @@ import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { parseNumberOrNone } from '../input/option-parsers.js';
 import { osUser } from '../input/os-user.js';
-import { requireOpenRun } from '../open-run.js';
+import { requireOpenRun, type OpenedRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { viewedRequests } from '../requests/open-requests.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { columns } from '../format/table.js';
 
@@ -54,9 +54,30 @@ async function showOrSetLimits(context: CliContext, options: LimitsOptions): Pro
   if (effective === null) {
     context.note(`Run ${visible(id)} has not loaded its agent yet, so its limits are unknown.`);
   } else if (!context.options.json) for (const line of lines(effective)) context.out(line);
-  if (requested !== null) context.note(`Run ${visible(id)} has these limits from now on.`);
+  if (requested !== null) {
+    context.note(`Run ${visible(id)} has these limits from now on.`);
+    await noteWaiting(context, opened);
+  }
   if (context.options.json) context.out(JSON.stringify({ id, limits: effective }));
   return EXIT.completed;
+}
+
+/** Notes what a run that waited for a higher limit does now. */
+async function noteWaiting(context: CliContext, { client, run }: OpenedRun): Promise<void> {
+  const { id } = run;
+  const askedIn = (view: RunReading['view']): Request | undefined =>
+    viewedRequests(view, id).find(({ kind }) => kind === 'limit');
+  if (askedIn(run.view) === undefined) return;
+  const request = askedIn((await readRun(client, id)).view);
+  if (request === undefined) {
+    const follow = await nextCommandFor(context, run, ['attach', id]);
+    context.note(`It no longer waits for a higher limit. Follow it with: ${follow}`);
+    return;
+  }
+  const see = await nextCommandFor(context, run, ['inbox', id, request.id]);
+  context.note(
+    `It still waits at its limit: ${request.shown}. Set a higher one, or decide with the commands shown by: ${see}`,
+  );
 }
 
 /**
@@ -68,7 +89,7 @@ function limitsOf(options: LimitsOptions): Limits | null {
   if (named.length === 0) {
     if (!options.run) return null;
     throw new UsageError(
-      `--run: expected a limit, got none; name one, such as ${flagOf('steps')} 500 --run`,
+      `--run: expected a limit, got none; name one, such as ${limitFlag('steps')} 500 --run`,
     );
   }
   const set = Object.fromEntries(named.map((name) => [name, options[name]]));
@@ -87,21 +108,16 @@ function rethrowInFlags(error: unknown): never {
 function textInFlags(text: string): string {
   return LIMIT_NAMES.reduce(
     (result, name) =>
-      result.replaceAll(new RegExp(`\\blimits\\.(?:run\\.)?${name}\\b`, 'g'), flagOf(name)),
+      result.replaceAll(new RegExp(`\\blimits\\.(?:run\\.)?${name}\\b`, 'g'), limitFlag(name)),
     text,
   ).replace('null for none', 'none');
-}
-
-/** Turns `costUsd` into `--cost-usd`. */
-export function flagOf(name: LimitName): string {
-  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 function lines({ turn, run }: EffectiveLimits): readonly string[] {
   return columns([
     ['LIMIT', 'EACH TURN', 'WHOLE RUN'],
     ...LIMIT_NAMES.map((name) => [
-      flagOf(name).slice(2),
+      limitFlag(name).slice(2),
       formatLimit(turn[name]),
       formatLimit(run[name]),
     ]),

@@ -1,4 +1,5 @@
 import { LIMIT_NAMES, type LimitName } from '../../core/definition/definition.js';
+import { limitFlag } from '../../core/requests/commands.js';
 import type { Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
@@ -6,7 +7,6 @@ import { UsageError } from '../exit-codes.js';
 import { parseNumber } from '../input/option-parsers.js';
 import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
-import { flagOf } from './limits.js';
 
 export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>>> {
   readonly id: string;
@@ -57,13 +57,14 @@ export function addedBy(
   });
   const [first] = named;
   if (first === undefined || named.length > 1) {
-    const got = named.length === 0 ? 'none' : named.map(({ name }) => flagOf(name)).join(' and ');
+    const got =
+      named.length === 0 ? 'none' : named.map(({ name }) => limitFlag(name)).join(' and ');
     throw new UsageError(`raise: expected one limit, got ${got}; give for example --steps 10`);
   }
   const { name, value } = first;
   if (value > 0 && (name === 'costUsd' || Number.isInteger(value))) return { [name]: value };
   const kind = name === 'costUsd' ? 'number' : 'whole number';
-  throw new UsageError(`${flagOf(name)}: expected a positive ${kind}, got ${value}`);
+  throw new UsageError(`${limitFlag(name)}: expected a positive ${kind}, got ${value}`);
 }
 
 /** Throws a `UsageError` if the request is about another limit, or not about a limit. */
@@ -75,6 +76,6 @@ function checkLimit({ id, limit }: Request, name: string): void {
   }
   if (limit.name === name) return;
   throw new UsageError(
-    `raise: expected ${flagOf(limit.name)}, the limit that the run has reached; got another one`,
+    `raise: expected ${limitFlag(limit.name)}, the limit that the run has reached; got another one`,
   );
 }

@@ -7,7 +7,7 @@ import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
 import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
-import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
+import { SHOWN_DIGITS } from '../../core/requests/commands.js';
 import type { Request } from '../../core/requests/request.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';

@@ -32,7 +32,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
     context.out(JSON.stringify(found));
     return EXIT.completed;
   }
-  const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp });
+  const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp }, now);
   const link = archived ? null : uiLink(await context.server(), id);
   const view = { run, status: found, worker: worker.text, link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);

@@ -1,4 +1,5 @@
 import { relative } from 'node:path';
+import { commandLine } from '../../core/requests/commands.js';
 import { shellLine, shellWord } from '../../core/text/shell.js';
 import type { CliContext, GlobalOptions } from '../context.js';
 import { permissionFlags } from '../input/permissions.js';
@@ -34,15 +35,9 @@ export function nextCommandOf(
  */
 export function nextCommandAbout(
   { options }: Pick<CliContext, 'options'>,
-  [command = '', ...rest]: readonly string[],
+  words: readonly string[],
 ): string {
-  const at = rest.findIndex((word, index) => index > 0 && word.startsWith('--'));
-  const end = at < 0 ? rest.length : at;
-  return shellLine({
-    program: `${programName()} ${command}`,
-    operands: rest.slice(0, end),
-    options: [...rest.slice(end), ...placeFlags(options)],
-  });
+  return commandLine(programName(), words, placeFlags(options));
 }
 
 /**

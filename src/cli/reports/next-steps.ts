@@ -3,6 +3,7 @@ import { nextTarget } from '../../history/follow-target.js';
 import type { RunStatus } from '../../core/status.js';
 import type { CliContext } from '../context.js';
 import { nextCommandFor } from './next-command.js';
+import { runCommands } from '../../core/requests/commands.js';
 import { columns } from '../format/table.js';
 
 export interface StatusReading {
@@ -14,32 +15,24 @@ export interface StatusReading {
 
 /**
  * Returns the command lines that a person can run now, each with its purpose. The commands for
- * decisions are shown elsewhere.
+ * decisions are shown elsewhere. `now`: Unix time in ms.
  */
 export async function nextSteps(
   context: CliContext,
   { run, status, hasWorker }: StatusReading,
+  now: number,
 ): Promise<readonly string[]> {
-  const { id } = run;
-  const command = async (...words: readonly string[]): Promise<string> =>
-    await nextCommandFor(context, run, words);
-  if (status.status === 'done') return [`${await command('transcript', id)}   read the messages`];
-  const { grants = [], undoable = [] } = status;
-  const undo = undoable.findLast(({ state }) => state === undefined);
-  return [
-    ...(run.view.blocked.size > 0
-      ? [`${await command('resume', id)}   retry at once, after a fix`]
-      : []),
-    ...(status.status === 'paused' ? [`${await command('resume', id)}   resume it`] : []),
-    ...(grants.length > 0 ? [`${await command('revoke', id, 'GRANT')}   end a grant`] : []),
-    ...(undo === undefined ? [] : [`${await command('undo', id, undo.call)}   undo this call`]),
-    ...(nextTarget(run.view) === null
-      ? columns([
-          [await command('send', id, 'MESSAGE'), 'send it a message'],
-          [await command('close', id), 'end it'],
-        ])
-      : [
-          `${await command('attach', id)}   ${hasWorker ? 'follow it' : 'start a worker and follow it'}`,
-        ]),
-  ];
+  const { view } = run;
+  const facts = {
+    ...status,
+    isBlocked: view.blocked.size > 0,
+    isPaused: view.state?.paused === true,
+    isIdle: nextTarget(view) === null,
+    hasWorker,
+  };
+  const rows = runCommands(facts, now).map(async ({ words, purpose }) => [
+    await nextCommandFor(context, run, words),
+    purpose,
+  ]);
+  return columns(await Promise.all(rows));
 }

@@ -9,8 +9,7 @@ import { deciderName } from '../input/os-user.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { openRequest, type OpenedRequest } from './open-request.js';
-import { SHOWN_DIGITS } from '../../core/requests/request-view.js';
-import { decidingCommand } from './request-commands.js';
+import { decidingCommand, SHOWN_DIGITS } from '../../core/requests/commands.js';
 import { shownRequest } from './show-request.js';
 
 /** The decision of a person. */

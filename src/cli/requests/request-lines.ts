@@ -67,12 +67,20 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
     ),
     ...field('expires', expiry(request, options.now)),
     ...field('digest', request.digest),
-    'decide with one of:',
+    ...wrapped(decideLine(view, options.now), width),
     ...view.commands.flatMap(({ command, purpose }) => [
       ...wrapped(`# ${oneLine(purpose)}`, width),
       ...wrappedCommand(oneLine(command), width),
     ]),
   ];
+}
+
+/** Returns the line before the commands, or why there are none. */
+function decideLine({ request, commands }: RequestView, now: number): string {
+  if (commands.length > 0) return 'decide with one of:';
+  if (request.checking) return 'A worker is checking a decision; no other can be made until then.';
+  const isOver = request.expiresAt !== null && request.expiresAt <= now;
+  return isOver ? 'It has expired, so it can no longer be decided.' : 'There is nothing to decide.';
 }
 
 const KINDS: Readonly<Record<Request['kind'], string>> = {

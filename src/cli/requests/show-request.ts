@@ -1,9 +1,9 @@
 import { withArguments } from '../../client/read-request.js';
 import { BlobError } from '../../storage/blob-store.js';
+import { decidingCommands } from '../../core/requests/commands.js';
 import type { Request } from '../../core/requests/request.js';
 import type { CliContext } from '../context.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { decidingCommands } from './request-commands.js';
 import { requestLines } from './request-lines.js';
 
 /** The run that made a request, and the queue of its workers. */
@@ -28,17 +28,18 @@ export async function shownRequest(
   { run, request }: { readonly run: AskingRun; readonly request: Request },
   { to, full = false }: ShowOptions,
 ): Promise<readonly string[]> {
+  const now = Date.now();
   const read = await readable(context, request);
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
   const commands = await Promise.all(
-    decidingCommands(run.id, request).map(async ({ words, purpose }) => ({
+    decidingCommands(run.id, request, now).map(async ({ words, purpose }) => ({
       command: await command(words),
       purpose,
     })),
   );
   const whole = await command(['inbox', run.id, request.id, '--full']);
   const view = { run: run.id, ...read, commands, whole };
-  return requestLines(view, { width: columnsOf(to), full, now: Date.now() });
+  return requestLines(view, { width: columnsOf(to), full, now });
 }
 
 /**

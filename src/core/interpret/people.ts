@@ -1,3 +1,6 @@
+import { applyControlEvent } from '../control.js';
+import { isAllowed } from '../requests/limit-request.js';
+import { askingWork } from '../requests/open-requests.js';
 import { acceptMessage } from '../ask.js';
 import { decidedBefore, type RecordedDecision, type ControlDecision } from '../decisions.js';
 import { checkBy } from '../input/check-tags.js';
@@ -43,7 +46,21 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   const limits = limitsIn(update.input);
   // Before the agent is loaded, its price and its limits are not known.
   if (!isLoaded(state)) return [{ type: 'limits-requested', requested: { limits, decision } }];
-  return [{ type: 'limits-set', limits }, record];
+  return [{ type: 'limits-set', limits }, ...limitFreed(state, limits, update.at), record];
+}
+
+/**
+ * Returns the events that end the run's request for a higher limit if the new limits allow it to go
+ * on. Where workers have `mayDecide`, only a checked decision ends it.
+ */
+function limitFreed(state: RunState, limits: Limits, at: number): readonly RunEvent[] {
+  const asking = askingWork(state).find(({ request }) => request.kind === 'limit');
+  const { limit } = asking?.request ?? {};
+  if (asking === undefined || limit === undefined) return [];
+  if (asking.proposal !== undefined || state.config.decisions?.mayDecide === true) return [];
+  const after = applyControlEvent(state, { type: 'limits-set', limits });
+  if (!isAllowed(after, limit.name, at)) return [];
+  return [{ type: 'work-ended', name: asking.name }, { type: 'limit-raised' }];
 }
 
 function isDecision(name: string): name is ControlDecision {

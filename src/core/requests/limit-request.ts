@@ -5,6 +5,7 @@ import {
   type Limits,
 } from '../definition/definition.js';
 import type { JsonObject } from '../json.js';
+import { limitReached } from '../limits.js';
 import type { StopReason } from '../outcome.js';
 import type { RunState } from '../state.js';
 import type { Spent } from '../turn.js';
@@ -25,6 +26,15 @@ function reached(state: RunState, name: LimitName, at: number): LimitReached {
   const { turn, run } = state.config.limits;
   const used = usedIn(state, 'turn', name, at);
   return { name, used, limit: turn[name] ?? run[name] ?? null };
+}
+
+/** Returns whether a run that has reached this limit may go on under its present limits. */
+export function isAllowed(state: RunState, name: LimitName, at: number): boolean {
+  const { turn, run } = state.config.limits;
+  const fits = (scope: 'turn' | 'run', limit: number | null | undefined): boolean =>
+    usedIn(state, scope, name, at) < (limit ?? Infinity);
+  const free = { ...state, turn: { ...state.turn, limit: null } };
+  return fits('turn', turn[name]) && fits('run', run[name]) && limitReached(free) === null;
 }
 
 /** Returns the amount of a limit that the turn, or the whole run, has used. */

@@ -2,7 +2,7 @@ import { headOf } from '../text/whole-text.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeArguments, escapeJson, printable } from '../text/hidden.js';
-import { shellLine } from '../text/shell.js';
+import { fixFor } from './commands.js';
 import { formatBytes } from '../text/summaries.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import { sha256Hex } from '../digest.js';
@@ -18,9 +18,6 @@ import { findTool } from '../calls/batch.js';
 import type { RunState } from '../state.js';
 import { callOfWork, isUndo, type AskingWork, type Work } from '../work/work.js';
 
-/** Number of hex digits of a digest in a command, which compares them with the whole digest. */
-export const SHOWN_DIGITS = 12;
-
 /** Returns the public form of a request. `run`: the run's workflow id, for the commands. */
 export function toRequest(state: RunState, work: AskingWork, run: string): Request {
   const { request } = work;
@@ -31,11 +28,15 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   const about = { run: state.firstRunId ?? '', kind, call, tool, limit, definition, undo };
   const digest = requestDigest(about);
   const decisions = offered(kind, work);
+  const given = call && call.blob === undefined ? { arguments: call.arguments } : {};
+  const limited = limit === undefined ? {} : { limit };
+  const form = definition === undefined ? {} : { definition };
   return {
     id,
     kind,
     ...(call && { call: call.id, tool: call.name, ...(tool && { effect: tool.effect }) }),
-    ...(call && (call.blob ? { argumentsBlob: call.blob } : { arguments: call.arguments })),
+    ...(call?.blob && { argumentsBlob: call.blob }),
+    ...given,
     ...(call?.parsed && parsedOf(call.parsed)),
     digest,
     shown: shownRequest(work, call, tool),
@@ -47,12 +48,12 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     onExpiry: kind === 'limit' ? 'stop' : 'deny',
     decisions,
     deciders,
-    fix: fixFor({ run, id, kind, digest }),
+    fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form }, decisions),
     ...((kind === 'question' || kind === 'plan') && call && questionOf(call)),
     ...(call?.safety && { checks: call.safety }),
-    ...(limit && { limit }),
+    ...limited,
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
-    ...(definition !== undefined && { definition }),
+    ...form,
     ...(work.proposal && { checking: true }),
   };
 }
@@ -126,39 +127,6 @@ function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
     question: typeof question === 'string' ? question : '',
     ...(choices.length > 0 && { options: choices }),
   };
-}
-
-/**
- * Returns the command that decides, quoted for a shell. Alternatives for the person are separated by
- * `|`.
- */
-function fixFor({
-  run,
-  id,
-  kind,
-  digest,
-}: Pick<Request, 'id' | 'kind' | 'digest'> & { run: string }): string {
-  const line = (command: string, options: readonly string[] = [], more: readonly string[] = []) =>
-    shellLine({
-      program: `perdure ${command}`,
-      operands: [run, id, ...more],
-      options: ['--digest', digest.slice(0, SHOWN_DIGITS), ...options],
-    });
-  switch (kind) {
-    case 'approval':
-    case 'plan':
-    case 'safety_check':
-      return line('approve');
-    case 'question':
-    case 'client_tool':
-      return line('answer', [], ['TEXT']);
-    case 'limit':
-      return line('resolve', ['--as', 'raise|stop']);
-    case 'outcome_unknown':
-      return line('resolve', ['--as', 'happened|retry|abandon']);
-    case 'tool_changed':
-      return line('resolve', ['--as', 'accept|deny']);
-  }
 }
 
 /** Maximum characters of all arguments together. The rest is only in the request. */

@@ -115,7 +115,10 @@ export interface Request {
    * run.
    */
   readonly deciders: readonly Deciders[];
-  /** The command that decides. */
+  /**
+   * The command that decides; for `outcome_unknown`, the one that shows the ways to decide. A word in
+   * capitals, such as `TEXT` or `N`, stands for what the person adds.
+   */
   readonly fix: string;
   /** For `question`: what the model asks, in its own words. */
   readonly question?: string;

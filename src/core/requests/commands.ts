@@ -1,0 +1,201 @@
+import type { LimitName } from '../definition/definition.js';
+import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
+import type { RunStatus } from '../status.js';
+import { shellLine } from '../text/shell.js';
+import type { DecisionKind, Request } from './request.js';
+
+/** Number of hex digits of a digest in a command, which compares them with the whole digest. */
+export const SHOWN_DIGITS = 12;
+
+/** A command that people are told to type, and its purpose. */
+export interface RunCommand {
+  /**
+   * The command, its operands, and its options, without quotes. A word in capitals, such as `TEXT`,
+   * `JSON`, `N`, or `MESSAGE`, stands for what the person adds.
+   */
+  readonly words: readonly string[];
+  readonly purpose: string;
+}
+
+type Decided = Pick<Request, 'id' | 'digest' | 'kind' | 'definition' | 'limit' | 'arguments'>;
+
+/**
+ * Returns a command line for a POSIX shell. `words`: the command, its operands, and its options. An
+ * operand may be any text, also one that looks like an option.
+ */
+export function commandLine(
+  program: string,
+  [command = '', ...rest]: readonly string[],
+  more: readonly string[] = [],
+): string {
+  const at = rest.findIndex((word, index) => index > 0 && word.startsWith('--'));
+  const end = at < 0 ? rest.length : at;
+  return shellLine({
+    program: `${program} ${command}`,
+    operands: rest.slice(0, end),
+    options: [...rest.slice(end), ...more],
+  });
+}
+
+/**
+ * Returns the commands that can decide about a request now, in the order in which it offers them.
+ * There are none while a decision is being checked, and after the request has expired: the run would
+ * refuse each of them. `now`: Unix time in ms.
+ */
+export function decidingCommands(
+  run: string,
+  request: Request,
+  now: number,
+): readonly RunCommand[] {
+  const { checking, expiresAt, decisions } = request;
+  if (checking || (expiresAt !== null && expiresAt <= now)) return [];
+  return decisions.map((as) => decidingCommand(run, request, as));
+}
+
+/**
+ * Returns the command that decides about a request, for a notice or a status. If each decision states
+ * something else that only a person can know, it is the command that shows the request.
+ */
+export function fixFor(run: string, request: Decided, [first]: readonly DecisionKind[]): string {
+  if (first === undefined || first === 'happened') {
+    return commandLine('perdure', ['inbox', run, request.id]);
+  }
+  return commandLine('perdure', decidingCommand(run, request, first).words);
+}
+
+/** Returns the flag of a limit: `--cost-usd` for `costUsd`. */
+export function limitFlag(name: LimitName): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** Returns the command for one decision about a request. */
+export function decidingCommand(run: string, request: Decided, as: DecisionKind): RunCommand {
+  const { id, digest, kind, definition, limit } = request;
+  const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
+  const resolve = ['resolve', run, id, '--as', as, ...seen];
+  switch (as) {
+    case 'approve':
+      return {
+        words: ['approve', run, id, ...seen],
+        purpose: kind === 'plan' ? 'yes: execute all actions' : 'execute it exactly as shown',
+      };
+    case 'some':
+      return someCommand(['approve', run, id, ...seen], request);
+    case 'deny':
+      return {
+        words: ['deny', run, id, ...seen, '--note', 'TEXT'],
+        purpose:
+          kind === 'plan'
+            ? 'no: execute nothing; the note is for the model'
+            : 'refuse it; the note is for the model',
+      };
+    case 'edit':
+      return {
+        words: ['edit', run, id, ...seen, '--arguments', 'JSON'],
+        purpose: 'execute it with these arguments instead',
+      };
+    case 'answer':
+      if (kind === 'plan') {
+        return {
+          words: ['answer', run, id, 'edit', 'TEXT', ...seen],
+          purpose: 'edit …: request a new plan with your change',
+        };
+      }
+      return kind === 'question'
+        ? { words: ['answer', run, id, 'TEXT', ...seen], purpose: 'answer the question' }
+        : {
+            words: ['answer', run, id, ...seen, '--result', 'JSON'],
+            purpose: 'provide the result of the call yourself',
+          };
+    case 'raise':
+      return {
+        words: ['raise', run, id, ...seen, limitFlag(limit?.name ?? 'steps'), 'N'],
+        purpose: 'raise the limit by this amount',
+      };
+    case 'stop':
+      return { words: resolve, purpose: 'keep the limit, and stop' };
+    case 'happened':
+      return {
+        words: [...resolve, '--result', 'JSON'],
+        purpose: 'it happened; pass its result to the model',
+      };
+    case 'retry':
+      return { words: resolve, purpose: 'it did not happen: call the tool again' };
+    case 'abandon':
+      return { words: resolve, purpose: 'give up the call and inform the model' };
+    case 'accept':
+      // The digest covers the pinned form of the tool, not the current one.
+      return {
+        words: [...resolve, ...(definition === undefined ? [] : ['--definition', definition])],
+        purpose: 'accept the tool in its current form',
+      };
+  }
+}
+
+/**
+ * Returns the command for a part of a plan. Without ids, it is offered only if some actions need
+ * approval and others do not.
+ */
+function someCommand(words: readonly string[], request: Decided): RunCommand {
+  const actions = shownActions(request.arguments ?? '') ?? [];
+  const harmless = harmlessActions(actions);
+  if (harmless.length > 0 && harmless.length < actions.length) {
+    return {
+      words: [...words, '--some'],
+      purpose: 'some: execute only what needs no approval; --some a1,a3 names the actions',
+    };
+  }
+  return {
+    words: [...words, '--some', actions[0]?.id ?? 'a1'],
+    purpose: 'some …: execute only the actions that you name, e.g. a1,a3',
+  };
+}
+
+/** What the commands for a run depend on. */
+export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | 'undoable'> {
+  readonly isPaused: boolean;
+  /** Something outside the run must be fixed, and the run retries until then. */
+  readonly isBlocked: boolean;
+  /** The run is open, and no turn is under way or waiting. */
+  readonly isIdle: boolean;
+  /** Whether a worker seems to be running. */
+  readonly hasWorker: boolean;
+}
+
+/**
+ * Returns the commands about a run that would work now, except those that decide about requests.
+ * `now`: Unix time in ms.
+ */
+export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
+  const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle, hasWorker } = run;
+  if (status === 'done') return [{ words: ['transcript', id], purpose: 'read the messages' }];
+  const [grant] = grants;
+  const undo = undoable.findLast(({ state, until }) => state === undefined && until > now);
+  return [
+    ...(isBlocked ? [{ words: ['resume', id], purpose: 'retry at once, after a fix' }] : []),
+    ...(!isBlocked && isPaused ? [{ words: ['resume', id], purpose: 'resume it' }] : []),
+    ...(grant === undefined
+      ? []
+      : [
+          {
+            words: ['revoke', id, grant.id],
+            purpose: grants.length === 1 ? 'end the grant' : 'end the first of the grants',
+          },
+        ]),
+    // Only a worker can undo a call.
+    ...(undo === undefined || !hasWorker
+      ? []
+      : [{ words: ['undo', id, undo.call], purpose: 'undo this call' }]),
+    ...(isIdle
+      ? [
+          { words: ['send', id, 'MESSAGE'], purpose: 'send it a message' },
+          { words: ['close', id], purpose: 'end it' },
+        ]
+      : [
+          {
+            words: ['attach', id],
+            purpose: hasWorker ? 'follow it' : 'start a worker and follow it',
+          },
+        ]),
+  ];
+}
