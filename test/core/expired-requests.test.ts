@@ -5,7 +5,7 @@ import type { StopReason } from '../../src/core/outcome.js';
 import type { RunState } from '../../src/core/state.js';
 import { reduce } from '../../src/core/reduce.js';
 import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
-import { after, replied, results } from '../support/facts.js';
+import { after, replied, results, update } from '../support/facts.js';
 import { callReply, begun, config } from '../support/scripts.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
@@ -71,6 +71,25 @@ describe('a request about a limit', () => {
     expect(raised.decisions).toEqual([
       { what: 'resolve', id: 'u r1', at: 9, by: 'ann', request: 'r1', as: 'raise' },
     ]);
+  });
+
+  test('is released by new limits that allow the turn to go on, and by no others', () => {
+    const set = (limits: object, from = state): RunState =>
+      after(from, update('setLimits', { ...limits, by: 'ann' }, 'l', 9));
+    const freed = set({ steps: 3 });
+    expect(freed.work).toEqual([]);
+    expect(nextAction(freed)).toMatchObject({ type: 'call-model', closing: false });
+    expect(nextAction(set({ steps: null }))).toMatchObject({ type: 'call-model' });
+    for (const limits of [{ steps: 1 }, { tokens: 9_000 }, { steps: 3, run: { steps: 1 } }]) {
+      expect(requestOf(set(limits), 'limit').id).toBe('r1');
+    }
+    // Only a checked decision counts, and an earlier version only set the limits.
+    const { semantics: _, ...earlier } = state.config;
+    for (const config of [{ ...state.config, decisions: { mayDecide: true } as const }, earlier]) {
+      const asked = set({ steps: 3 }, { ...state, config });
+      expect(requestOf(asked, 'limit').id).toBe('r1');
+      expect(asked.config.limits.turn.steps).toBe(3);
+    }
   });
 
   test('also raises a limit that the calls of a message have used up', () => {

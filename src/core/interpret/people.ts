@@ -46,20 +46,21 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   const limits = limitsIn(update.input);
   // Before the agent is loaded, its price and its limits are not known.
   if (!isLoaded(state)) return [{ type: 'limits-requested', requested: { limits, decision } }];
-  return [{ type: 'limits-set', limits }, ...limitFreed(state, limits, update.at), record];
+  return [{ type: 'limits-set', limits }, ...limitFreed(state, limits, update), record];
 }
 
 /**
  * Returns the events that end the run's request for a higher limit if the new limits allow it to go
  * on. Where workers have `mayDecide`, only a checked decision ends it.
  */
-function limitFreed(state: RunState, limits: Limits, at: number): readonly RunEvent[] {
+function limitFreed(state: RunState, limits: Limits, update: Update): readonly RunEvent[] {
+  if (keepsEarlierMeaning(state, update)) return [];
   const asking = askingWork(state).find(({ request }) => request.kind === 'limit');
   const { limit } = asking?.request ?? {};
   if (asking === undefined || limit === undefined) return [];
   if (asking.proposal !== undefined || state.config.decisions?.mayDecide === true) return [];
   const after = applyControlEvent(state, { type: 'limits-set', limits });
-  if (!isAllowed(after, limit.name, at)) return [];
+  if (!isAllowed(after, limit.name, update.at)) return [];
   return [{ type: 'work-ended', name: asking.name }, { type: 'limit-raised' }];
 }
 

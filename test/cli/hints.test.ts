@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { askPerson } from '../../src/tools/built-in/ask-person.js';
+import { commandLine, type CommandEnd } from '../support/command.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+let here: Awaited<ReturnType<typeof commandLine>>['here'];
+
+const book = defineTool({
+  name: 'book',
+  description: 'books',
+  input: z.object({ room: z.string() }),
+  effect: 'keyed',
+  execute: ({ room }) => {
+    desk.did(`book ${room}`);
+    return room;
+  },
+  undo: ({ room }) => desk.did(`unbook ${room}`),
+});
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ euros: z.number() }),
+  effect: 'keyed',
+  approval: 'always',
+  execute: ({ euros }) => {
+    desk.did(`pay ${euros}`);
+    return 'paid';
+  },
+});
+const base = { instructions: 'x', model: 'script', tools: [book, pay, askPerson()] };
+
+beforeAll(async () => {
+  desk = await createDesk();
+  ({ here } = await commandLine());
+  await desk.work([
+    defineAgent({ ...base, name: 'clerk' }),
+    defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
+    defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
+  ]);
+});
+beforeEach(() => desk.reset());
+afterAll(async () => await desk.close());
+
+/** Types a command line, which ends with the place of the test. */
+async function type(words: readonly string[]): Promise<CommandEnd> {
+  return await here(words).ended;
+}
+
+async function statusOf(id: string): Promise<string> {
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const { code, stdout } = await type(['status', id, ...place]);
+  expect(code).toBe(0);
+  return stdout;
+}
+
+const TYPED: Readonly<Record<string, string>> = { TEXT: 'x', MESSAGE: 'x', JSON: '{}', N: '3' };
+
+/** Returns the commands that the status of a run shows, by their first words. */
+async function hintsOf(id: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  const lines = (await statusOf(id)).split('\n').flatMap((line) => {
+    const at = line.indexOf('npx perdure ');
+    return at < 0 ? [] : [line.slice(at + 'npx perdure '.length).split('   ')[0] ?? ''];
+  });
+  return new Map(
+    lines.map((line): [string, string[]] => {
+      const words = (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
+      const end = words.findIndex((word, at) => words[at - 2] === '--task-queue' && word !== '');
+      const own = end < 0 ? words : words.slice(0, end);
+      return [own[0] ?? '', own.map((word) => TYPED[word] ?? word)];
+    }),
+  );
+}
+
+/** Types the command that the status of a run shows for a purpose. */
+async function follow(id: string, command: string): Promise<CommandEnd> {
+  const words = (await hintsOf(id)).get(command);
+  if (words === undefined) throw new Error(`status shows no ${command}`);
+  const end = await type(words);
+  expect(end).toMatchObject({ code: 0 });
+  return end;
+}
+
+describe('at a limit', () => {
+  test.each(['steps', 'calls'])('the command that status shows raises it: %s', async (agent) => {
+    desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
+    const { handle } = await desk.asked({ agent, message: 'go' });
+    const id = handle.workflowId;
+    expect(await statusOf(id)).not.toMatch(/as '?raise|raise\|stop/);
+    await follow(id, 'raise');
+    expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
+  });
+
+  test('new limits release the run, or say that they do not', async () => {
+    desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
+    const { handle } = await desk.asked({ agent: 'steps', message: 'go' });
+    const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+    const limits = ['limits', handle.workflowId, ...place, '--steps'];
+    const same = await type([...limits, '1']);
+    expect(same.stderr).toContain('It still waits at its limit: limit steps: 1 of 1 used.');
+    const more = await type([...limits, '9']);
+    expect(more.stderr).toContain('It no longer waits for a higher limit.');
+    expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', steps: 3 });
+  });
+});
+
+test('an open run can be undone, messaged, and closed as shown; after its end, only read', async () => {
+  desk.script([{ book: { room: '1' } }, 'Booked.', 'Hello.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+  const id = handle.workflowId;
+  expect([...(await hintsOf(id)).keys()].toSorted()).toEqual(['close', 'send', 'undo']);
+  await follow(id, 'undo');
+  await desk.untilDone('unbook 1');
+  desk.script([{ book: { room: '2' } }, 'Booked again.']);
+  await follow(id, 'send');
+  await follow(id, 'close');
+  expect((await desk.end(handle)).outcome.status).toBe('completed');
+  // The second booking is in time, but no workflow is left to undo it.
+  expect([...(await hintsOf(id)).keys()]).toEqual(['transcript']);
+  expect(await statusOf(id)).not.toContain('possible for');
+  await follow(id, 'transcript');
+});
+
+test('a paused run with a request can be resumed and decided as shown', async () => {
+  desk.script([{ pay: { euros: 5 } }, { ask_person: { question: 'Why?' } }, 'Done.']);
+  const { handle } = await desk.asked({ agent: 'clerk', message: 'go' });
+  const id = handle.workflowId;
+  await handle.executeUpdate('pause', { args: [{}] });
+  await follow(id, 'resume');
+  await follow(id, 'approve');
+  await desk.statusWhere(handle, ({ pending }) => pending[0]?.kind === 'question');
+  await follow(id, 'answer');
+  expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
+  expect(desk.done).toEqual(['pay 5']);
+});

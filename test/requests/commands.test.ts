@@ -1,0 +1,179 @@
+import { describe, expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.js';
+import {
+  commandLine,
+  decidingCommands,
+  fixFor,
+  runCommands,
+  type RunFacts,
+} from '../../src/core/requests/commands.js';
+import { LIMIT_NAMES } from '../../src/core/definition/definition.js';
+import { checkLimits } from '../../src/core/input/check-limits.js';
+import { addedBy } from '../../src/cli/commands/raise.js';
+import { OFFERED, type Request, type RequestKind } from '../../src/core/requests/request.js';
+import { approval } from './samples.js';
+
+const NOW = 1_300_000;
+/** What a person types for a word in capitals. */
+const TYPED: Readonly<Record<string, string>> = {
+  TEXT: 'x',
+  MESSAGE: 'x',
+  JSON: '{"a":1}',
+  N: '3',
+};
+
+interface Parsed {
+  readonly command: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** Parses words with the program that people run. Throws as it does for a command that it refuses. */
+async function parse(words: readonly string[]): Promise<Parsed> {
+  let parsed: Parsed | null = null;
+  const program = createProgram((_, entry, options) => {
+    parsed = { command: entry.name(), options: { ...options } };
+    return Promise.resolve();
+  });
+  program.configureOutput({ writeErr: () => undefined });
+  await program.parseAsync(
+    words.map((word) => TYPED[word] ?? word),
+    { from: 'user' },
+  );
+  if (parsed === null) throw new Error(`nothing runs: ${words.join(' ')}`);
+  return parsed;
+}
+
+/** Splits a line as a shell does; the lines here have no escapes. */
+function shellWords(line: string): readonly string[] {
+  return (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
+}
+
+const actions = (asks: readonly boolean[]): string =>
+  JSON.stringify({
+    actions: asks.map((one, at) => ({
+      id: `a${at + 1}`,
+      tool: 't',
+      arguments: {},
+      ...(one && { asks: { then: 'ask', why: 'rule' } }),
+    })),
+  });
+
+/** Requests of every kind, in every form that changes a command. */
+const requests: readonly (readonly [string, Request])[] = (
+  Object.keys(OFFERED) as RequestKind[]
+).flatMap((kind): [string, Request][] => {
+  const request = approval({ kind, decisions: OFFERED[kind] });
+  if (kind === 'limit') {
+    return LIMIT_NAMES.map((name) => [
+      `limit ${name}`,
+      { ...request, limit: { name, used: 9, limit: 9 } },
+    ]);
+  }
+  if (kind === 'plan') {
+    return [[true, true], [false, true], [false]].map((asks) => [
+      `plan ${asks.join(' ')}`,
+      { ...request, arguments: actions(asks) },
+    ]);
+  }
+  if (kind === 'tool_changed') return [[kind, { ...request, definition: 'd'.repeat(64) }]];
+  return [[kind, request]];
+});
+
+describe('a printed command', () => {
+  test.each(requests)('that decides is one that the program takes: %s', async (_, request) => {
+    const commands = decidingCommands('desk 1', request, NOW);
+    expect(commands).toHaveLength(request.decisions.length);
+    for (const { words } of commands) {
+      const { options } = await parse(words);
+      expect(options).toMatchObject({ id: 'desk 1' });
+      // The line that is printed says the same to a shell.
+      expect(await parse(shellWords(commandLine('perdure', words)).slice(1))).toEqual(
+        await parse(words),
+      );
+    }
+    const fix = shellWords(fixFor('desk 1', request, request.decisions));
+    expect((await parse(fix.slice(1))).options).toMatchObject({ id: 'desk 1' });
+  });
+
+  test.each(LIMIT_NAMES)('raises the limit that was reached, by its own flag: %s', async (name) => {
+    const request = approval({
+      kind: 'limit',
+      decisions: OFFERED.limit,
+      limit: { name, used: 9, limit: 9 },
+    });
+    const [raise] = decidingCommands('desk-1', request, NOW);
+    const { command, options } = await parse(raise?.words ?? []);
+    expect(command).toBe('raise');
+    const { id: _, request: __, digest: ___, ...given } = options;
+    expect(addedBy(given)).toEqual({ [name]: 3 });
+    expect(checkLimits(addedBy(given), 'arguments')).toBeNull();
+  });
+
+  test('about a part of a plan names actions unless the plan has such a part', () => {
+    const some = (asks: readonly boolean[]): readonly string[] => {
+      const request = approval({
+        kind: 'plan',
+        decisions: OFFERED.plan,
+        arguments: actions(asks),
+      });
+      return decidingCommands('desk-1', request, NOW)[1]?.words.slice(5) ?? [];
+    };
+    expect(some([false, true])).toEqual(['--some']);
+    expect(some([true, true])).toEqual(['--some', 'a1']);
+    expect(some([false, false])).toEqual(['--some', 'a1']);
+  });
+
+  test('is not there while a decision is checked, and after the request has expired', () => {
+    expect(decidingCommands('desk-1', approval({ checking: true }), NOW)).toEqual([]);
+    expect(decidingCommands('desk-1', approval({ expiresAt: NOW }), NOW)).toEqual([]);
+    expect(decidingCommands('desk-1', approval({ expiresAt: NOW + 1 }), NOW)).toHaveLength(4);
+  });
+
+  const statuses = [
+    'working',
+    'waiting_message',
+    'waiting_decision',
+    'waiting_time',
+    'blocked',
+    'paused',
+    'done',
+  ] as const;
+  const grants = [{ id: 'g1', shown: 'x', at: 1, request: 'r1', tool: 'put' }] as never;
+  const undoable = (state?: 'undone', until = NOW + 1): NonNullable<RunFacts['undoable']> => [
+    { call: 'call_1_1_0', tool: 'put', shown: 'x', until, ...(state && { state }) },
+  ];
+  const flags = [true, false];
+
+  test.each(statuses)('about a run is one that the program takes: %s', async (status) => {
+    for (const isBlocked of flags)
+      for (const isPaused of flags)
+        for (const isIdle of flags)
+          for (const hasWorker of flags) {
+            const facts = { id: 'r', status, isBlocked, isPaused, isIdle, hasWorker };
+            const all = { ...facts, grants, undoable: undoable() };
+            const shown = runCommands(all, NOW).map(({ words }) => words);
+            const parsed = await Promise.all(shown.map(parse));
+            const names = parsed.map(({ command }) => command);
+            expect(new Set(names).size).toBe(names.length);
+            if (status === 'done') expect(names).toEqual(['transcript']);
+            else expect(names.includes('undo')).toBe(hasWorker);
+            expect(names.includes('resume')).toBe(status !== 'done' && (isBlocked || isPaused));
+          }
+  });
+
+  test('does not offer an undo that is made, or whose time is over', () => {
+    const facts = {
+      id: 'r',
+      status: 'working',
+      isBlocked: false,
+      isPaused: false,
+      isIdle: false,
+      hasWorker: true,
+    } as const;
+    const names = (calls: NonNullable<RunFacts['undoable']>): readonly (string | undefined)[] =>
+      runCommands({ ...facts, undoable: calls }, NOW).map(({ words }) => words[0]);
+    expect(names(undoable())).toContain('undo');
+    expect(names(undoable('undone'))).not.toContain('undo');
+    expect(names(undoable(undefined, NOW))).not.toContain('undo');
+  });
+});
