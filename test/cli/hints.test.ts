@@ -7,7 +7,7 @@ import { commandLine, type CommandEnd } from '../support/command.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
-let here: Awaited<ReturnType<typeof commandLine>>['here'];
+let program: Awaited<ReturnType<typeof commandLine>>;
 
 const book = defineTool({
   name: 'book',
@@ -35,7 +35,7 @@ const base = { instructions: 'x', model: 'script', tools: [book, pay, askPerson(
 
 beforeAll(async () => {
   desk = await createDesk();
-  ({ here } = await commandLine());
+  program = await commandLine();
   await desk.work([
     defineAgent({ ...base, name: 'clerk' }),
     defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
@@ -47,7 +47,7 @@ afterAll(async () => await desk.close());
 
 /** Types a command line, which ends with the place of the test. */
 async function type(words: readonly string[]): Promise<CommandEnd> {
-  return await here(words).ended;
+  return await program.here(words).ended;
 }
 
 async function statusOf(id: string): Promise<string> {

@@ -85,8 +85,9 @@ describe('a request about a limit', () => {
     }
     // Only a checked decision counts, and an earlier version only set the limits.
     const { semantics: _, ...earlier } = state.config;
-    for (const config of [{ ...state.config, decisions: { mayDecide: true } as const }, earlier]) {
-      const asked = set({ steps: 3 }, { ...state, config });
+    const checked = { ...state.config, decisions: { mayDecide: true } as const };
+    for (const own of [checked, earlier]) {
+      const asked = set({ steps: 3 }, { ...state, config: own });
       expect(requestOf(asked, 'limit').id).toBe('r1');
       expect(asked.config.limits.turn.steps).toBe(3);
     }
