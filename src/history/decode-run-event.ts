@@ -48,13 +48,8 @@ export function decodeRunEvent(raw: RawEvent): EventBody | null {
     const failure = marker.failure && { failure: decodeFailure(marker.failure) };
     return { type: 'local', activity, completedAt, result, ...failure };
   }
-  const { input: update, meta } =
-    raw.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
-  if (update) {
-    const { name, args } = update;
-    const updateId = meta?.updateId ?? '';
-    return { type: 'update', name: name ?? '', updateId, input: decodeFirst(args?.payloads) };
-  }
+  const update = decodeUpdate(raw);
+  if (update) return update;
   const signal = raw.workflowExecutionSignaledEventAttributes;
   if (signal) {
     const { signalName, input: sent } = signal;
@@ -64,6 +59,19 @@ export function decodeRunEvent(raw: RawEvent): EventBody | null {
   if (memo) return { type: 'memo', fields: decodeFields(memo) };
   if (raw.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
   return raw.timerFiredEventAttributes ? { type: 'timer-fired' } : decodeEndEvent(raw);
+}
+
+function decodeUpdate({
+  workflowExecutionUpdateAcceptedEventAttributes: accepted,
+  workflowExecutionUpdateAdmittedEventAttributes: admitted,
+}: RawEvent): EventBody | null {
+  const { input, meta } = accepted?.acceptedRequest ?? admitted?.request ?? {};
+  const request = input
+    ? { name: input.name ?? '', input: decodeFirst(input.args?.payloads) }
+    : null;
+  const updateId = meta?.updateId ?? accepted?.protocolInstanceId ?? '';
+  if (accepted) return { type: 'update', updateId, request };
+  return request && { type: 'update-admitted', updateId, request };
 }
 
 type TaskStarted = NonNullable<RawEvent['workflowTaskStartedEventAttributes']>;

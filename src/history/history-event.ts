@@ -6,6 +6,12 @@ import type { SegmentStart } from '../core/segments/start.js';
 export type { History };
 /** An event, as returned by Temporal's API. */
 export type RawEvent = NonNullable<History['events']>[number];
+/** An update as its sender sent it. */
+export interface UpdateRequest {
+  readonly name: string;
+  readonly input: unknown;
+}
+
 /** A decoded event, as far as projecting a run needs it. `at`: Unix time in ms, by the server. */
 export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | {
@@ -47,11 +53,19 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
     }
   /** The workflow requested the cancellation of an activity. It may not wait for the activity. */
   | { readonly type: 'activity-cancel-requested'; readonly scheduled: number }
+  /**
+   * The workflow accepted an update. `request`: null if the server recorded the request before, in
+   * an `update-admitted`, as it does with the updates that it sends again after a reset.
+   */
   | {
       readonly type: 'update';
-      readonly name: string;
       readonly updateId: string;
-      readonly input: unknown;
+      readonly request: UpdateRequest | null;
+    }
+  | {
+      readonly type: 'update-admitted';
+      readonly updateId: string;
+      readonly request: UpdateRequest;
     }
   /** The server recorded a signal, which needs no worker. */
   | { readonly type: 'signal'; readonly name: string; readonly input: unknown }

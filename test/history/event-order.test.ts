@@ -22,9 +22,8 @@ const begin: readonly EventBody[] = [
 const replied: EventBody = { type: 'completed', scheduled: 3, result: textReply('first') };
 const steered: EventBody = {
   type: 'update',
-  name: 'ask',
   updateId: 'u1',
-  input: { message: 'also', mode: 'steer' } satisfies Ask,
+  request: { name: 'ask', input: { message: 'also', mode: 'steer' } satisfies Ask },
 };
 const calledAgain: EventBody = {
   type: 'scheduled',

@@ -7,7 +7,7 @@ import type { SegmentFacts } from '../../core/segments/carry.js';
 import { SEMANTICS_PATCH, type RunState } from '../../core/state.js';
 import { inTurn, openCallById } from '../../core/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import type { HistoryEvent } from '../history-event.js';
+import type { HistoryEvent, UpdateRequest } from '../history-event.js';
 import { endRun, readBegun } from './end.js';
 import { asRun, copyRun, emptyRun, noteBlocks, type EventOf, type ReadRun } from './run-view.js';
 import { isOverOnCancel, toFact } from './to-fact.js';
@@ -38,6 +38,8 @@ export interface HistoryReader {
   task: WorkflowTask;
   /** Whether the workflow has adopted `SEMANTICS` for what it receives from now on. */
   isPatched: boolean;
+  /** The requests of updates that the server sent again after a reset, by update id. */
+  readonly admitted: Map<string, UpdateRequest>;
   /** The first event. */
   started: EventOf<'started'> | null;
 }
@@ -49,13 +51,19 @@ export function createReader(): HistoryReader {
     isDue: false,
     task: { at: 0, segment: NEVER_FULL },
     isPatched: false,
+    admitted: new Map(),
     started: null,
   };
 }
 
 /** Returns a copy that can be changed independently. */
 export function copyReader(reader: HistoryReader): HistoryReader {
-  return { ...reader, run: copyRun(reader.run), queue: [...reader.queue] };
+  return {
+    ...reader,
+    run: copyRun(reader.run),
+    queue: [...reader.queue],
+    admitted: new Map(reader.admitted),
+  };
 }
 
 /** Takes the next event. */
@@ -68,8 +76,15 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
       return begin(run, event);
     case 'update':
       // A further update of an already processed task came after everything else in it.
-      reader.queue.push(event);
+      reader.queue.push({
+        ...event,
+        request: event.request ?? reader.admitted.get(event.updateId) ?? null,
+      });
       if (!reader.isDue) processTask(reader, event.id);
+      return;
+    case 'update-admitted':
+      processTaskIfDue(reader, event.id);
+      reader.admitted.set(event.updateId, event.request);
       return;
     case 'task-started':
       processTaskIfDue(reader, event.id);

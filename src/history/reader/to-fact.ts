@@ -29,8 +29,8 @@ export function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | nu
     case 'cancel-requested':
       return { type: 'cancel-requested', at };
     case 'update': {
-      const { name, updateId: id, input } = event;
-      return { type: 'update', name, id, input, at };
+      const { request, updateId: id } = event;
+      return request && { type: 'update', ...request, id, at };
     }
     case 'signal':
       return { type: 'signal', name: event.name, input: event.input, at };
