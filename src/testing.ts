@@ -1,3 +1,4 @@
+import type { TestServer } from './server/test-server.js';
 import type { ReplayResult } from './worker/replay.js';
 
 // A scripted model
@@ -40,6 +41,42 @@ export type { Barrier } from './testing/barrier.js';
 export type { RequestEnd, StubApi, StubRequest } from './testing/requests.js';
 export type { StubMessage } from './testing/stub-message.js';
 export type { Answer } from './testing/script.js';
+
+// A Temporal server
+export type { TestServer } from './server/test-server.js';
+
+/**
+ * Starts an embedded Temporal server for tests: with a fresh database, on a free port, and silent.
+ * It ends with `close`, and with this process, however the process ends. Several test files can have
+ * one each at the same time, or share one. Rejects
+ * with a `NoServerError` (`no_server`) if no Temporal CLI can be found or downloaded.
+ *
+ * @example
+ * ```ts
+ * import { createClient, createWorker, defineAgent, defineConfig } from 'perdure';
+ * import { replyText, scriptedModel, startTestServer } from 'perdure/testing';
+ *
+ * await using server = await startTestServer();
+ * const { address, home } = server;
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'script' });
+ * const models = { script: scriptedModel([replyText('Hello.')]) };
+ * const config = defineConfig({ agents: [clerk], models });
+ * const worker = await createWorker({ config, address, home });
+ * await using client = await createClient({ config, address, home });
+ * const { answer } = await client.run(clerk, 'Hi');
+ * if (answer !== 'Hello.') throw new Error(`unexpected answer ${answer}`);
+ * await worker.shutdown();
+ * ```
+ */
+export async function startTestServer(): Promise<TestServer> {
+  const [{ startTestServer: start }, { installRuntime }] = await Promise.all([
+    import('./server/test-server.js'),
+    import('./worker/runtime.js'),
+  ]);
+  // Workers of this process then log only what is wrong, unless it has a runtime already.
+  installRuntime('WARN');
+  return await start();
+}
 
 // Histories
 export type { ReplayResult } from './worker/replay.js';

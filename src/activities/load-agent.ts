@@ -43,7 +43,9 @@ export async function loadAgent(
   if (silent !== undefined) throw refused(silent);
   if (definition.hash !== loaded.definition.hash) definitions.add(definition);
   if (definition.model === '') {
-    throw refused(`agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL`);
+    throw refused(
+      `agent "${definition.name}" has no model; give it one, or set PERDURE_MODEL. Without a key, the model "demo" is a script that calls the agent's tools as a message says`,
+    );
   }
   const effective = effectiveLimits(definition.limits, input.limits);
   if (typeof effective === 'string') throw refused(effective);

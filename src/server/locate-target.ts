@@ -55,6 +55,7 @@ function noneFound(
   const noted = notes.map((line) => ` ${line}`).join('');
   return (
     `no Temporal server was found: ${tried}. Start one with \`npx perdure dev\`, or name one with ` +
-    `\`address\` or TEMPORAL_ADDRESS.${noted}`
+    '`address` or TEMPORAL_ADDRESS. In a test, add: const { address, home } = await startTestServer(); ' +
+    `it is in perdure/testing, and createWorker and createClient take address and home.${noted}`
   );
 }

@@ -42,6 +42,7 @@ test('without a server, the error lists the places that were searched, and none 
     );
     expect(String(error)).toContain('127.0.0.1:7233 is not used (PERDURE_SERVER=own)');
     expect(String(error)).toContain('npx perdure dev');
+    expect(String(error)).toContain('const { address, home } = await startTestServer()');
   }
   expect(await readdir(home).catch(() => [])).toEqual([]);
 });

@@ -261,11 +261,18 @@ describe('a tool that the question names in quotes', () => {
     expect(answer).toContain('break_it failed: it is closed');
   });
 
+  it('is called with JSON arguments, and without quotes if its name is no word of prose', async () => {
+    const { calls } = await ask('Now refund_order {"order": "A", "cents": 5}', [refund, greet]);
+    expect(calls).toEqual(['refund_order {"order":"A","cents":5}']);
+    const { answer } = await ask('hello', [refund]);
+    expect(answer).toContain('write its name and arguments: refund_order {"');
+  });
+
   it('is suggested if the agent has no file tools', async () => {
     const { answer, calls } = await ask('Please greet my order 17', [refund, greet]);
     expect(calls).toEqual([]);
     expect(answer).toContain('This agent has the tools refund_order, greet.');
-    expect(answer).toContain('Name one in quotes');
+    expect(answer).toContain('Name one, then its arguments as JSON or in quotes');
     expect((await ask('hi', [])).answer).toContain('This agent has no tools.');
   });
 });

@@ -89,7 +89,7 @@ test('reports that a key is required if none was sent', () => {
   const failure = { status: 401, headers: new Headers(), error: undefined };
   const without = providerError(failure, { ...place, hasKey: false });
   expect(without.message).toBe(
-    '401 from http://provider/v1: it requires a key; set OPENAI_API_KEY for the worker',
+    '401 from http://provider/v1: it requires a key; set OPENAI_API_KEY for the worker, or use the model "demo", which needs none',
   );
   expect(providerError(failure, place).message).toContain('the key was refused');
 });

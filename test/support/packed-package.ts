@@ -22,7 +22,7 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** The other dependencies of a user's project, in the versions that perdure specifies. */
 const BESIDE = ['@temporalio/client', '@temporalio/worker', '@temporalio/workflow', 'zod'];
 
-const TOOLS = ['typescript', '@types/node'];
+const TOOLS = ['typescript', '@types/node', 'vitest'];
 
 export interface FreshProject {
   readonly folder: string;
@@ -68,7 +68,8 @@ async function ended(
   program: string,
   args: readonly string[],
 ): Promise<{ code: number; stdout: string; stderr: string }> {
-  const path = program === 'node' ? process.execPath : join(folder, 'node_modules/.bin', program);
+  const own = join(folder, 'node_modules/.bin', program);
+  const path = program === 'node' ? process.execPath : program === 'npm' ? program : own;
   try {
     return { code: 0, ...(await exec(path, args, { cwd: folder, env: ownEnvironment() })) };
   } catch (error) {
@@ -109,7 +110,9 @@ async function install(folder: string, tarball: string): Promise<void> {
     await chmod(join(own, path), 0o755);
     await link(join(own, path), join(modules, '.bin', name));
   }
-  await link(join(repository, 'node_modules', '.bin', 'tsc'), join(modules, '.bin', 'tsc'));
+  for (const program of ['tsc', 'vitest']) {
+    await link(join(repository, 'node_modules', '.bin', program), join(modules, '.bin', program));
+  }
 }
 
 async function link(target: string, path: string): Promise<void> {

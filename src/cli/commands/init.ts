@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { isObject, parseJson, textField } from '../../core/json.js';
 import { nextCommand } from '../reports/next-command.js';
@@ -11,6 +11,7 @@ import { CONFIG_NAMES } from '../input/load-config.js';
 
 const FILE = 'perdure.config.ts';
 const AGENT = 'assistant';
+const TEST = `test/${AGENT}.test.ts`;
 const MAX_NAME_CHARACTERS = 40;
 
 /**
@@ -25,22 +26,62 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   if (present !== undefined) throw configExists(present);
   const taskQueue = context.options.taskQueue ?? (await createTaskQueue(folder));
   const text = starterConfig({ agent: AGENT, taskQueue });
-  try {
-    await writeFile(join(folder, FILE), text, { flag: 'wx' });
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw configExists(FILE);
-    throw error;
-  }
-  context.note(`Wrote ${FILE}: agent "${AGENT}", task queue "${taskQueue}". Try it:`);
+  if (!(await wrote(join(folder, FILE), text))) throw configExists(FILE);
+  const files = [FILE];
+  if (await wrote(join(folder, 'tsconfig.json'), TSCONFIG)) files.push('tsconfig.json');
+  await mkdir(join(folder, 'test'), { recursive: true });
+  if (await wrote(join(folder, TEST), STARTER_TEST)) files.push(TEST);
+  const type = await makeModule(folder);
+  context.note(`Wrote ${files.join(', ')}: agent "${AGENT}", task queue "${taskQueue}".`);
+  if (type !== null) context.note(type);
+  context.note('Try it:');
   // The configuration now sets the queue, so the commands below need no flag for it.
   const { taskQueue: _, ...options } = context.options;
   context.note(`  ${nextCommand({ options }, `run ${AGENT} "What is in this folder?"`)}`);
   context.note(
     `  ${nextCommand({ options }, 'dev')}   to run a worker that reloads when the code changes`,
   );
+  context.note(
+    '  npm install --save-dev typescript vitest @types/node && npx tsc && npx vitest run   to check types and run the first test',
+  );
   if (context.options.json) context.out(JSON.stringify({ file: FILE, agent: AGENT, taskQueue }));
   return EXIT.completed;
+}
+
+/** Writes a file unless it exists; returns whether it did. */
+async function wrote(path: string, text: string): Promise<boolean> {
+  try {
+    await writeFile(path, text, { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/**
+ * Makes the folder a package of ES modules, which top-level `await` needs, unless it has code that
+ * may be CommonJS. Returns what to tell the user; null if nothing was to do.
+ */
+async function makeModule(folder: string): Promise<string | null> {
+  const path = join(folder, 'package.json');
+  const text = await readFile(path, 'utf8').catch(() => null);
+  if (text === null) {
+    const manifest = { name: basename(folder).toLowerCase(), private: true, type: 'module' };
+    await wrote(path, `${JSON.stringify(manifest, null, 2)}\n`);
+    return 'Wrote package.json with "type": "module".';
+  }
+  const manifest = parseJson(text);
+  if (!isObject(manifest) || manifest['type'] === 'module') return null;
+  const names = await readdir(folder);
+  if (
+    names.some((name) => name !== FILE && /\.[cm]?[jt]sx?$/.test(name)) ||
+    names.includes('src')
+  ) {
+    return 'package.json: expected "type": "module" for top-level await; set it, or name your programs *.mts';
+  }
+  await writeFile(path, `${JSON.stringify({ ...manifest, type: 'module' }, null, 2)}\n`);
+  return 'Set "type": "module" in package.json, so that programs can use top-level await.';
 }
 
 function configExists(name: string): UsageError {
@@ -84,11 +125,12 @@ const countWords = defineTool({
   execute: ({ text }) => text.split(/\\s+/).filter(Boolean).length,
 });
 
-const assistant = defineAgent({
+export const assistant = defineAgent({
   name: ${JSON.stringify(agent)},
   description: 'Answers questions about the files of this project.',
   instructions: 'Answer questions about the files of this project. Look before you answer.',
-  // Without a key, the demo model answers. It is code, not an LLM.
+  // Without a key, the demo model answers. It is code, not an LLM, and calls the tool that a message
+  // names: count_words {"text":"one two"}
   model: process.env.PERDURE_MODEL ?? (process.env.OPENAI_API_KEY ? 'gpt-4.1-mini' : 'demo'),
   tools: [...fileTools({ root: '.' }), countWords, today()],
   limits: { steps: 20, costUsd: 0.5 },
@@ -101,3 +143,47 @@ export default defineConfig({
 });
 `;
 }
+
+const TSCONFIG = `{
+  "compilerOptions": {
+    "target": "ES2023",
+    "lib": ["ESNext"],
+    "module": "nodenext",
+    "strict": true,
+    "skipLibCheck": true,
+    "noEmit": true,
+    "types": ["node"]
+  },
+  "include": ["*.ts", "src", "test"]
+}
+`;
+
+const STARTER_TEST = `import { createClient, createWorker } from 'perdure';
+import { replyCall, replyText, scriptedModel, startTestServer } from 'perdure/testing';
+import { expect, test } from 'vitest';
+import config, { assistant } from '../perdure.config.js';
+
+test('the assistant counts words with its tool', { timeout: 60_000 }, async () => {
+  // The model is scripted. The server, the worker, and the tool are real.
+  const model = scriptedModel([
+    replyCall('count_words', { text: 'one two' }),
+    replyText('It has two words.'),
+  ]);
+  // The agent has a limit in dollars, so its model needs a price.
+  const priced = { ...model, price: { input: 0, cachedInput: 0, output: 0 } };
+  const tested = { ...config, models: { [assistant.model ?? 'demo']: priced } };
+  const server = await startTestServer();
+  const { address, home } = server;
+  const worker = await createWorker({ config: tested, address, home });
+  const client = await createClient({ config: tested, address, home });
+  try {
+    const outcome = await client.run(assistant, 'How many words has "one two"?');
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'It has two words.' });
+    expect(model.requests[1]?.messages.at(-1)?.text).toBe('2');
+  } finally {
+    await client.disconnect();
+    await worker.shutdown();
+    await server.close();
+  }
+});
+`;

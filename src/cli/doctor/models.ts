@@ -46,7 +46,8 @@ function agentFinding(agent: Agent, { config, env, local }: Surroundings): Findi
   }
   const model = modelNameOf(agent, env);
   if (model === null) {
-    const fix = 'give the agent a model, or set PERDURE_MODEL';
+    const fix =
+      'give the agent a model, or set PERDURE_MODEL; the model "demo" needs no key and calls the tools that a message names';
     return { name, level: 'problem', text: 'no model is set', fix, data: { model: null } };
   }
   const entry = config.models?.[model];

@@ -22,14 +22,13 @@ const MAX_LINES = 12;
  * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
  */
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
-  const quoted = quotedTexts(conversation.question);
-  const tool = terms.tools.find(({ name }) => quoted.includes(name));
+  const tool = terms.tools.find(({ name }) => isNamed(name, conversation.question));
   if (tool !== undefined) return callNamedTool(tool, conversation, terms);
-  const names = terms.tools.map(({ name }) => name);
-  if (names.includes('list_files') && names.includes('read_file')) return tour(conversation, terms);
-  if (names.length === 0) return answer('This agent has no tools.');
+  const known = terms.tools.map(({ name }) => name);
+  if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
+  if (known.length === 0) return answer('This agent has no tools.');
   return answer(
-    `This agent has the tools ${names.join(', ')}. Name one in quotes, then its arguments in quotes, and I call it.`,
+    `This agent has the tools ${known.join(', ')}. Name one, then its arguments as JSON or in quotes, and I call it.`,
   );
 }
 
@@ -59,11 +58,13 @@ function callNamedTool(
   const made = calls.find(({ tool }) => tool === name);
   if (made !== undefined) return answer(describe(made));
   if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
+  const written = writtenObject(question.slice(question.indexOf(name) + name.length));
+  if (written !== undefined) return { type: 'call', tool: name, input: written };
   const values = quotedTexts(question).filter((text) => text !== name);
   const { input, missing } = fillArguments(parameters, values);
   if (missing === undefined) return { type: 'call', tool: name, input };
   return answer(
-    `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema.`,
+    `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema, or write the arguments as JSON.`,
   );
 }
 
@@ -89,6 +90,39 @@ function toValue(text: string, schema: unknown): Json {
   const value = isText ? undefined : parseJson(text);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
   return value === undefined ? text : (value as Json);
+}
+
+/** Whether the question names a tool: in quotes, or as a word with an underscore, which prose lacks. */
+function isNamed(tool: string, question: string): boolean {
+  if (quotedTexts(question).includes(tool)) return true;
+  return tool.includes('_') && question.split(/[^\w-]+/).includes(tool);
+}
+
+/** Returns the JSON object in a text; undefined if there is none. */
+function writtenObject(text: string): JsonObject | undefined {
+  const [from, to] = [text.indexOf('{'), text.lastIndexOf('}')];
+  const value = from < 0 || to < from ? undefined : parseJson(text.slice(from, to + 1));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return isObject(value) ? (value as JsonObject) : undefined;
+}
+
+/** Returns a message that makes the demo model call the tool. */
+export function exampleOf({ name, parameters: { properties, required } }: ModelTool): string {
+  const schemas = isObject(properties) ? properties : {};
+  const needed = Array.isArray(required) ? required.map(String) : [];
+  const values = needed.map((key) => [key, sampleOf(schemas[key])] as const);
+  return `${name} ${JSON.stringify(Object.fromEntries(values))}`;
+}
+
+function sampleOf(schema: unknown): Json {
+  const { type, enum: options, properties } = isObject(schema) ? schema : {};
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a schema is JSON
+  if (Array.isArray(options)) return (options[0] ?? null) as Json;
+  if (type === 'number' || type === 'integer') return 1;
+  if (type === 'boolean') return true;
+  if (type === 'array') return [];
+  if (type !== 'object' || !isObject(properties)) return '…';
+  return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one)]));
 }
 
 function quotedTexts(question: string): string[] {

@@ -48,7 +48,7 @@ function getAdvice({ kind, type, status }: ErrorReading, place: ReplyPlace): str
       }
       return place.hasKey
         ? `the key was refused; set ${apiKeyEnv} for the worker to a valid key`
-        : `it requires a key; set ${apiKeyEnv} for the worker`;
+        : `it requires a key; set ${apiKeyEnv} for the worker, or use the model "demo", which needs none`;
     case 'model':
       return `unknown model "${place.model}"; use one listed by GET ${place.baseUrl}/models, or correct ${urlVariable}`;
     case 'context_too_long':
