@@ -67,7 +67,7 @@ test('the Docker setup creates the retention and the search attributes of the em
 test('every image has a version and a digest, and every port is for this machine only', () => {
   const images = [
     ...matches('docker-compose.yml', /^ +image: (\S+)$/gm).filter(
-      (image) => image !== 'perdure-worker',
+      (image) => image !== '${PERDURE_IMAGE:-perdure-worker}',
     ),
     ...matches('Dockerfile', /^FROM (\S+)/gm),
   ];
@@ -128,6 +128,18 @@ test('the worker runs the agents of a mounted folder, which the header of the co
   expect(text('Dockerfile')).toContain(
     '"--env-file-if-exists=.env", "/app/bin/perdure.js", "worker"',
   );
+});
+
+test('an image of a team runs in the composition, with its keys from outside', () => {
+  expect(composition().services['worker']).toMatchObject({
+    image: '${PERDURE_IMAGE:-perdure-worker}',
+  });
+  const [[block = ''] = []] = [
+    ...text('docs/operations.md').matchAll(/FROM perdure-worker[^]*?```/g),
+  ];
+  // It copies no keys, and reads those of the mounted folder.
+  expect(block).toContain('COPY --chown=node package.json package-lock.json perdure.config.ts ./');
+  expect(block).toContain('"--env-file-if-exists=/agents/.env", "/app/bin/perdure.js", "worker"');
 });
 
 test('the health check of the image imports modules that the build makes', () => {
