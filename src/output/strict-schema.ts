@@ -51,6 +51,49 @@ export function toStrictSchema(schema: JsonObject): StrictSchema {
   return problems.length > 0 ? { ok: false, problems } : { ok: true, schema: result };
 }
 
+/** A schema as a part of a larger one. */
+export interface SchemaPart {
+  readonly schema: JsonObject;
+  /** The definitions to which it refers, by names that begin with the part's prefix. */
+  readonly definitions: readonly (readonly [string, JsonObject])[];
+}
+
+/**
+ * Returns the strict form of a schema as a part of a larger one; a JSON text, which is described, if
+ * it has no such form.
+ */
+export function strictPart(
+  schema: JsonObject,
+  { prefix, text }: { readonly prefix: string; readonly text: string },
+): SchemaPart {
+  const strict = toStrictSchema(schema);
+  if (!strict.ok || JSON.stringify(strict.schema).includes('"$ref":"#"')) {
+    return { schema: { type: 'string', description: text }, definitions: [] };
+  }
+  const { $defs, ...body } = strict.schema;
+  return {
+    schema: withPrefix(body, prefix),
+    definitions: listNamedNodes($defs).map(
+      ([name, node]) => [`${prefix}${name}`, withPrefix(node, prefix)] as const,
+    ),
+  };
+}
+
+/** Returns a strict schema whose references have a prefix. */
+function withPrefix(node: JsonObject, prefix: string): JsonObject {
+  const { $ref: reference, properties, items, anyOf } = node;
+  if (typeof reference === 'string') {
+    return { $ref: reference.replace('#/$defs/', `#/$defs/${prefix}`) };
+  }
+  const named = listNamedNodes(properties).map(([key, one]) => [key, withPrefix(one, prefix)]);
+  return {
+    ...node,
+    ...(isNode(properties) && { properties: Object.fromEntries(named) }),
+    ...(isNode(items) && { items: withPrefix(items, prefix) }),
+    ...(anyOf !== undefined && { anyOf: listNodes(anyOf).map((one) => withPrefix(one, prefix)) }),
+  };
+}
+
 function convertNode(given: JsonObject, path: Path, walk: Walk): JsonObject {
   const node = withoutTypeList(given);
   const reason = findUnsupported(node, walk.root);

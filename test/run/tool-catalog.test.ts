@@ -225,11 +225,11 @@ describe('an agent with a catalog', () => {
   });
 
   test('may decide by schema', async () => {
-    const decide = (action: string, given: JsonObject): Reply =>
+    const decide = (action: string, given: JsonObject | string): Reply =>
       replyText(JSON.stringify({ decision: { action, arguments: given } }));
     const ended = await run(agent({ decide: 'schema' }), [
-      decide('discover_tools', { query: 'refund' }),
-      decide('invoke_tool', { tool: 'refund', arguments: { order: 7 } }),
+      decide('discover_tools', { categories: null, actions: null, query: 'refund' }),
+      decide('invoke_tool', '{"tool":"refund","arguments":{"order":7}}'),
       replyText('{"decision": {"action": "answer", "answer": "paid back"}}'),
     ]);
     expect(ended.outcome).toMatchObject({ status: 'completed', answer: 'paid back', toolCalls: 1 });

@@ -4,7 +4,7 @@ import { planSchema } from '../../core/plan/plan-schema.js';
 import type { ResponseSchema } from '../../models/model.js';
 import { removeAbsentNulls } from '../../output/absent-nulls.js';
 import { isNode, listNamedNodes, listNodes } from '../../output/schema-node.js';
-import { toStrictSchema } from '../../output/strict-schema.js';
+import { strictPart, toStrictSchema, type SchemaPart } from '../../output/strict-schema.js';
 
 const REF = { $ref: '#/$defs/reference' } as const;
 /** Its first property differs from those of the objects beside it, as strict mode requires. */
@@ -73,63 +73,46 @@ function closed(properties: JsonObject): JsonObject {
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
-interface ArgumentsSchema {
-  readonly schema: JsonObject;
-  /** The definitions to which it refers, by names that begin with the tool's prefix. */
-  readonly definitions: readonly (readonly [string, JsonObject])[];
-}
-
-function argumentsSchema({ name, parameters }: ToolDefinition, prefix: string): ArgumentsSchema {
-  const strict = toStrictSchema(parameters);
-  if (!strict.ok || JSON.stringify(strict.schema).includes('"$ref":"#"')) {
-    const description = `the arguments of ${name}: a JSON object as text, which fits the schema of the tool`;
-    return { schema: { type: 'string', description }, definitions: [] };
-  }
-  const { $defs, ...body } = strict.schema;
-  const definitions = listNamedNodes($defs);
-  const context = { prefix, begins: new Map(definitions.map(([key, one]) => [key, beginOf(one)])) };
+function argumentsSchema({ name, parameters }: ToolDefinition, prefix: string): SchemaPart {
+  const text = `the arguments of ${name}: a JSON object as text, which fits the schema of the tool`;
+  const { schema, definitions } = strictPart(parameters, { prefix, text });
+  const begins = new Map(definitions.map(([key, one]) => [key, beginOf(one)]));
+  // A text has no references inside.
+  if (schema['type'] === 'string') return { schema, definitions };
   return {
-    schema: withReferences(body, context),
-    definitions: definitions.map(
-      ([key, one]) => [`${prefix}${key}`, withReferences(one, context)] as const,
-    ),
+    schema: withReferences(schema, begins),
+    definitions: definitions.map(([key, one]) => [key, withReferences(one, begins)] as const),
   };
 }
 
-interface Context {
-  readonly prefix: string;
-  /** The first property of each definition. */
-  readonly begins: ReadonlyMap<string, string | undefined>;
-}
+/** The first property of each definition. */
+type Begins = ReadonlyMap<string, string | undefined>;
 
 /** Returns a strict schema in which each value inside may be a reference. */
-function withReferences(node: JsonObject, context: Context): JsonObject {
-  const { $ref: reference, properties, items, anyOf } = node;
-  if (typeof reference === 'string') {
-    return { $ref: reference.replace('#/$defs/', `#/$defs/${context.prefix}`) };
-  }
-  const named = listNamedNodes(properties).map(([key, one]) => [key, orReference(one, context)]);
+function withReferences(node: JsonObject, begins: Begins): JsonObject {
+  const { properties, items, anyOf } = node;
+  const named = listNamedNodes(properties).map(([key, one]) => [key, orReference(one, begins)]);
   return {
     ...node,
     ...(isNode(properties) && { properties: Object.fromEntries(named) }),
-    ...(isNode(items) && { items: orReference(items, context) }),
+    ...(isNode(items) && { items: orReference(items, begins) }),
     ...(anyOf !== undefined && {
-      anyOf: listNodes(anyOf).map((one) => withReferences(one, context)),
+      anyOf: listNodes(anyOf).map((one) => withReferences(one, begins)),
     }),
   };
 }
 
-function orReference(node: JsonObject, context: Context): JsonObject {
+function orReference(node: JsonObject, begins: Begins): JsonObject {
   // A constant tells the objects of a union apart.
   const { const: constant, enum: values } = node;
   if (constant !== undefined || (Array.isArray(values) && values.length === 1)) return node;
-  const { description, ...rest } = withReferences(node, context);
+  const { description, ...rest } = withReferences(node, begins);
   const { anyOf, ...others } = rest;
   const isUnion = anyOf !== undefined && Object.keys(others).length === 0;
   const alternatives = isUnion ? listNodes(anyOf) : [rest];
   const isAmbiguous = [node, ...listNodes(node['anyOf'])].some((one) => {
     const key = textField(one, '$ref').replace('#/$defs/', '');
-    return (context.begins.get(key) ?? beginOf(one)) === BEGIN;
+    return (begins.get(key) ?? beginOf(one)) === BEGIN;
   });
   const all = isAmbiguous ? alternatives : [...alternatives, REF];
   return { ...(description !== undefined && { description }), anyOf: all };

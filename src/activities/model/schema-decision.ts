@@ -1,11 +1,13 @@
 import { shownTools, type ShownTool } from '../../core/catalog/catalog.js';
 import type { AgentDefinition } from '../../core/definition/definition.js';
-import { isObject, parseJson, type Json, type JsonObject } from '../../core/json.js';
+import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
 import { repairBegin } from '../../core/text/repair-text.js';
 import type { ParsedAnswer } from '../../core/reply.js';
 import type { ModelReply, ModelRequest, ResponseSchema } from '../../models/model.js';
+import { removeAbsentNulls } from '../../output/absent-nulls.js';
 import { extractJson } from '../../output/extract-json.js';
+import { strictPart, toStrictSchema } from '../../output/strict-schema.js';
 
 /** The action that gives the turn's answer instead of calling a tool. */
 const ANSWER = 'answer';
@@ -59,8 +61,17 @@ export function readDecision(
     const text = typeof answer === 'string' ? answer : JSON.stringify(answer ?? '');
     return { reply: { ...reply, text, calls: [], finish: 'stop' } };
   }
-  const call = { name: action, arguments: JSON.stringify(chosen['arguments'] ?? {}) };
+  const call = { name: action, arguments: argumentsOf(chosen['arguments'], action, definition) };
   return { reply: { ...reply, text: '', calls: [call], finish: 'calls' } };
+}
+
+/** Returns the arguments of a call as JSON text, without nulls for absent keys. */
+function argumentsOf(given: unknown, name: string, definition: AgentDefinition): string {
+  if (typeof given === 'string') return given;
+  const schema = shownTools(definition).find((tool) => tool.name === name)?.parameters;
+  if (schema === undefined || !isObject(given)) return JSON.stringify(given ?? {});
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
+  return JSON.stringify(removeAbsentNulls(given as JsonObject, schema));
 }
 
 function decisionInstructions(definition: AgentDefinition): string {
@@ -84,19 +95,41 @@ function example(definition: AgentDefinition): string {
   return `${call}{"decision": {"action": "answer", "answer": …}}`;
 }
 
+/**
+ * Returns the schema of a decision. It is strict if that is possible; then arguments and answers
+ * that have no strict schema are a JSON text.
+ */
 function decisionSchema(tools: readonly ShownTool[], { output }: AgentDefinition): ResponseSchema {
   const answer: JsonObject = output?.type === 'json' ? output.schema : { type: 'string' };
-  const variants: readonly Json[] = [
+  const general = schemaOf([
     ...tools.map(({ name, parameters }) => variant(name, { arguments: parameters })),
     variant(ANSWER, { answer }),
-  ];
-  const schema = {
+  ]);
+  const parts = tools.map(({ name, parameters }, index) =>
+    strictPart(parameters, {
+      prefix: `t${index}_`,
+      text: `the arguments of ${name}: a JSON object as text`,
+    }),
+  );
+  const strictAnswer = strictPart(answer, { prefix: 'answer_', text: 'the answer: JSON as text' });
+  const definitions = [...parts, strictAnswer].flatMap((part) => part.definitions);
+  const strict = toStrictSchema({
+    ...schemaOf([
+      ...tools.map(({ name }, index) => variant(name, { arguments: parts[index]?.schema ?? {} })),
+      variant(ANSWER, { answer: strictAnswer.schema }),
+    ]),
+    ...(definitions.length > 0 && { $defs: Object.fromEntries(definitions) }),
+  });
+  return { name: 'decision', schema: strict.ok ? strict.schema : general };
+}
+
+function schemaOf(variants: readonly JsonObject[]): JsonObject {
+  return {
     type: 'object',
     properties: { decision: { anyOf: variants } },
     required: ['decision'],
     additionalProperties: false,
   };
-  return { name: 'decision', schema };
 }
 
 function variant(action: string, rest: JsonObject): JsonObject {
