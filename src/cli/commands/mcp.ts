@@ -9,7 +9,7 @@ import type { CliContext } from '../context.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { runsServer } from '../mcp/runs-server.js';
 import { openStores } from '../../storage/file-stores.js';
-import { takeStdout } from '../mcp/protocol-stdout.js';
+import { checkedMessages, takeStdout } from '../mcp/protocol-streams.js';
 import { noteServer } from '../hosting/note-server.js';
 import { formatCount } from '../format/format.js';
 
@@ -53,7 +53,7 @@ export const mcp: Command<McpOptions> = {
         others.set(queue, hosting);
         return hosting;
       };
-      const transport = new StdioServerTransport(process.stdin, output);
+      const transport = new StdioServerTransport(checkedMessages(process.stdin, output), output);
       const access = {
         agents: agents.map(({ name, description }) => ({ name, description })),
         taskQueue,

@@ -1,0 +1,58 @@
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { checkedMessages } from '../../src/cli/mcp/protocol-streams.js';
+
+/** Sends bytes of a client in chunks, and returns what the reader gets and what the client does. */
+async function sent(bytes: Uint8Array, size = bytes.length) {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  const read = text(checkedMessages(input, output));
+  for (let at = 0; at < bytes.length; at += size) input.write(bytes.subarray(at, at + size));
+  input.end();
+  const messages = await read;
+  output.end();
+  const answers = (await text(output)).split('\n').filter((line) => line !== '');
+  return { messages, answers: answers.map((line): unknown => JSON.parse(line)) };
+}
+const call = (id: unknown, input: string, method = 'tools/call'): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":{"arguments":{"input":${input}}}}\n`;
+
+test('a number that would change is refused to the client, and does not reach a tool', async () => {
+  const fine = call(2, '{"order":"12345678901234567891","big":9007199254740991}');
+  const lines = [
+    call(1, '{"order":12345678901234567891}'),
+    fine,
+    call('three', '[12345678901234567892]', 'prompts/get'),
+    '{"jsonrpc":"2.0","method":"notifications/progress","params":{"at":12345678901234567891}}\n',
+    call(4, '['.repeat(5_000) + ']'.repeat(5_000)),
+  ];
+  const { messages, answers } = await sent(Buffer.from(lines.join('')));
+  expect(messages).toBe(fine);
+  const problem = (number: string): string =>
+    `the number ${number} cannot be kept exactly; send it as text: "${number}"`;
+  const refused = (said: string) => ({ content: [{ type: 'text', text: said }], isError: true });
+  expect(answers).toEqual([
+    { jsonrpc: '2.0', id: 1, result: refused(problem('12345678901234567891')) },
+    {
+      jsonrpc: '2.0',
+      id: 'three',
+      error: { code: -32_602, message: problem('12345678901234567892') },
+    },
+    {
+      jsonrpc: '2.0',
+      id: 4,
+      result: refused('expected at most 200 levels, got more; flatten the value'),
+    },
+  ]);
+});
+
+test('other lines arrive as they are, however they are split, and without half characters', async () => {
+  const lines = [call(1, '{"text":"ключ 😀"}'), 'no JSON\n', '\n', '{"id":1,"result":{}}\n'];
+  const bytes = Buffer.from(lines.join('') + call(2, '"half \\ud83d"'));
+  for (const size of [1, 3, 7, 1_000]) {
+    const { messages, answers } = await sent(bytes, size);
+    expect(messages).toBe(lines.join('') + call(2, '"half \ufffd"'));
+    expect(answers).toEqual([]);
+  }
+});
