@@ -8,7 +8,7 @@ export type ForeignJson =
   | { readonly ok: false; readonly isJson: boolean; readonly problem: string };
 
 /** Values from outside may be nested this deep; deeper ones would exhaust stacks. */
-export const MAX_LEVELS = 200;
+const MAX_LEVELS = 200;
 
 /** A double is written with at most this many digits. */
 const MAX_DIGITS = 17;
@@ -123,18 +123,44 @@ function isChanging(token: string): boolean {
  * too; the same value if it has none. A value that is too deep stays unchanged.
  */
 export function wellFormedJson<T>(value: T): T {
+  // A cycle has no end.
+  if (isTooDeep(value)) return value;
   const open: unknown[] = [value];
   while (open.length > 0) {
     const part = open.pop();
     const isHalf = typeof part === 'string' && !part.isWellFormed();
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- texts stay texts, and shapes shapes
-    if (isHalf) return isTooDeep(value) ? value : (cleaned(value) as T);
+    if (isHalf) return cleaned(value) as T;
     if (Array.isArray(part)) for (const item of part) open.push(item);
     else if (isObject(part)) {
       for (const [name, item] of Object.entries(part)) open.push(name, item);
     }
   }
   return value;
+}
+
+/** Returns the text that a field is nested too deeply. */
+export function tooDeep(field: string): string {
+  return `${field}: expected at most ${MAX_LEVELS} levels, got more; flatten the value`;
+}
+
+/** Stands for the parts of a value that are nested too deeply. */
+const TOO_DEEP = `[more than ${MAX_LEVELS} levels, omitted]`;
+
+/**
+ * Returns a value whose parts below 200 levels are replaced by a note; the same value if it has none.
+ * For what cannot be refused, because it is the result of something that has been executed.
+ */
+export function withinLevels(value: unknown): unknown {
+  return isTooDeep(value) ? cutBelow(value, MAX_LEVELS) : value;
+}
+
+function cutBelow(value: unknown, levels: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (levels === 0) return TOO_DEEP;
+  if (Array.isArray(value)) return value.map((item: unknown) => cutBelow(item, levels - 1));
+  const entries = Object.entries(value);
+  return Object.fromEntries(entries.map(([name, item]) => [name, cutBelow(item, levels - 1)]));
 }
 
 function cleaned(value: unknown): unknown {

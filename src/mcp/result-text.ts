@@ -1,4 +1,4 @@
-import { wellFormedJson } from '../core/foreign-json.js';
+import { isTooDeep, wellFormedJson, withinLevels } from '../core/foreign-json.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../core/json.js';
 import { escapeJson, printable } from '../core/text/hidden.js';
@@ -22,11 +22,11 @@ const MAX_COMPARED = 64 * 1024;
  * Converts a server's result, which may be any value, into text for the model: the structured
  * content as JSON, else the texts. Images, sounds, and files go to the blob store, and the text
  * names them as attachments with their media type. Everything else becomes JSON, because the call
- * was executed: only `isError` makes the result a failure. Hidden characters become escapes. Throws
- * if the result cannot be written as JSON.
+ * was executed: only `isError` makes the result a failure. Hidden characters become escapes, and
+ * parts below 200 levels are omitted.
  */
 export async function resultText(result: unknown, blobs: BlobStore): Promise<McpResult> {
-  const { isError, content, structured } = readResult(result);
+  const { isError, content, structured } = readResult(withinLevels(result));
   const blocks = content.map((each) => toBlock(each));
   const rest = blocks.filter(({ type }) => type !== 'text');
   const texts = blocks.filter(({ type }) => type === 'text').map(({ text }) => textOf(text));
@@ -127,6 +127,7 @@ function sameAs(structured: string): (text: string) => boolean {
 
 function canonicalOf(json: string): string | undefined {
   const value = parseJson(json);
+  if (isTooDeep(value)) return undefined;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it came as JSON
   return value === undefined ? undefined : canonicalJson(value as Json);
 }

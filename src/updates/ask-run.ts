@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { askProblem } from '../core/ask.js';
 import { InputError } from '../core/errors.js';
+import { wellFormedJson } from '../core/foreign-json.js';
 import type { Ask } from '../core/inbox.js';
 import { askUpdate, messageSignal } from '../workflows/messages/definitions.js';
 import { deliverOrRecord, type DeliveredMessage, type SentMessage } from './deliver-or-record.js';
@@ -58,13 +59,13 @@ export async function recordMessage(
 }
 
 /**
- * Returns the message with an id, generated if it has none. Throws an `InputError` if it is
+ * Returns the message with an id, generated if it has none, and without half surrogate pairs. Throws an `InputError` if it is
  * invalid.
  */
 export function withId(ask: Ask): Ask & { readonly id: string } {
   const problem = askProblem(ask);
   if (problem !== null) throw new InputError(problem);
-  return { ...ask, id: ask.id ?? randomUUID() };
+  return wellFormedJson({ ...ask, id: ask.id ?? randomUUID() });
 }
 
 /** Returns a signal that aborts with the first of the two. */

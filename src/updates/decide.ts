@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
+import { isTooDeep, tooDeep, wellFormedJson } from '../core/foreign-json.js';
 import { decisionShape } from '../core/guards/requests.js';
 import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
 import { MAX_DECISIONS } from '../core/requests/refusal.js';
@@ -39,9 +40,10 @@ export async function resolveRequests(
   checkUpdateId(updateId);
   const list = isList(given) ? given : [given];
   const decisions = list.map((decision, index) => {
-    const problem = decisionShape(decision, isList(given) ? `decisions[${index}]` : 'decision');
+    const place = isList(given) ? `decisions[${index}]` : 'decision';
+    const problem = isTooDeep(decision) ? tooDeep(place) : decisionShape(decision, place);
     if (problem !== null) throw new InputError(problem);
-    return { ...claim(by), ...decision };
+    return wellFormedJson({ ...claim(by), ...decision });
   });
   const [first] = decisions;
   if (first === undefined || decisions.length > MAX_DECISIONS) {

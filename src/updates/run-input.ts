@@ -1,4 +1,5 @@
 import { InputError } from '../core/errors.js';
+import { wellFormedJson } from '../core/foreign-json.js';
 import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
 import type { Limits } from '../core/definition/definition.js';
 import type { ForkInput } from '../core/input/check-fork.js';
@@ -55,7 +56,7 @@ export function agentName(agent: AgentLike<unknown>): string {
 }
 
 /**
- * Returns the input of workflow `agent`. Throws an `InputError` if the workflow would refuse it.
+ * Returns the input of workflow `agent`, without half surrogate pairs. Throws an `InputError` if the workflow would refuse it.
  */
 export function createRunInput(
   agent: AgentLike<unknown>,
@@ -74,7 +75,8 @@ export function createRunInput(
   },
 ): RunInput {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  const input = parseRunInput({ ...Object.fromEntries(set), agent: agentName(agent) });
+  const whole = wellFormedJson({ ...Object.fromEntries(set), agent: agentName(agent) });
+  const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
   return input;
 }

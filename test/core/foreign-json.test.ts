@@ -14,6 +14,9 @@ import { parseCallsInContent } from '../../src/models/calls-in-content.js';
 import { parseBounded } from '../../src/models/wire/reply-limits.js';
 import { extractJson } from '../../src/output/extract-json.js';
 import { parseArguments } from '../../src/tools/arguments/arguments.js';
+import { withId } from '../../src/updates/ask-run.js';
+import { resolveRequests } from '../../src/updates/decide.js';
+import { createRunInput } from '../../src/updates/run-input.js';
 
 const ID = '2512292042121000001';
 
@@ -94,6 +97,49 @@ describe('a value that is nested deeply', () => {
     expect(extractJson(json)).toMatchObject({ ok: false });
     expect(wellFormedJson(value)).toBe(value);
   });
+
+  test('is refused from a program: of a start, a message, and a decision', async () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['self'] = cycle;
+    const client = {} as never;
+    for (const deep of [{ a: value }, cycle] as never[]) {
+      for (const field of ['context', 'input', 'args', 'settings'] as const) {
+        const refused = `${field}: expected at most 200 levels`;
+        const rest = field === 'input' ? {} : { message: 'x' };
+        expect(() => createRunInput('a', { ...rest, [field]: deep })).toThrow(refused);
+        if (field === 'args') continue;
+        expect(() => withId({ message: 'x', [field]: deep })).toThrow(
+          'expected at most 200 levels',
+        );
+      }
+      for (const field of ['arguments', 'result', 'grant'] as const) {
+        const decision = { request: 'r1', as: 'edit', [field]: deep } as never;
+        await expect(resolveRequests(client, 'run', [decision])).rejects.toThrow(
+          'decisions[0]: expected at most 200 levels, got more; flatten the value',
+        );
+      }
+    }
+  });
+
+  test('is cut in a result of a server, because the call was executed', async () => {
+    const deep = { a: value };
+    const texts = [JSON.stringify({ ok: 1 }), json.slice(60_000, 140_000)];
+    const results = [
+      { structuredContent: deep },
+      { content: [deep, 'done'] },
+      { content: [{ type: 'text', text: deep }] },
+      { content: [{ type: 'resource', resource: deep }] },
+      { toolResult: deep },
+      { structuredContent: { ok: 1 }, content: texts.map((text) => ({ type: 'text', text })) },
+    ];
+    for (const result of results) {
+      const read = await resultText(result, {} as never);
+      expect(read.isError).toBe(false);
+      expect(read.text.length).toBeLessThan(100_000);
+    }
+    const { text } = await resultText(results[0], {} as never);
+    expect(text).toContain('[["[more than 200 levels, omitted]"]]');
+  });
 });
 
 describe('half of a surrogate pair', () => {
@@ -104,6 +150,40 @@ describe('half of a surrogate pair', () => {
     expect(parseArguments(json)).toEqual({ ok: true, value });
     expect(extractJson(json)).toEqual({ ok: true, value });
     expect(wellFormedJson(JSON.parse(json))).toEqual(value);
+  });
+
+  test('becomes U+FFFD in whatever a program sends to a run', async () => {
+    const context = { 'k\ud83d': ['v\ud83d'] };
+    const clean = { 'k\ufffd': ['v\ufffd'] };
+    const start = { message: 'm\ud83d', context, tags: ['t\ud83d'], by: 'b\ud83d' };
+    expect(createRunInput('a', start)).toEqual({
+      agent: 'a',
+      message: 'm\ufffd',
+      context: clean,
+      tags: ['t\ufffd'],
+      by: 'b\ufffd',
+    });
+    expect(createRunInput('a', { input: context })).toEqual({ agent: 'a', input: clean });
+    expect(withId({ message: 'm\ud83d', context, id: '1' })).toEqual({
+      message: 'm\ufffd',
+      context: clean,
+      id: '1',
+    });
+    const sent: unknown[] = [];
+    const executeUpdate = async (_: unknown, { args }: { args: unknown[] }) => {
+      sent.push(args[0]);
+      return { resolved: [] };
+    };
+    const client = { workflow: { getHandle: () => ({ executeUpdate }) } } as never;
+    const decision = {
+      request: 'r1',
+      digest: 'd',
+      as: 'edit',
+      arguments: context,
+      note: 'n\ud83d',
+    } as const;
+    await resolveRequests(client, 'run', decision);
+    expect(sent).toEqual([{ ...decision, arguments: clean, note: 'n\ufffd' }]);
   });
 
   test('becomes U+FFFD in the structured content of a server', async () => {

@@ -1,4 +1,4 @@
-import { isTooDeep, MAX_LEVELS } from '../foreign-json.js';
+import { isTooDeep, tooDeep } from '../foreign-json.js';
 import { isObject } from '../json.js';
 import { jsonText, show } from '../text/format-value.js';
 
@@ -34,10 +34,6 @@ function checkObject(field: string, value: unknown, example: string): string | n
   if (isTooDeep(value)) return tooDeep(field);
   const text = jsonText(value);
   return text === undefined ? `${field}: expected JSON` : tooLong(field, text.length);
-}
-
-function tooDeep(field: string): string {
-  return `${field}: expected at most ${MAX_LEVELS} levels, got more; flatten the value`;
 }
 
 /** Returns a problem if a field has too many characters, else null. */

@@ -1,3 +1,4 @@
+import { isTooDeep, tooDeep } from '../foreign-json.js';
 import type { ContextRef } from '../transcript/messages.js';
 import { isObject, type Json } from '../json.js';
 import { jsonText, show } from '../text/format-value.js';
@@ -30,6 +31,7 @@ export function messageContextProblem({
     return `contextMode: expected "extend" or "replace", got ${show(mode)}`;
   }
   if (context === undefined) return null;
+  if (isTooDeep(context)) return tooDeep('context');
   const text = jsonText(context);
   if (text === undefined) return 'context: expected JSON; give what JSON.stringify can serialize';
   if (text.length <= MAX_CHARACTERS) return null;

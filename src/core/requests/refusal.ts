@@ -1,3 +1,4 @@
+import { isTooDeep, tooDeep } from '../foreign-json.js';
 import { decidedBefore } from '../decisions.js';
 import { decisionShape } from '../guards/requests.js';
 import { guard } from '../guards/shape.js';
@@ -157,6 +158,8 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   if (note.length > MAX_NOTE_CHARACTERS) {
     return tooLarge(`note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}`);
   }
+  const deep = (['arguments', 'result'] as const).find((field) => isTooDeep(decision[field]));
+  if (deep !== undefined) return tooLarge(tooDeep(deep));
   const size = result === undefined ? 0 : JSON.stringify(result).length;
   if (size > MAX_RESULT_CHARACTERS) {
     return tooLarge(
