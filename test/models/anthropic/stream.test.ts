@@ -166,3 +166,34 @@ test('a stream of broken JSON is not a reply', async () => {
   const error = await failureOf(read([Buffer.from('event: ping\ndata: {"type":\n\n')]));
   expect(error.details).toMatchObject({ kind: 'retry', type: 'bad_sse' });
 });
+
+test.each<[string, unknown, readonly unknown[]]>([
+  ['in parts', {}, ['{"key":', '"a"}']],
+  ['again as a whole', {}, ['{"key":', '"a"}', '{"key":"a"}']],
+  ['behind an empty object', {}, ['{}', '{"key":"a"}']],
+  ['as growing texts', {}, ['{"key":', '{"key":"a"}']],
+  ['as objects', {}, [{}, { key: 'a' }]],
+  ['at the begin of the block', { key: 'a' }, []],
+  ['at the begin of the block, and again', { key: 'a' }, ['{"key":"a"}']],
+])('arguments that a server sends %s are those of one call', async (_, input, parts) => {
+  const event = (type: string, fields: object): string =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+  const message = { id: 'm', type: 'message', role: 'assistant', content: [], usage: {} };
+  const block = { type: 'tool_use', id: 't1', name: 'lookup', input };
+  const events = [
+    event('message_start', { message }),
+    event('content_block_start', { index: 0, content_block: block }),
+    ...parts.map((part) =>
+      event('content_block_delta', {
+        index: 0,
+        delta: { type: 'input_json_delta', partial_json: part },
+      }),
+    ),
+    event('content_block_stop', { index: 0 }),
+    event('message_delta', { delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }),
+    event('message_stop', {}),
+  ];
+  const { reply } = await read([Buffer.from(events.join(''))]);
+  const calls = reply.calls.map((one) => ({ ...one, arguments: JSON.parse(one.arguments) }));
+  expect(calls).toEqual([{ name: 'lookup', arguments: { key: 'a' } }]);
+});
