@@ -174,7 +174,12 @@ describe('half of a surrogate pair', () => {
       sent.push(args[0]);
       return { resolved: [] };
     };
-    const client = { workflow: { getHandle: () => ({ executeUpdate }) } } as never;
+    const withAbortSignal = async (_: unknown, work: () => unknown) => await work();
+    const client = {
+      workflow: { getHandle: () => ({ executeUpdate }) },
+      withAbortSignal,
+      withDeadline: withAbortSignal,
+    } as never;
     const decision = {
       request: 'r1',
       digest: 'd',
