@@ -92,7 +92,7 @@ export const WALLS: readonly Wall[] = [
   {
     folder: 'models',
     folders: ['core', 'secrets', 'validation', 'tools'],
-    packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser'],
+    packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser', 'lru-cache'],
     why: 'The only importer of the SDKs of providers; a model does not depend on the engine that calls it.',
   },
   {

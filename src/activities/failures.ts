@@ -1,9 +1,13 @@
+import { hostname } from 'node:os';
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { BlockedReason, ToolBlock } from '../core/blocked.js';
 import type { ActivityProblem } from '../core/failure.js';
 
 type BlockedProblem = Extract<ActivityProblem, { type: 'blocked' }>;
+
+/** This worker in messages, as the server lists it among the pollers of a task queue. */
+export const THIS_WORKER = `worker ${process.pid}@${hostname()}`;
 
 const FIRST_PROBE_MS = 15_000;
 const MAX_PROBE_MS = 300_000;
@@ -67,14 +71,23 @@ export function blockedToolFailure(
   found: ToolBlocked,
 ): ApplicationFailure {
   const { reason, message, definition } = found;
+  const isOfWorker = reason === 'credentials';
+  const first = isOfWorker ? FIRST_RETRY_MS : FIRST_PROBE_MS;
   const probeDelayMs =
     reason === 'tool_missing'
       ? searchDelayMs(attempt)
-      : Math.min(FIRST_PROBE_MS * 2 ** (attempt - 1), MAX_PROBE_MS);
-  const problem = { reason, message, ...(definition !== undefined && { definition }) };
+      : Math.min(first * 2 ** (attempt - 1), MAX_PROBE_MS);
+  const problem = {
+    reason,
+    message: isOfWorker ? `${THIS_WORKER}: ${message}` : message,
+    ...(isOfWorker && { elsewhere: true as const }),
+    ...(definition !== undefined && { definition }),
+  };
   return blockedFailure(problem, { blocked, probeDelayMs });
 }
 
+/** Milliseconds before the first retry of what another worker may have: a key, or a model. */
+export const FIRST_RETRY_MS = 1_000;
 const FIRST_SEARCH_MS = 500;
 const SEARCH_GROWTH = 1.5;
 /** The server polls workers in turn, so the worker that has the code may get the task late. */

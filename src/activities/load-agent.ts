@@ -15,7 +15,7 @@ import { nearestFirst } from '../validation/nearest.js';
 import { ruleFindings, type KnownTools } from '../validation/rule-names.js';
 import type { LoadAgentInput } from '../core/contract.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { problemFailure, searchDelayMs } from './failures.js';
+import { problemFailure, searchDelayMs, THIS_WORKER } from './failures.js';
 import { listMcpTools } from './mcp-listing.js';
 import { withStorageMapping } from './storage-faults.js';
 
@@ -169,7 +169,7 @@ function unknownAgent(
   const others = known.length > nearest.length ? ', …' : '';
   const list = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}${others}`;
   const message =
-    `agent: expected an agent of this worker, got ${show(agent)} (${list}); start a worker that ` +
+    `agent: expected an agent of ${THIS_WORKER}, got ${show(agent)} (${list}); start a worker that ` +
     'has it, or cancel this run and start one with the right name';
   return problemFailure(
     { type: 'blocked', reason: 'agent_missing', message },

@@ -4,7 +4,7 @@ import type { RememberInput } from '../core/input/turn-inputs.js';
 import { isObject } from '../core/json.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { problemFailure, retryFailure } from './failures.js';
+import { problemFailure, retryFailure, THIS_WORKER } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
 import { findStorageFault } from './storage-faults.js';
@@ -29,7 +29,7 @@ export async function rememberTurn(
       const memory = agent?.remember;
       if (!memory) {
         throw retryFailure(
-          `agent "${definition.name}" has no remember function on this worker; deploy it again`,
+          `agent "${definition.name}" has no remember function on ${THIS_WORKER}; deploy it again`,
         );
       }
       const { turn, outcome, own, key } = input;

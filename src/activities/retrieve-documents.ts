@@ -9,7 +9,7 @@ import type { PromptMessage } from '../core/transcript/messages.js';
 import { chain, toPromptMessage } from '../core/transcript/transcript.js';
 import { normalizeError } from '../tools/result/normalize-error.js';
 import type { ActivityDependencies } from './dependencies.js';
-import { blockedToolFailure, problemFailure } from './failures.js';
+import { blockedToolFailure, problemFailure, THIS_WORKER } from './failures.js';
 import { withHeartbeat } from './heartbeat.js';
 import { rebuildPrompt, type Prompt } from './model/rebuild-prompt.js';
 import { MAX_DOCUMENTS, recordDocuments, selectDocuments } from './record-documents.js';
@@ -65,7 +65,7 @@ function findRetriever(
   input: RetrieveInput,
 ): Retriever {
   if (agent?.retrieve) return agent.retrieve;
-  const message = `agent "${definition.name}" has no retrieve function on this worker; deploy it again, or cancel the run`;
+  const message = `agent "${definition.name}" has no retrieve function on ${THIS_WORKER}; deploy it again, or cancel the run`;
   throw blockedToolFailure(context, input, { reason: 'tool_missing', message });
 }
 

@@ -17,6 +17,7 @@ import {
   optional,
   tagged,
   text,
+  yes,
 } from './guards/shape.js';
 
 /**
@@ -31,6 +32,8 @@ export type ActivityProblem =
       readonly message: string;
       /** Milliseconds to wait before the next attempt; default: the engine's own delays. */
       readonly waitMs?: number;
+      /** Another worker may succeed at once, so the first probe follows soon. */
+      readonly elsewhere?: true;
       /** For `tool_changed`: the tool's current form, which a person may accept. */
       readonly definition?: string;
       /** For `storage`: SHA-256 of the blob that must become readable first. */
@@ -95,6 +98,7 @@ const isActivityProblem = guard(
       reason: oneOf(...BLOCKED_REASONS),
       message: text,
       waitMs: optional(amount),
+      elsewhere: optional(yes),
       definition: optional(text),
       blob: optional(text),
       paid: optional(json),

@@ -47,6 +47,8 @@ export interface ModelCatalog {
    * set.
    */
   resolve(name: string): ResolvedModel;
+  /** Whether a name has an entry, or is that of a provider's model, which needs none. */
+  knows(name: string): boolean;
 }
 
 /**
@@ -65,6 +67,8 @@ export function createModelCatalog(
   const demo = demoModel({ delayMs });
   const anthropic = createAnthropic({}, environment);
   return {
+    knows: (name) =>
+      named.has(name) || name === 'demo' || findPrice(name) !== null || findWindow(name) !== null,
     resolve(name) {
       const entry = named.get(name);
       if (entry !== undefined) return entry;

@@ -5,8 +5,8 @@ import { PerdureError } from '../core/errors.js';
  * The failure of a model call, by what fixes it:
  * - `retry`: passes by itself (rate limit, 5xx, connection reset, timeout, unusable reply)
  * - `empty`: a well-formed reply without text or calls; a few more attempts, then the turn ends
- * - `malformed`: the server could not read what its model wrote; a few more attempts, then the turn
- *   ends
+ * - `malformed`: the server could not read what its model wrote, or the answer has no message, or a
+ *   call without a name; a few more attempts, then the turn ends
  * - `quota` · `credentials` · `model`: an operator must fix it; the run is blocked until then
  * - `bad_request`: the provider refused the request for another reason; the run is blocked until a
  *   probe is accepted
@@ -26,7 +26,7 @@ const KINDS = [
   'request',
 ] as const;
 
-/** The type of every failure of kind `malformed`. */
+/** The type of a failure of kind `malformed` that the server itself reports. */
 export const MALFORMED = 'malformed_reply';
 
 /** What a failed model call is known by: who can fix it, and what the provider said. Times are in ms. */

@@ -169,13 +169,17 @@ export function followActivity(options: {
   }).followRun;
 }
 
-/** A model call. `closing`: the call that ends a turn at a limit. */
+/**
+ * A model call. `closing`: the call that ends a turn at a limit. `anywhere`: it is a probe, which
+ * another worker should get.
+ */
 export function modelActivity(
   { heartbeatMs = HEARTBEAT_MS }: RunConfig,
-  options: { summary: string; closing: boolean },
+  options: { summary: string; closing: boolean; anywhere: boolean },
 ) {
   return proxyActivities<Pick<Activities, 'callModel'>>({
     summary: eventSummary(options.summary),
+    ...(options.anywhere && { allowEagerDispatch: false }),
     startToCloseTimeout: MODEL_TIMEOUT_MS,
     heartbeatTimeout: heartbeatMs,
     ...(options.closing && { scheduleToCloseTimeout: CLOSING_TIMEOUT_MS }),

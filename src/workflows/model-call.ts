@@ -22,7 +22,6 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
   const closing = action.type === 'call-model' && action.closing;
   const summary =
     action.type === 'compact' ? `summarize ${action.cut} messages` : stepSummary(state, closing);
-  const activity = modelActivity(state.config, { summary, closing });
   const input = modelInput(run, action);
   return doWork(run, {
     name: WORK.model,
@@ -32,7 +31,9 @@ export function callModel(run: RunContext, action: ModelAction): Promise<unknown
       // The activity checks an already paid reply instead of calling the model again.
       const paid = work?.paid !== undefined && { paid: work.paid };
       const taskInput = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
-      return activityStart('callModel', taskInput, activity);
+      const anywhere = step.as === 'probe';
+      const call = modelActivity(state.config, { summary, closing, anywhere });
+      return activityStart('callModel', taskInput, call);
     },
   });
 }

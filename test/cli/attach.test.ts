@@ -98,17 +98,17 @@ describe('attach', () => {
   test('retries a blocked run at once with its own worker', async () => {
     const { perdure } = lonelyPlace();
     stub.scriptFor(
-      'Mend my key',
-      replyError(401, { message: 'bad key', code: 'invalid_api_key' }),
-      replyError(401, { message: 'still bad', code: 'invalid_api_key' }),
+      'Add credit',
+      replyError(402, { message: 'no credit' }),
+      replyError(402, { message: 'still none' }),
       replyText('mended'),
     );
-    const first = await perdure('run', 'files', 'Mend my key', '--id', 'att-blocked').ended;
+    const first = await perdure('run', 'files', 'Add credit', '--id', 'att-blocked').ended;
     expect(first.code).toBe(4);
     expect(first.stderr).toContain('attach att-blocked');
     const second = await perdure('attach', 'att-blocked', '--json').ended;
     expect(second.code).toBe(4);
-    expect(JSON.parse(second.stdout)).toMatchObject({ status: 'blocked', reason: 'credentials' });
+    expect(JSON.parse(second.stdout)).toMatchObject({ status: 'blocked', reason: 'quota' });
     const third = await perdure('attach', 'att-blocked').ended;
     expect({ code: third.code, stdout: third.stdout }).toEqual({ code: 0, stdout: 'mended\n' });
     await expectItReplays('att-blocked');

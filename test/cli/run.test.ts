@@ -90,7 +90,9 @@ describe('a run with a worker elsewhere', () => {
     const end = await run('file', 'Hello', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
     expect(end.code).toBe(4);
-    expect(end.stderr).toContain('expected an agent of this worker, got "file" (nearest: files)');
+    expect(end.stderr).toMatch(
+      /expected an agent of worker \d+@\S+, got "file" \(nearest: files\)/,
+    );
   });
 
   test('exits with 6 when a limit stops it', async () => {

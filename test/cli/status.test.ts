@@ -158,7 +158,7 @@ describe('the status of an open run', () => {
     expect(shown).toMatchObject({
       status: 'blocked',
       reason: 'credentials',
-      message: 'the key is wrong: set OPENAI_API_KEY',
+      message: expect.stringMatching(/^worker \d+@\S+: the key is wrong: set OPENAI_API_KEY$/),
       reports: [{ type: 'http_401', status: 401, attempt: 1, requestId: 'req_401' }],
       outcome: null,
     });

@@ -143,6 +143,14 @@ describe('blocked work', () => {
     expect([until(none), workOf(none, 'model')?.['checked']]).toEqual([0, ['']]);
   });
 
+  test('is probed soon if another worker may succeed', () => {
+    const first = after(calling, blocked(model(), 'credentials', { elsewhere: true }));
+    expect([until(first), workOf(first, 'model')?.['probeMs']]).toEqual([1_000, 1_000]);
+    const again = wait(first, 'model', { elsewhere: true });
+    expect(workOf(again, 'model')?.['probeMs']).toBe(2_000);
+    expect(until(after(calling, blocked(model(), 'credentials')))).toBe(30_000);
+  });
+
   test('keeps everything that people need to know, and a reply that was paid for', () => {
     const reports = [{ type: 'http_502', attempt: 1, waitMs: 0, at: 1, message: 'bad' }];
     const state = after(calling, blocked(model(), 'provider', { reports, paid: { text: 'paid' } }));

@@ -4,6 +4,8 @@ import {
   attemptReport,
   decideFailure,
   modelFailure,
+  namingWorker,
+  uselessText,
   type FailedAttempt,
   type FailureDecision,
 } from '../../src/activities/model/model-failures.js';
@@ -100,6 +102,44 @@ test('takes two more samples of a malformed reply, and fails at the third', () =
     decide({ kind: 'malformed' }, { attempt: 9, uselessReplies }),
   );
   expect(attempts.map(({ type }) => type)).toEqual(['retry', 'retry', 'failed']);
+});
+
+test('says that no further reply is requested, because each may have been paid for', () => {
+  const error = failure({ kind: 'malformed', type: 'no_message' });
+  const decision = decide({ kind: 'malformed' }, { uselessReplies: 3 });
+  const report = attemptReport(error, decision, { attempt: 3, at: 0 });
+  const { details } = modelFailure(decision, report, { why: uselessText(error, 3) });
+  expect(details).toMatchObject([
+    {
+      message:
+        'it failed; 3 replies could not be used, and each may have been paid for, so no further one is requested',
+    },
+  ]);
+  expect(uselessText(failure({ kind: 'request' }), 3)).toBe('');
+});
+
+test('names the worker and what its configuration lacks, and probes soon, if another worker may succeed', () => {
+  const error = failure({ kind: 'credentials', type: 'no_credentials' });
+  const text = namingWorker(error, 'smart', false).message;
+  expect(text).toMatch(
+    /^worker \d+@\S+ \(no entry "smart" in `models` of its config\): it failed$/,
+  );
+  expect(namingWorker(error, 'smart', true).message).toMatch(/^worker \d+@\S+: it failed$/);
+  expect(namingWorker(failure({}), 'smart', false).message).toBe('it failed');
+  const decision = decide({ kind: 'credentials' });
+  const report = attemptReport(error, decision, { attempt: 1, at: 0 });
+  expect(modelFailure(decision, report).details).toMatchObject([{ elsewhere: true }]);
+  const probes = (details: Partial<ModelErrorDetails>) =>
+    [1, 2, 3, 9, 20, 99].map((attempt) =>
+      decide({ kind: 'credentials', ...details }, { attempt, blocked: 'credentials' }),
+    );
+  expect(probes({}).map((one) => 'delayMs' in one && one.delayMs)).toEqual([
+    1_000, 2_000, 4_000, 256_000, 600_000, 600_000,
+  ]);
+  // Nothing was sent, so the probes cost nothing.
+  expect(probes({ type: 'no_credentials' }).map((one) => 'delayMs' in one && one.delayMs)).toEqual([
+    500, 750, 1_125, 5_000, 5_000, 30_000,
+  ]);
 });
 
 test('counts only the empty replies if their number is known', () => {

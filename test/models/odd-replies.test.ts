@@ -7,7 +7,10 @@ test.each(oddReplies)('is read for what it is: %s, %s', async (_name, how, fixtu
   const model = modelOf(await stubWith(...stepsOf(fixture, how)), { stream: how === 'streamed' });
   if (fixture.failing && how === 'whole') {
     const { details } = await failureOf(callOnce(model));
-    expect(details).toMatchObject({ kind: 'retry', type: failed });
+    expect(details).toMatchObject({
+      kind: failed === 'bad_call' ? 'malformed' : 'retry',
+      type: failed,
+    });
   }
   const reply = await callOnce(model);
   const read = reply.calls.map((call) => ({

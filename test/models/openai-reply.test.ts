@@ -147,20 +147,34 @@ test.each([
 });
 
 test.each([
-  ['no choices', {}, 'empty_choices'],
-  ['empty choices', { choices: [] }, 'empty_choices'],
-  ['choices that are not a list', { choices: { 0: {} } }, 'empty_choices'],
-  ['a choice without a message', { choices: [{ index: 0 }] }, 'no_message'],
-  ['a null message', completion(null), 'no_message'],
-  ['a call without a name', completion({ tool_calls: [wireCall(undefined, '{}')] }), 'bad_call'],
-  ['a call that is null', completion({ tool_calls: [null] }), 'bad_call'],
-  ['an error for a finish', completion({ content: 'x' }, { finish: 'error' }), 'finish_error'],
-  ['null', null, 'empty_choices'],
-  ['a text', 'hello', 'empty_choices'],
-])('never reads %s as an answer', (_name, value, type) => {
-  const { details } = thrownBy(() => parseCompletion(value, source({ 'x-request-id': 'r' })));
-  expect(details).toEqual({ kind: 'retry', type, requestId: 'r' });
-});
+  ['no choices', {}, 'retry', 'no_answer'],
+  ['a usage alone', { usage: { prompt_tokens: 1 } }, 'malformed', 'empty_choices'],
+  ['empty choices', { choices: [] }, 'malformed', 'empty_choices'],
+  ['choices that are not a list', { choices: { 0: {} } }, 'retry', 'no_answer'],
+  ['a choice without a message', { choices: [{ index: 0 }] }, 'malformed', 'no_message'],
+  ['a null message', completion(null), 'malformed', 'no_message'],
+  [
+    'a call without a name',
+    completion({ tool_calls: [wireCall(undefined, '{}')] }),
+    'malformed',
+    'bad_call',
+  ],
+  ['a call that is null', completion({ tool_calls: [null] }), 'malformed', 'bad_call'],
+  [
+    'an error for a finish',
+    completion({ content: 'x' }, { finish: 'error' }),
+    'retry',
+    'finish_error',
+  ],
+  ['null', null, 'retry', 'no_answer'],
+  ['a text', 'hello', 'retry', 'no_answer'],
+])(
+  'never reads %s as an answer, and retries only a few times what was paid for',
+  (_name, value, kind, type) => {
+    const { details } = thrownBy(() => parseCompletion(value, source({ 'x-request-id': 'r' })));
+    expect(details).toEqual({ kind, type, requestId: 'r' });
+  },
+);
 
 test.each([
   ['a page', '<!doctype html><title>Gateway</title>', 'html'],

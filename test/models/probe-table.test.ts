@@ -145,7 +145,8 @@ const ROWS: Record<string, Row> = {
   '200 with an empty body': { step: replyRaw(''), ...retry('bad_json') },
   '200 with empty choices': {
     step: replyCompletion({ choices: [] }),
-    ...retry('empty_choices'),
+    details: { kind: 'malformed', type: 'empty_choices' },
+    decision: SOON,
   },
   '200 without content': {
     step: replyText(''),

@@ -3,6 +3,7 @@ import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import type { Stub } from '../../src/testing/stub-server.js';
+import { createKnownRefusals } from '../../src/models/wire/known-refusals.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 function refusing(
@@ -152,4 +153,45 @@ test('answers without logprobs if the server refuses them', async () => {
   const answer = await ask(stub, request({ logprobs: { top: 5 } }));
   expect(answer.dropped).toEqual(['logprobs']);
   expect(answer).not.toHaveProperty('logprobs');
+});
+
+test('does not send again, for another run, what the server has refused', async () => {
+  const stub = await stubWith(
+    refusing('temperature'),
+    ...['a', 'b', 'c', 'd', 'e'].map((text) => replyText(text)),
+  );
+  const model = modelOf(stub);
+  const call = async (rest: Partial<ModelRequest>): Promise<ModelReply> =>
+    await model.call(request(rest), { signal: new AbortController().signal });
+  const settings = { temperature: 0 };
+  await call({ settings });
+  // The run pins what it learned, as if the server had refused it again.
+  expect((await call({ settings })).dropped).toEqual(['settings.temperature']);
+  expect(await call({ settings, without: ['settings.temperature'] })).not.toHaveProperty('dropped');
+  // Another setting beside it may have been the reason, and so may the model.
+  expect((await call({ settings: { ...settings, top_p: 1 } })).dropped).toBeUndefined();
+  expect((await call({ settings, model: 'other' })).dropped).toBeUndefined();
+  const sent = stub.requests.map(({ body }) => body?.['temperature']);
+  expect(sent).toEqual([0, undefined, undefined, undefined, 0, 0]);
+});
+
+test('forgets a refusal after an hour, and the oldest of many', () => {
+  let now = 0;
+  const known = createKnownRefusals(() => now);
+  const listSent = ({ without = [] }: ModelRequest) =>
+    (['cache_control', 'provider_items'] as const)
+      .filter((parameter) => !without.includes(parameter))
+      .map((parameter) => ({ parameter, param: /x/, names: 'x' }));
+  const recall = (model: string) => known.recall(request({ model }), listSent);
+  expect(recall('m')).toEqual([]);
+  known.learn(request({ model: 'm' }), ['cache_control', 'provider_items']);
+  // The provider's items are those of one run.
+  expect(recall('m')).toEqual(['cache_control']);
+  expect(recall('other')).toEqual([]);
+  now = 60 * 60_000;
+  expect(recall('m')).toEqual([]);
+  known.learn(request({ model: 'm' }), ['cache_control']);
+  for (let n = 0; n < 500; n += 1) known.learn(request({ model: `m${n}` }), ['cache_control']);
+  expect(recall('m')).toEqual([]);
+  expect(recall('m499')).toEqual(['cache_control']);
 });

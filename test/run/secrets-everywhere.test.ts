@@ -111,7 +111,8 @@ test('no secret leaves a worker through models, tools, servers, and errors', asy
       ],
       { text: ALL, reasoning: ALL, headers, sse: { charactersPerEvent: 7 } },
     ),
-    replyError(401, { message: ALL }),
+    // A spent quota is not probed again before `resume`.
+    replyError(402, { message: ALL }),
     replyText(`Done. ${ALL} marker-9b1d`, { headers, sse: { charactersPerEvent: 1_000 } }),
   );
   const run = await client.start('leaky', { message: 'go' });

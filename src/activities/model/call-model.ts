@@ -36,7 +36,9 @@ import {
   decideFailure,
   findRefusedPart,
   modelFailure,
+  namingWorker,
   toModelError,
+  uselessText,
 } from './model-failures.js';
 import { BudgetError } from './decide-calls.js';
 import { createModelRequest } from './model-request.js';
@@ -45,7 +47,14 @@ import { recordReply } from './record-reply.js';
 import { beginCheck } from './slow-check.js';
 
 /** The report types of replies without text and calls, and of those that could not be read. */
-const USELESS: readonly string[] = ['empty_reply', MALFORMED];
+const USELESS: readonly string[] = [
+  'empty_reply',
+  'empty_choices',
+  'no_message',
+  'no_output',
+  'bad_call',
+  MALFORMED,
+];
 
 /** One attempt of a model call. */
 interface Attempt {
@@ -105,7 +114,7 @@ async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<Trace
     refuseMarkup(reply, prepared);
     return withUsage(reply, attempt, prepared.prompt);
   } catch (error) {
-    throw reportFailure(attempt, error);
+    throw reportFailure(attempt, error, prepared.prompt.pinned.definition.model);
   }
 }
 
@@ -158,7 +167,11 @@ async function callIfCurrent(
  * Reports an error of the model or the store, and returns the failure by which Temporal retries, the run is
  * blocked, or the turn ends.
  */
-function reportFailure({ context, input, memory }: Attempt, thrown: unknown): unknown {
+function reportFailure(
+  { deps, context, input, memory }: Attempt,
+  thrown: unknown,
+  model = '',
+): unknown {
   if (context.cancellationSignal.aborted) return cancellation(context, memory);
   // Failures of the engine itself, such as a worker that shuts down, have been mapped already.
   if (thrown instanceof ApplicationFailure) return thrown;
@@ -166,9 +179,10 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
   const earlier = { reports, ...paymentOf(memory) };
   const fault = findStorageFault(thrown);
   if (fault !== null) return storageFailure(fault, earlier);
-  const error = toModelError(thrown);
+  const error = namingWorker(toModelError(thrown), model, model === '' || deps.models.knows(model));
   const { attempt, scheduledTimestampMs } = context.info;
   const at = Date.now();
+  const uselessReplies = reports.filter(({ type }) => USELESS.includes(type)).length + 1;
   const decision = decideFailure(error, {
     attempt,
     elapsedMs: at - scheduledTimestampMs,
@@ -176,13 +190,14 @@ function reportFailure({ context, input, memory }: Attempt, thrown: unknown): un
     ...(input.attempts !== undefined && {
       left: input.attempts - reports.length - 1,
     }),
-    uselessReplies: reports.filter(({ type }) => USELESS.includes(type)).length + 1,
+    uselessReplies,
     random: Math.random,
   });
   const report = attemptReport(error, decision, { attempt, at });
   const limit = error instanceof BudgetError ? { limit: error.limit } : {};
   const refused = findRefusedPart(error);
-  const failure = modelFailure(decision, report, { ...earlier, ...limit, refused });
+  const why = decision.type === 'failed' ? uselessText(error, uselessReplies) : '';
+  const failure = modelFailure(decision, report, { ...earlier, ...limit, refused, why });
   reports.push(report);
   context.log.warn('model call failed', { report, decision: decision.type });
   context.heartbeat(toDetails(memory));

@@ -1,3 +1,4 @@
+import { THIS_WORKER } from '../failures.js';
 import type { Context, Info } from '@temporalio/activity';
 import type { CallModelInput } from '../../core/contract.js';
 import type { LiveHub } from '../../live/hub.js';
@@ -86,7 +87,7 @@ function chooseModel(
   }
   if (typeof agent?.decide !== 'function') {
     throw new ModelError(
-      `agent "${definition.name}" has no decide function on this worker; deploy it again`,
+      `agent "${definition.name}" has no decide function on ${THIS_WORKER}; deploy it again`,
       { kind: 'model', type: 'decide_missing' },
     );
   }

@@ -11,7 +11,7 @@ import { isModelError, ModelError } from '../../models/model-error.js';
 import { MAX_WAIT_MS } from '../../models/wire/errors.js';
 import { sample } from '../../models/sample.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
-import { problemFailure } from '../failures.js';
+import { FIRST_RETRY_MS, problemFailure, searchDelayMs, THIS_WORKER } from '../failures.js';
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 30_000;
@@ -21,6 +21,10 @@ const MAX_DELAY_MS = 30_000;
 const PATIENCE_MS = 120_000;
 const PATIENCE_ATTEMPTS = 3;
 const SAMPLE_ATTEMPTS = 3;
+/** The reasons for which another worker, with another configuration, may succeed at once. */
+const OF_WORKER: readonly string[] = ['credentials', 'model'] satisfies readonly ModelBlock[];
+/** The types of failures for which no request was sent, so that retries cost nothing. */
+const UNSENT: readonly string[] = ['no_credentials', 'decide_missing'];
 const FIRST_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
 
@@ -114,8 +118,17 @@ export function decideFailure(error: ModelError, attempt: FailedAttempt): Failur
   if (attempt.left !== undefined) return decideBounded(decision, attempt.left);
   if (attempt.blocked === undefined || decision.type === 'failed') return decision;
   if (decision.type === 'blocked' && decision.reason !== attempt.blocked) return decision;
-  const delayMs = backoffMs(attempt, FIRST_PROBE_MS, MAX_PROBE_MS);
-  return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
+  return { type: 'retry', delayMs: Math.max(probeDelayMs(error, attempt), requestedWaitMs(error)) };
+}
+
+/** Returns the milliseconds between two probes. The first ones are soon if they may reach another worker. */
+function probeDelayMs({ details: { kind, type } }: ModelError, attempt: FailedAttempt): number {
+  if (UNSENT.includes(type)) return searchDelayMs(attempt.attempt);
+  return backoffMs(
+    attempt,
+    OF_WORKER.includes(kind) ? FIRST_RETRY_MS : FIRST_PROBE_MS,
+    MAX_PROBE_MS,
+  );
 }
 
 /**
@@ -190,6 +203,14 @@ interface Earlier {
   readonly limit?: BudgetName;
   /** What of the messages the provider refused. */
   readonly refused?: RefusedPart | undefined;
+  /** Why a failed turn ends, after the report's message. */
+  readonly why?: string;
+}
+
+/** Returns why no further attempt follows useless replies; empty for another error. */
+export function uselessText({ details: { kind } }: ModelError, replies: number): string {
+  if ((kind !== 'empty' && kind !== 'malformed') || replies < 2) return '';
+  return `; ${replies} replies could not be used, and each may have been paid for, so no further one is requested`;
 }
 
 /**
@@ -200,7 +221,7 @@ interface Earlier {
 export function modelFailure(
   decision: FailureDecision,
   report: AttemptReport,
-  { reports: earlier = [], paid, used, limit, refused }: Earlier = {},
+  { reports: earlier = [], paid, used, limit, refused, why = '' }: Earlier = {},
 ): ApplicationFailure {
   const { message, type } = report;
   const reports = [...earlier, report];
@@ -214,7 +235,7 @@ export function modelFailure(
       return problemFailure(
         {
           ...decision,
-          message,
+          message: `${message}${why}`,
           reports,
           ...(used && { used }),
           ...(limit && { limit }),
@@ -229,6 +250,7 @@ export function modelFailure(
         reason,
         message,
         ...(probeAfterMs !== undefined && { waitMs: probeAfterMs }),
+        ...(OF_WORKER.includes(reason) && { elsewhere: true as const }),
         ...(paid !== undefined && { paid }),
         reports,
         ...(used && { used }),
@@ -247,6 +269,17 @@ function toOneLine(text: string): string {
 function textOf(thrown: unknown): string {
   if (thrown instanceof Error) return `${thrown.name}: ${thrown.message}`;
   return typeof thrown === 'string' ? thrown : Object.prototype.toString.call(thrown);
+}
+
+/**
+ * Returns an error with the name of this worker, if another worker may not have it. `hasEntry`:
+ * whether the worker's config has the model, or its name needs no entry.
+ */
+export function namingWorker(error: ModelError, model: string, hasEntry: boolean): ModelError {
+  const { details, message } = error;
+  if (!OF_WORKER.includes(details.kind)) return error;
+  const lack = hasEntry ? '' : ` (no entry ${JSON.stringify(model)} in \`models\` of its config)`;
+  return new ModelError(`${THIS_WORKER}${lack}: ${message}`, details);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { THIS_WORKER } from '../failures.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { callTool } from '../../mcp/call-tool.js';
 import { effectOf, usableTool } from '../../mcp/listed-tool.js';
@@ -51,7 +52,7 @@ export async function findMcpTool(
   const server = agent.agent?.mcp.find(({ name }) => name === origin?.server);
   if (origin === undefined || server === undefined) {
     return missing(
-      `agent "${agent.definition.name}" has no MCP server "${origin?.server ?? ''}" on this worker; deploy it again, or cancel the run`,
+      `agent "${agent.definition.name}" has no MCP server "${origin?.server ?? ''}" on ${THIS_WORKER}; deploy it again, or cancel the run`,
     );
   }
   const session = mcp.of(server);

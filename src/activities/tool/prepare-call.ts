@@ -14,7 +14,7 @@ import type { Tool } from '../../tools/tool.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { blockedToolFailure } from '../failures.js';
+import { blockedToolFailure, THIS_WORKER } from '../failures.js';
 import { queryWorkflow } from '../query-workflow.js';
 import { findMcpTool } from './mcp-tool.js';
 import { effectChangedMessage, ifUnchanged, START_NEW_RUN, toPinnedInput } from './pinned-tool.js';
@@ -168,7 +168,7 @@ function missingMessage({ definition }: PinnedAgent, name: string): string {
     node === null
       ? `tool "${name}" of agent "${definition.name}"`
       : `the function of node "${node}" of graph "${definition.name}"`;
-  return `${what} is not on this worker; deploy it again, or cancel the run`;
+  return `${what} is not on ${THIS_WORKER}; deploy it again, or cancel the run`;
 }
 
 /**

@@ -9,7 +9,7 @@ import { normalizeError } from '../../tools/result/normalize-error.js';
 import type { Tool, UndoContext } from '../../tools/tool.js';
 import { assertCurrentAttempt } from '../current-attempt.js';
 import type { ActivityDependencies } from '../dependencies.js';
-import { interruptionCause, retryFailure } from '../failures.js';
+import { interruptionCause, retryFailure, THIS_WORKER } from '../failures.js';
 import { recordParsed } from '../model/record-calls.js';
 import {
   createRuleContext,
@@ -55,7 +55,7 @@ export async function executeUndo(
     return { happened: 'undecided', verdict, ...(parsed && { parsed }) };
   }
   if (tool.undo === undefined) {
-    return unknown(`tool "${pinned.name}" has no \`undo\` on this worker; nothing was undone`);
+    return unknown(`tool "${pinned.name}" has no \`undo\` on ${THIS_WORKER}; nothing was undone`);
   }
   if (pinned.effect === 'once') {
     // An operator can pause or reset an activity, which starts it again despite the retry policy.

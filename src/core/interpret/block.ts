@@ -76,7 +76,7 @@ function blockUntil(
   at: number,
 ): { probeMs: number; checked: readonly string[]; block: Block } {
   const { reason, message, reports, definition, blob, waitMs = 0 } = problem;
-  const probeMs = nextProbeMs(work.probeMs, reason);
+  const probeMs = nextProbeMs(work.probeMs, problem);
   const before = work.checked ?? [];
   // The first check of each blob is immediate, because it is cheap. If a worker can read the blob
   // but the work still fails, the workers do not share one store, so the usual delays apply.
@@ -92,9 +92,9 @@ function blockUntil(
   return { probeMs, checked: isImmediate ? [...before, blob ?? ''] : before, block };
 }
 
-function nextProbeMs(before: number | undefined, reason: BlockedReason): number {
+function nextProbeMs(before: number | undefined, { reason, elsewhere }: Blocking): number {
   const isSearch = reason === 'tool_missing' || reason === 'agent_missing';
-  if (before === undefined) return isSearch ? FIRST_SEARCH_MS : FIRST_PROBE_MS;
+  if (before === undefined) return isSearch || elsewhere ? FIRST_SEARCH_MS : FIRST_PROBE_MS;
   return isSearch ? before : Math.min(2 * before, MAX_PROBE_MS);
 }
 

@@ -3,22 +3,21 @@ import type { FinishReason, ModelReply, ModelUsage } from '../model.js';
 import type { ReplySource } from '../wire/api.js';
 import { parseUsage, toCount } from '../wire/usage.js';
 import { toArgumentsText, toText } from '../wire/content.js';
-import { getRequestId, unusableAnswer } from '../wire/errors.js';
+import { getRequestId, missingMessage, unusableAnswer } from '../wire/errors.js';
 import { getMaker } from '../wire/replayed-items.js';
 import { extractOpaqueBlocks } from './assistant.js';
 
 /**
- * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an
- * answer without content is of kind `retry`, one without text or calls is `empty`.
+ * Reads a message as the model's reply; `value` may be any JSON. Throws only a `ModelError`: a
+ * value that is no message is of kind `retry`, a message without text or calls is `empty`.
  *
  * The calls of a refused reply are dropped, so they are never executed.
  */
 export function parseMessage(value: unknown, source: ReplySource): ModelReply {
   if (!isObject(value) || !Array.isArray(value['content'])) {
-    throw unusableAnswer(source, {
+    throw missingMessage(source, value, {
+      isPaid: isObject(value) && (value['type'] === 'message' || isObject(value['usage'])),
       type: 'no_message',
-      what: 'answered without a message',
-      text: JSON.stringify(value) ?? 'undefined',
     });
   }
   const content: readonly unknown[] = value['content'];
@@ -61,6 +60,7 @@ function parseCalls(content: readonly unknown[], source: ReplySource): ModelRepl
         return { name, arguments: toArgumentsText(input) };
       }
       throw unusableAnswer(source, {
+        kind: 'malformed',
         type: 'bad_call',
         what: 'requested a call without a name',
         text: toArgumentsText(input),

@@ -107,6 +107,22 @@ export function unusableAnswer(
   );
 }
 
+/**
+ * Creates the `ModelError` for a value without a message. If it has parts of an answer (`isPaid`), it may
+ * have been paid for, so it is requested only a few times; anything else may come from a proxy.
+ */
+export function missingMessage(
+  source: ReplySource,
+  value: unknown,
+  { isPaid, type }: { readonly isPaid: boolean; readonly type: string },
+): ModelError {
+  return unusableAnswer(source, {
+    ...(isPaid ? { kind: 'malformed', type } : { type: 'no_answer' }),
+    what: 'answered without a message',
+    text: JSON.stringify(value) ?? 'undefined',
+  });
+}
+
 function createDetails(
   details: Pick<ModelErrorDetails, 'kind' | 'type'>,
   headers: Headers,

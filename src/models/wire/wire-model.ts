@@ -15,7 +15,8 @@ import type { WireClient } from './client.js';
 import { replyToError } from './errors.js';
 import { getNativeSecrets, type Variable } from './native-tools.js';
 import { ProviderFailure } from './read-error.js';
-import { findRefused } from './refusals.js';
+import { createKnownRefusals, type KnownRefusals } from './known-refusals.js';
+import { findRefused, type SentParameter } from './refusals.js';
 
 export interface WireModelOptions {
   /** Milliseconds that a whole call may take; default 10 minutes. */
@@ -58,6 +59,7 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
   const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING_FACTOR;
   const { variable = () => undefined } = options;
   const { api } = connection;
+  const known = createKnownRefusals();
 
   return {
     async call(request, { signal, onDelta }) {
@@ -69,7 +71,7 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
       const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
       try {
         const client = await connection.connect();
-        const call = { api, client, place, watch, capabilities, stream, variable };
+        const call = { api, client, place, watch, capabilities, stream, variable, known };
         return await performCall(request, onDelta, call);
       } catch (error) {
         signal.throwIfAborted();
@@ -91,17 +93,22 @@ interface Call {
   readonly capabilities: ModelCapabilities;
   readonly stream: boolean;
   readonly variable: Variable;
+  readonly known: KnownRefusals;
 }
 
 async function performCall(
   request: ModelRequest,
   onDelta: ModelContext['onDelta'],
-  { api, client, place, watch, capabilities, stream, variable }: Call,
+  { api, client, place, watch, capabilities, stream, variable, known }: Call,
 ): Promise<ModelReply> {
   const { baseUrl } = place;
   const write = await api.prepare(request, { capabilities, baseUrl, variable });
   const emit = createEmitter(onDelta);
   const computer = computerHandler(request.settings);
+  const listSent = (attempt: ModelRequest): readonly SentParameter[] => [
+    ...write(adaptRequest(attempt, api).request, { stream }).sent(),
+    ...listAdaptable(attempt, api),
+  ];
   const exchange: Exchange = {
     async send(attempt) {
       const { request: adapted, renamed, restore } = adaptRequest(attempt, api);
@@ -124,11 +131,16 @@ async function performCall(
     },
     findRefused(error, attempt) {
       if (!(error instanceof ProviderFailure)) return null;
-      const sent = write(adaptRequest(attempt, api).request, { stream }).sent();
-      return findRefused([...sent, ...listAdaptable(attempt, api)], error.failure);
+      return findRefused(listSent(attempt), error.failure);
     },
   };
-  return await retryWithoutParameter(exchange, request);
+  const recalled = known.recall(request, listSent);
+  const { without = [] } = request;
+  const first =
+    recalled.length === 0 ? request : { ...request, without: [...without, ...recalled] };
+  const reply = await retryWithoutParameter(exchange, first, recalled);
+  known.learn(request, (reply.dropped ?? []).slice(recalled.length));
+  return reply;
 }
 
 /** Hides the arguments of calls whose properties have other names at the server. */

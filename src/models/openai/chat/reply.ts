@@ -2,15 +2,16 @@ import { isObject } from '../../../core/json.js';
 import type { FinishReason, ModelReply } from '../../model.js';
 import type { ReplySource } from '../../wire/api.js';
 import { joinText, toArgumentsText, toText } from '../../wire/content.js';
-import { getRequestId, unusableAnswer } from '../../wire/errors.js';
+import { getRequestId, missingMessage, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
 import { getMaker } from '../../wire/replayed-items.js';
 import { findUsage, parseUsage } from '../../wire/usage.js';
 import { extractProviderFields } from './provider-fields.js';
 
 /**
- * Reads a completion as the model's reply; `value` may be any JSON. Throws only a `ModelError`: an
- * answer without a message is of kind `retry`, one without text or calls is `empty`.
+ * Reads a completion as the model's reply; `value` may be any JSON. Throws only a `ModelError`: a
+ * value that is no answer is of kind `retry`, an answer without a message is `malformed`, and one
+ * without text or calls is `empty`.
  *
  * The calls of a filtered or refused reply are dropped, so they are never executed.
  */
@@ -69,10 +70,9 @@ function findMessage(value: unknown, source: ReplySource): FoundMessage {
   if (choice !== undefined) {
     return { message: joinMessages(choices), choice, reason: joinReasons(choices) };
   }
-  throw unusableAnswer(source, {
+  throw missingMessage(source, value, {
+    isPaid: isObject(value) && (Array.isArray(value['choices']) || isObject(value['usage'])),
     type: found.length === 0 ? 'empty_choices' : 'no_message',
-    what: 'answered without a message',
-    text: JSON.stringify(value) ?? 'undefined',
   });
 }
 
@@ -144,6 +144,7 @@ function parseCall(
   const name = toText(requested['name']).trim();
   if (name === '') {
     throw unusableAnswer(source, {
+      kind: 'malformed',
       type: 'bad_call',
       what: 'requested a call without a name',
       text: JSON.stringify(call),

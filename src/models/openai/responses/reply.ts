@@ -2,7 +2,7 @@ import { isJsonObject, isObject, type JsonObject } from '../../../core/json.js';
 import type { FinishReason, ModelReply } from '../../model.js';
 import type { ReplySource } from '../../wire/api.js';
 import { toArgumentsText } from '../../wire/content.js';
-import { getRequestId, replyToError, unusableAnswer } from '../../wire/errors.js';
+import { getRequestId, missingMessage, replyToError, unusableAnswer } from '../../wire/errors.js';
 import { parseLogprobs } from '../logprobs.js';
 import { getMaker } from '../../wire/replayed-items.js';
 import { parseUsage } from '../../wire/usage.js';
@@ -64,10 +64,9 @@ interface Answer {
 
 function readAnswer(value: unknown, source: ReplySource): Answer {
   if (!isObject(value) || !Array.isArray(value['output'])) {
-    throw unusableAnswer(source, {
+    throw missingMessage(source, value, {
+      isPaid: isObject(value) && (value['object'] === 'response' || isObject(value['usage'])),
       type: 'no_output',
-      what: 'answered without any output',
-      text: JSON.stringify(value) ?? 'undefined',
     });
   }
   const items = value['output'].filter(isJsonObject);
@@ -108,7 +107,12 @@ function parseCalls(output: readonly JsonObject[], source: ReplySource): ModelRe
       const { name, arguments: args } = item;
       if (typeof name !== 'string' || name === '') {
         const what = 'requested a call without a name';
-        throw unusableAnswer(source, { type: 'bad_call', what, text: JSON.stringify(item) });
+        throw unusableAnswer(source, {
+          kind: 'malformed',
+          type: 'bad_call',
+          what,
+          text: JSON.stringify(item),
+        });
       }
       return { name, arguments: toArgumentsText(args) };
     });
