@@ -1,5 +1,3 @@
-import type { RunState } from './state.js';
-
 /** The update by which a person decided about a run. */
 export type ControlDecision =
   | 'resolve'
@@ -44,8 +42,17 @@ export function decidedBefore(
   return decisions?.find((decision) => decision.id === id);
 }
 
+/** The decisions in a run's state. */
+interface Decided {
+  readonly decisions?: readonly RecordedDecision[];
+  readonly decisionsTotal?: number;
+}
+
 /** Returns the state with one more decision; the oldest are dropped from the list. */
-export function withDecision(state: RunState, decision: RecordedDecision): RunState {
+export function withDecision<State extends Decided>(
+  state: State,
+  decision: RecordedDecision,
+): State {
   return {
     ...state,
     decisions: [...(state.decisions ?? []), decision].slice(-REMEMBERED_DECISIONS),
@@ -57,6 +64,6 @@ export function withDecision(state: RunState, decision: RecordedDecision): RunSt
 export function countDecisions({
   decisions = [],
   decisionsTotal = decisions.length,
-}: Pick<RunState, 'decisions' | 'decisionsTotal'>): number {
+}: Decided): number {
   return decisionsTotal;
 }
