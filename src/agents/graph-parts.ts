@@ -11,6 +11,11 @@ export interface GraphParts {
   readonly input: z.ZodObject;
   /** The functions of `run`, `route`, and `each` nodes, by node. */
   readonly functions: ReadonlyMap<string, NodeFunction>;
+  /**
+   * Returns why the functions cannot take the state of a run that has pinned another form of the
+   * graph, or null. `pinned`: the fields of that form.
+   */
+  readonly stateMisfit?: (state: JsonObject, pinned: readonly string[]) => Promise<string | null>;
   /** The contracts that parse the replies of `decide` nodes with an `output`, by node. */
   readonly outputs: ReadonlyMap<string, AnswerContract>;
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../core/json.js';
 import type { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import type { Agent, CalledAgent } from '../agents/agent.js';
@@ -28,6 +29,7 @@ import {
   inputType,
   unknownField,
   type StateFields,
+  stateMisfit,
 } from './state-schema.js';
 import { unknownNode, wireNodes } from './wire-nodes.js';
 
@@ -104,6 +106,8 @@ export function defineGraph<
         graph: Object.freeze({
           definition: frozen(definition),
           functions: functionsOf(nodes),
+          stateMisfit: (state: JsonObject, pinned: readonly string[]) =>
+            stateMisfit(fields, state, pinned),
           input: inputType(fields),
           outputs: outputsOf(nodes),
         }),

@@ -224,6 +224,25 @@ export async function parsedState(
   return Object.freeze(state);
 }
 
+/**
+ * Returns why these fields do not take a recorded state, or null: a value that its schema refuses,
+ * or a required field that is not among those that the run has `pinned`, so that nothing fills it.
+ */
+export async function stateMisfit(
+  fields: StateFields,
+  recorded: JsonObject,
+  pinned: readonly string[],
+): Promise<string | null> {
+  for (const [name, schema] of fields) {
+    const value = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
+    const { error } = await z.safeParseAsync(schema, value);
+    if (error === undefined) continue;
+    if (value !== undefined) return faults(`state.${name}`, error, value);
+    if (!pinned.includes(name)) return `state.${name}: the run does not have this required field`;
+  }
+  return null;
+}
+
 function define(state: object, name: string, value: unknown): void {
   Object.defineProperty(state, name, { value, enumerable: true });
 }

@@ -1,4 +1,7 @@
 import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import type { Agent } from '../../src/agents/agent.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
 import { statusQuery, askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { blocked } from '../support/conversation.js';
 import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
@@ -92,6 +95,80 @@ test('a worker without the function of a node blocks the run under its name, unt
   await worker.shutdown();
   await desk.work([graphAgent(work, { work: async () => ({ patch: { n: 1 } }) })]);
   expect((await desk.end(handle)).outcome.output).toEqual({ n: 1 });
+});
+
+/** A graph that picks its way to `work`. */
+function changing(name: string, state: z.ZodObject, exits: readonly ['on', ...string[]]): Agent {
+  return defineGraph({
+    name,
+    state,
+    nodes: ({ run, route }) => ({
+      pick: route({ exits, run: async (_, { exit }) => exit('on') }),
+      work: run({ run: async () => ({}) }),
+    }),
+  }).wire({
+    start: 'pick',
+    edges: { pick: Object.fromEntries(exits.map((exit) => [exit, 'work'])), work: 'end' },
+  } as never);
+}
+
+test('a deploy that changes a graph blocks its runs where the code no longer fits, until that is back', async () => {
+  const before = z.object({ n: z.number().default(0) });
+  const names = ['type', 'field', 'exit', 'edge'] as const;
+  const first = await desk.work(names.map((name) => changing(name, before, ['on'])));
+  const runs = await Promise.all(
+    names.map(async (agent) => await desk.rig.start({ agent, open: true, input: {} })),
+  );
+  const turnEnds = async (turns: number) =>
+    await Promise.all(
+      runs.map(
+        async (handle) =>
+          await desk.statusWhere(
+            handle,
+            ({ status, turn }) => status === 'waiting_message' && turn === turns,
+          ),
+      ),
+    );
+  await turnEnds(1);
+  await first.shutdown();
+  const second = await desk.work([
+    changing('type', z.object({ n: z.string().default('') }), ['on']),
+    changing('field', before.extend({ more: z.string() }), ['on']),
+    changing('exit', before, ['on', 'new']),
+    defineGraph({
+      name: 'edge',
+      state: before,
+      nodes: ({ run, route }) => ({
+        other: run({ run: async () => ({}) }),
+        pick: route({ exits: ['on'], run: async (_, { exit }) => exit('on') }),
+        work: run({ run: async () => ({}) }),
+        added: run({ run: async () => ({}) }),
+      }),
+    }).wire({
+      start: 'other',
+      edges: { other: 'added', added: 'pick', pick: { on: 'work' }, work: 'end' },
+    }),
+  ]);
+  const [type, field, exit, edge] = runs;
+  for (const handle of runs)
+    await handle.executeUpdate(askUpdate, { args: [{ message: '', input: {} }] });
+  const reasons = await Promise.all(
+    [type, field, exit].map(async (handle) => handle && (await blocked(handle)).message),
+  );
+  expect(reasons).toEqual([
+    expect.stringMatching(
+      /^node "pick" of graph "type" on worker \S+ does not take the state of the run: state\.n: .*start a worker with the code of then/,
+    ),
+    expect.stringContaining('state.more: the run does not have this required field'),
+    expect.stringContaining('has the exit "new", which the run lacks'),
+  ]);
+  await desk.statusWhere(
+    edge ?? expect.unreachable(),
+    ({ turn, status }) => turn === 2 && status === 'waiting_message',
+  );
+  await second.shutdown();
+  await desk.work(names.map((name) => changing(name, before, ['on'])));
+  await turnEnds(2);
 });
 
 test('a cancel ends the function of a node, and the run', async () => {

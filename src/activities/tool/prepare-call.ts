@@ -5,9 +5,16 @@ import type { NodeFunction } from '../../agents/graph-parts.js';
 import { readFor } from '../../storage/worker-store.js';
 import { errorText } from '../../core/calls/call-result.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { definedTool, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
+import type { GraphNode } from '../../core/graph/definition.js';
+import { definedTool, findNode, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
 import { sha256Hex } from '../../core/digest.js';
-import { canonicalJson, isObject, parseJson, type JsonObject } from '../../core/json.js';
+import {
+  canonicalJson,
+  isJsonObject,
+  isObject,
+  parseJson,
+  type JsonObject,
+} from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
 import type { Tool } from '../../tools/tool.js';
@@ -61,6 +68,11 @@ export async function prepareCall(
     const message = await findChange(pinned, tool, { value: parsed.value, fits: checked.ok });
     if (message !== null) {
       throw blockedToolFailure(context, input, { reason: 'tool_changed', message });
+    }
+    const misfit = await nodeMisfit(agent, call, parsed.value);
+    if (misfit !== null) {
+      // Another worker may have the code that the run began with.
+      throw blockedToolFailure(context, input, { reason: 'tool_missing', message: misfit });
     }
   }
   if (!checked.ok) return refuse(checked.problem);
@@ -193,6 +205,41 @@ function refuse(problem: Parameters<typeof errorText>[0]): PreparedCall {
 }
 
 /** The workflow's input to a node's function. The function's own schema checks the state. */
+/** Returns how a node has changed so that its function no longer fits, or null. */
+function nodeChange(before: GraphNode, now: GraphNode): string | null {
+  if (before.kind !== now.kind) {
+    return `is a \`${now.kind}\` now, and a \`${before.kind}\` in the run`;
+  }
+  if (now.kind !== 'route') return null;
+  const added = now.exits.find(({ name }) => !before.exits.some((exit) => exit.name === name));
+  return added === undefined ? null : `has the exit "${added.name}", which the run lacks`;
+}
+
+/**
+ * Returns why this worker's function of a graph's node cannot serve a run that has pinned another
+ * form of the graph, or null.
+ */
+async function nodeMisfit(
+  { agent, definition }: PinnedAgent,
+  call: RunToolInput['call'],
+  { state }: JsonObject,
+): Promise<string | null> {
+  const name = nodeOfCall(call);
+  const [pinned, current] = [definition.graph, agent?.graph];
+  if (name === null || pinned === undefined || current === undefined) return null;
+  const [before, now] = [pinned, current.definition].map((graph) => findNode(graph, name));
+  if (before === undefined || now === undefined) return null;
+  const change = nodeChange(before, now);
+  const values = isJsonObject(state) ? state : {};
+  const fault = change ?? (await current.stateMisfit?.(values, pinned.fields)) ?? null;
+  if (fault === null) return null;
+  const what = change === null ? `does not take the state of the run: ${fault}` : fault;
+  return (
+    `node "${name}" of graph "${definition.name}" on ${THIS_WORKER} ${what}; the graph has changed since the run ` +
+    'began: start a worker with the code of then, or cancel the run'
+  );
+}
+
 const nodeInput = z.object({
   state: z.record(z.string(), z.json()),
   item: z.json().optional(),
