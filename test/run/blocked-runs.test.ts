@@ -228,23 +228,6 @@ describe('a blocked run continues in a new segment', () => {
   });
 });
 
-test('a run that only one of two workers can continue says what the other lacks, and is continued by it', async () => {
-  const mixed = await newRig();
-  const bot = defineAgent({ name: 'bot', instructions: 'do', model: 'smart' });
-  await mixed.worker([bot]);
-  const handle = await mixed.start({ agent: 'bot', message: 'go' });
-  const { reason, message = '' } = await blocked(handle);
-  expect([reason, message]).toEqual(['credentials', expect.stringContaining('OPENAI_API_KEY')]);
-  expect(message).toMatch(/^worker \d+@\S+ \(no entry "smart" in `models` of its config\): /);
-  await mixed.worker([bot], { models: { smart: model } });
-  const { outcome, history } = await mixed.end(handle);
-  expect(outcome.answer).toBe('done');
-  const delays = (history.events ?? []).flatMap(
-    ({ timerStartedEventAttributes: timer }) => timer?.startToFireTimeout?.seconds ?? [],
-  );
-  expect(delays.map(Number)).toEqual([1]);
-});
-
 describe('a run of an agent that no worker has', () => {
   test('is blocked with the nearest names, and continues by itself when a worker has it', async () => {
     const handle = await rig.start({ agent: 'clark', message: 'hello', open: true });

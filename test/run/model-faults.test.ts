@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits } from '../../src/core/definition/definition.js';
@@ -17,6 +17,7 @@ import {
 } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { blocked } from '../support/conversation.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -266,4 +267,23 @@ describe('an error that can be fixed from outside', () => {
     expect(outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
     expect(outcome.answer).toContain('found it');
   });
+});
+
+test('a run that only one of two workers can continue says what the other lacks, and is continued by it', async () => {
+  const mixed = await createRig();
+  onTestFinished(() => mixed.close());
+  stub.scriptFor('mixed-config', replyText('done'));
+  const bot = defineAgent({ name: 'bot', instructions: 'do', model: 'smart' });
+  await mixed.worker([bot]);
+  const handle = await mixed.start({ agent: 'bot', message: 'mixed-config' });
+  const { reason, message } = await blocked(handle);
+  expect([reason, message]).toEqual(['credentials', expect.stringContaining('OPENAI_API_KEY')]);
+  expect(message).toMatch(/^worker \d+@\S+ \(no entry "smart" in `models` of its config\): /);
+  await mixed.worker([bot], { models: { smart: openAiModel({ baseUrl: stub.baseUrl }) } });
+  const { outcome, history } = await mixed.end(handle);
+  expect(outcome.answer).toBe('done');
+  const delays = (history.events ?? []).flatMap(
+    ({ timerStartedEventAttributes: timer }) => timer?.startToFireTimeout?.seconds ?? [],
+  );
+  expect(delays.map(Number)).toEqual([1]);
 });
