@@ -34,7 +34,7 @@ export interface NoticeRequest extends Pick<
   Request,
   'id' | 'kind' | 'tool' | 'effect' | 'digest' | 'expiresAt'
 > {
-  /** For people: the first 300 characters of what the run will do. */
+  /** For people: the first 300 characters of what the run will do; of a plan, its actions in brief. */
   readonly shown: string;
   /** For people: the first 300 characters. */
   readonly why: string;

@@ -15,7 +15,7 @@ export interface OpenRequest extends Pick<
   readonly run: string;
   /** The name of the run's agent; null if unknown. */
   readonly agent: string | null;
-  /** For people: at most 300 characters. */
+  /** For people: at most 300 characters; of a plan, its actions in at most 900. */
   readonly shown: string;
 }
 

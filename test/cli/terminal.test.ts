@@ -1,10 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import stringWidth from 'string-width';
+import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/os-user.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { builtProgram } from '../support/built-program.js';
+import { createCalendar } from '../support/calendar.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 /**
@@ -18,6 +20,7 @@ let desk: Desk;
 beforeAll(async () => {
   desk = await createDesk();
 });
+beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
 
 const pay = defineTool({
@@ -32,6 +35,74 @@ const pay = defineTool({
   },
 });
 
+/** A run that a person follows in a pseudo-terminal of 80 columns and 40 rows. */
+async function attached(run: string) {
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const command = [process.execPath, await builtProgram(), 'attach', run, ...place];
+  const sized = `stty rows 40 cols 80; exec ${command.join(' ')}`;
+  const terminal = spawn('script', ['-qefc', sized, '/dev/null'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: desk.rig.home,
+      PERDURE_HOME: desk.rig.home,
+      TERM: 'xterm',
+      NO_COLOR: '1',
+    },
+  });
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+  return {
+    shown: () => shown,
+    isShown: async (text: string): Promise<void> =>
+      await vi.waitFor(() => expect(shown).toContain(text), { timeout: 30_000, interval: 50 }),
+    type: (line: string) => void terminal.stdin.write(`${line}\r`),
+    close() {
+      terminal.stdin.end();
+      terminal.kill();
+    },
+  };
+}
+
+test.skipIf(!hasTerminal)(
+  'a plan of ten actions is on one screen, and takes the words that it offers',
+  async () => {
+    const { assistant } = createCalendar(() => desk);
+    await desk.work([assistant()]);
+    const actions = Array.from({ length: 10 }, (_, at) => {
+      const id = `a${at + 1}`;
+      return at % 3 === 2
+        ? { id, tool: 'delete_event', arguments: { id: `e${at}` } }
+        : { id, tool: 'add_event', arguments: { title: `meeting ${at}` } };
+    });
+    desk.script([JSON.stringify({ actions }), 'All done.']);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'plan my day' });
+    const terminal = await attached(handle.workflowId);
+    const question = 'yes / no / some a1 / nothing / edit … / full / later?';
+    await terminal.isShown(question);
+    // oxlint-disable-next-line no-control-regex -- the terminal's own sequences
+    const text = terminal.shown().replaceAll(/\u001b\[[\d;?]*[A-Za-z]/g, '');
+    const screen = text
+      .slice(text.indexOf('request r1 of run'), text.indexOf(question))
+      .split('\r\n');
+    expect(screen.length).toBeLessThanOrEqual(40);
+    for (const line of screen) expect(stringWidth(line)).toBeLessThanOrEqual(80);
+    for (const { id } of actions) {
+      expect(screen.filter((line) => new RegExp(`^[ !] ${id} `).test(line))).toHaveLength(1);
+    }
+    expect(screen.join('\n')).toMatch(/^! a3 +delete_event +keyed +delete event e2$/m);
+    terminal.type('some a99');
+    await terminal.isShown('(the actions are a1, a2, a3');
+    terminal.type('some a1 a3');
+    await terminal.isShown('is decided as some');
+    const { outcome } = await desk.end(handle);
+    expect(outcome.answer).toBe('All done.');
+    expect([...desk.done].toSorted()).toEqual(['add meeting 0', 'delete e2']);
+    await terminal.isShown('All done.');
+    expect(terminal.shown()).not.toContain('limit reached');
+    terminal.close();
+  },
+);
+
 test.skipIf(!hasTerminal)(
   'a person at a terminal is prompted, and decides by typing a word',
   async () => {
@@ -39,31 +110,17 @@ test.skipIf(!hasTerminal)(
     await desk.work([agent]);
     desk.script([{ pay: { to: 'ann' } }, 'Done.']);
     const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
-    const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
-    const command = [process.execPath, await builtProgram(), 'attach', handle.workflowId, ...place];
-    const terminal = spawn('script', ['-qefc', command.join(' '), '/dev/null'], {
-      env: {
-        PATH: process.env['PATH'],
-        HOME: desk.rig.home,
-        PERDURE_HOME: desk.rig.home,
-        TERM: 'xterm',
-      },
-    });
-    let shown = '';
-    terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
-    const isShown = async (text: string): Promise<void> =>
-      await vi.waitFor(() => expect(shown).toContain(text), { timeout: 30_000, interval: 50 });
-    await isShown('approve / deny');
-    expect(shown).toMatch(/to.*ann/);
-    terminal.stdin.write('nonsense\r');
-    await isShown('Type one of: approve / deny');
-    terminal.stdin.write('approve\r');
-    await isShown('is decided as approve');
+    const terminal = await attached(handle.workflowId);
+    await terminal.isShown('approve / deny');
+    expect(terminal.shown()).toMatch(/to.*ann/);
+    terminal.type('nonsense');
+    await terminal.isShown('Type one of: approve / deny');
+    terminal.type('approve');
+    await terminal.isShown('is decided as approve');
     const { outcome, projection } = await desk.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
     expect(desk.done).toEqual(['pay ann']);
     expect(projection.state?.decisions).toMatchObject([{ as: 'approve', by: osUser() }]);
-    terminal.stdin.end();
-    terminal.kill();
+    terminal.close();
   },
 );

@@ -7,7 +7,7 @@ import { UsageError } from '../../src/cli/exit-codes.js';
 import { deciderName, osUser } from '../../src/cli/input/os-user.js';
 import { checkDigest } from '../../src/cli/requests/decide.js';
 import { requestNamed } from '../../src/cli/requests/open-request.js';
-import { followUp, readChoice } from '../../src/cli/requests/read-decision.js';
+import { followUp, readChoice, readPlain, wordsOf } from '../../src/cli/requests/read-decision.js';
 import { approval, DIGEST } from './samples.js';
 
 describe('the digest that a person has seen', () => {
@@ -106,6 +106,22 @@ describe('the prompt', () => {
     ['raise', null],
   ])('reads %j as %j', (line, choice) => {
     expect(readChoice(line, request)).toBe(choice);
+  });
+
+  test('reads plain words: yes or no, and the answers that a question offers', () => {
+    expect(readPlain('yes', request)).toEqual({ as: 'approve' });
+    expect(readPlain('y', request)).toBeNull();
+    // A denial is asked for its reason.
+    expect(readPlain('no', request)).toBeNull();
+    expect(readChoice('no', request)).toBe('deny');
+    const decisions = ['answer', 'deny'] as const;
+    const asks = approval({ kind: 'question', decisions, options: ['Blue', 'Red'] });
+    expect(readPlain('blue', asks)).toEqual({ as: 'answer', result: 'Blue' });
+    expect(readPlain('green', asks)).toBeNull();
+    const sure = approval({ kind: 'question', decisions, tool: 'node:sure' });
+    expect(wordsOf(sure)).toEqual(['yes', 'no', 'full', 'later']);
+    expect(readPlain('ok', sure)).toEqual({ as: 'answer', result: 'yes' });
+    expect(readPlain('no', sure)).toEqual({ as: 'answer', result: 'no' });
   });
 
   test('prompts for what a decision needs, and refuses the rest', () => {

@@ -6,10 +6,14 @@ import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { wrapped } from '../../src/cli/requests/wrap.js';
 import { shellLine } from '../../src/core/text/shell.js';
 import { headline, toRequest } from '../../src/core/requests/request-view.js';
-import { requestMemo, shortened } from '../../src/core/requests/memo.js';
+import { shownToModel } from '../../src/cli/mcp/decide-tools.js';
+import { toPending } from '../../src/cli/mcp/answers.js';
+import { visible } from '../../src/core/text/summaries.js';
+import { briefly, requestMemo } from '../../src/core/requests/memo.js';
 import { OFFERED, type RaisedRequest, type Request } from '../../src/core/requests/request.js';
 import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';
-import { planValue } from '../../src/core/plan/plan.js';
+import { readChoice, readPlain, wordsOf } from '../../src/cli/requests/read-decision.js';
+import { type Plan, planValue } from '../../src/core/plan/plan.js';
 import { showPlan } from '../../src/core/plan/show-plan.js';
 import type { RunState } from '../../src/core/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
@@ -54,6 +58,21 @@ const actions = [
   },
 ];
 const plan = { actions, done: [], asks: true };
+
+/** Returns the request about a plan. */
+function planned(shown: Plan): Request {
+  return asked(
+    { kind: 'plan', why: 'the plan has actions that need approval' },
+    {
+      name: 'node:confirm',
+      arguments: JSON.stringify({
+        question: showPlan(shown),
+        options: ['yes', 'no'],
+        actions: planValue(shown)['actions'],
+      }),
+    },
+  );
+}
 const refund = {
   arguments: '{"note":"as agreed\\u202e","order":17,"euros":"60"}',
   parsed: { arguments: '{"euros":60,"note":"as agreed\\u202e","order":17}', digest: 'p' },
@@ -79,17 +98,7 @@ const REQUESTS: Readonly<Record<string, Request>> = {
       arguments: JSON.stringify({ question: 'Send 3 mails to ann?', options: ['yes', 'no'] }),
     },
   ),
-  plan: asked(
-    { kind: 'plan', why: 'the plan has actions that need approval' },
-    {
-      name: 'node:confirm',
-      arguments: JSON.stringify({
-        question: showPlan(plan),
-        options: ['yes', 'no'],
-        actions: planValue(plan)['actions'],
-      }),
-    },
-  ),
+  plan: planned(plan),
   limit: asked(
     { kind: 'limit', why: 'a limit is reached', limit: { name: 'steps', used: 99, limit: 99 } },
     {},
@@ -109,6 +118,16 @@ const REQUESTS: Readonly<Record<string, Request>> = {
   ),
   client_tool: asked({ kind: 'client_tool', why: 'the caller executes it' }, refund),
 };
+
+const WIDTHS = [40, 80, 120];
+
+/** Returns what the MCP tools show of a request, which has no width. */
+function toModels(request: Request): Readonly<Record<string, readonly string[]>> {
+  return {
+    'MCP agent_status': [JSON.stringify(toPending(request))],
+    'MCP list_requests': [JSON.stringify({ ...shownToModel(request), raisedAt: 0 }, null, 1)],
+  };
+}
 
 /** Returns everything that people see of a request, at one width. */
 function seen(request: Request, width: number): string {
@@ -131,8 +150,11 @@ function seen(request: Request, width: number): string {
       now: NOW,
     }),
     'line of a step': wrapped(`request r1 (${request.kind}): ${headline(request)}`, width),
-    'notice, memo': shortened(request.shown).split('\n'),
+    'notice, memo': briefly(request).split('\n'),
     fix: [request.fix],
+    'live line': [visible(`waits for a decision: ${headline(request)}`)],
+    'status line': [`${request.why}; decide: ${request.fix}`],
+    ...(width === WIDTHS.at(-1) && toModels(request)),
   };
   for (const [name, lines] of Object.entries(parts).slice(0, 3)) {
     // The words of a command stay whole.
@@ -148,7 +170,7 @@ describe('what people see of a request', () => {
   test.each(Object.entries(REQUESTS))(
     'of kind %s, in every place and width',
     async (name, request) => {
-      const widths = [40, 80, 120].map((width) => seen(request, width));
+      const widths = WIDTHS.map((width) => seen(request, width));
       // The local time differs from machine to machine.
       const text = widths.join('\n').replaceAll(/^raised: .*,/gm, 'raised: TIME,');
       await expect(text).toMatchFileSnapshot(`seen/${name}.txt`);
@@ -212,12 +234,45 @@ describe('what people see of a request', () => {
     const request = REQUESTS['plan'] ?? asked({ kind: 'plan', why: '' });
     const view = { run: RUN, request, unreadable: null, commands: [], whole: 'inbox --full' };
     const lines = (full: boolean): string =>
-      requestLines(view, { width: 2_000, full, now: NOW }).join('\n');
+      requestLines(view, { width: 80, full, now: NOW }).join('\n');
     expect(lines(false).split('create the event Lunch')).toHaveLength(2);
     expect(lines(false)).not.toContain('in its own words');
     expect(lines(false)).toContain('TRUNCATED');
     expect(lines(false)).toContain('inbox --full');
-    expect(lines(true)).toContain('n'.repeat(900));
+    expect(lines(true).replaceAll(/\s/g, '')).toContain('n'.repeat(900));
     expect(lines(true)).not.toContain('TRUNCATED');
+  });
+
+  test('shows a plan of ten actions on one screen, and takes each word that it offers', () => {
+    const ten = Array.from({ length: 10 }, (_, at) => {
+      const id = `a${at + 1}`;
+      const asks = { then: 'ask' as const, why: 'the tool requires approval of every call' };
+      const given = { title: `Meeting ${at}`, with: ['ann', 'bob'], notes: 'n'.repeat(at * 60) };
+      if (at % 3 > 0) return { id, tool: 'put', arguments: given, shown: `add meeting ${at}` };
+      const earlier = at === 0 ? {} : { event: { $ref: 'a2', path: 'id' } };
+      return { id, tool: 'pay', arguments: { ...given, ...earlier }, asks };
+    });
+    const request = planned({ actions: ten, done: [], asks: true });
+    const view = { run: RUN, request, unreadable: null, commands: [], whole: 'x', prompts: true };
+    const shown = (full: boolean): readonly string[] =>
+      requestLines(view, { width: 80, full, now: NOW });
+    const lines = shown(false);
+    expect(lines.length).toBeLessThan(40);
+    const text = lines.join('\n');
+    expect(text.match(/add meeting 4/g)).toHaveLength(1);
+    expect(text).toContain('! a4   pay   once');
+    expect(text).toContain('<a2.id>');
+    expect(text).toContain('! a1, a4, a7, a10: the tool requires approval of every call');
+    expect(text).toContain('read it in full; type: full');
+    expect(shown(true).join('').replaceAll(/\s/g, '')).toContain('n'.repeat(540));
+    const offered = wordsOf(request);
+    expect(offered).toEqual(['yes', 'no', 'some a1', 'nothing', 'edit …', 'full', 'later']);
+    for (const word of offered) {
+      expect(readPlain(word, request) ?? readChoice(word, request)).not.toBeNull();
+    }
+    expect(readPlain('some a2 a3', request)).toEqual({ as: 'some', actions: ['a2', 'a3'] });
+    expect(readPlain('all but a2', request)).toMatchObject({ as: 'some' });
+    expect(readPlain('edit later please', request)).toMatchObject({ as: 'answer' });
+    for (const line of ['y', 'a99', 'hello', '']) expect(readPlain(line, request)).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-import { shortened } from '../../core/requests/memo.js';
+import { briefly, shortened } from '../../core/requests/memo.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Notice } from '../../agents/requests.js';
@@ -59,7 +59,7 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
     ...(tool !== undefined && { tool }),
     ...(effect && { effect }),
     digest,
-    shown: shortened(request.shown),
+    shown: briefly(request),
     why: shortened(request.why),
     expiresAt,
     decisions,

@@ -1,5 +1,8 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { Request } from '../../core/requests/request.js';
+import { headline } from '../../core/requests/request-view.js';
+import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunStatus } from '../../core/status.js';
@@ -27,6 +30,7 @@ export const statusAnswer = z.object({
         kind: z.string(),
         call: z.string().nullable(),
         tool: z.string().nullable(),
+        shown: z.string().describe('what it is about, in one line'),
         fix: z.string(),
       }),
     )
@@ -60,14 +64,14 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
     step,
     queued,
     doing,
-    pending: pending.map(({ id: request, kind, call = null, tool = null, fix }) => ({
-      request,
-      kind,
-      call,
-      tool,
-      fix,
-    })),
+    pending: pending.map(toPending),
   };
+}
+
+/** Returns a request as `agent_status` shows it. */
+export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
+  const { id, kind, call = null, tool = null, fix } = request;
+  return { request: id, kind, call, tool, shown: visible(headline(request)), fix };
 }
 
 export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {

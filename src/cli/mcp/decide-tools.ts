@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
 import { isObject, type Json } from '../../core/json.js';
 import type { Decision } from '../../core/requests/decision.js';
+import { shownActions } from '../../core/plan/confirm-plan.js';
 import { OFFERED, type DecisionKind, type Request } from '../../core/requests/request.js';
 import { describeRun, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
@@ -95,11 +96,16 @@ function decisionOf({ arguments: given, actions, result, note, ...rest }: Given)
   };
 }
 
-function shownToModel(request: Request): Readonly<Record<string, unknown>> {
-  const { arguments: given, parsed } = request;
+/** Returns a request as `list_requests` shows it. */
+export function shownToModel(request: Request): Readonly<Record<string, unknown>> {
+  const { arguments: given, parsed, question, options, ...rest } = request;
+  // The actions of a plan are its arguments, and `shown` has its text.
+  const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
+  const asked = actions === null ? { question, options } : {};
   return {
-    ...request,
-    ...(given !== undefined && { arguments: cut(given) }),
+    ...rest,
+    ...asked,
+    ...(given !== undefined && { arguments: cut(actions ? JSON.stringify(actions) : given) }),
     ...(parsed !== undefined && { parsed: cut(parsed) }),
   };
 }

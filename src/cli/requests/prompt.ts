@@ -2,12 +2,13 @@ import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../../core/errors.js';
 import type { DecisionKind, Request } from '../../core/requests/request.js';
+import { shownActions } from '../../core/plan/confirm-plan.js';
 import { visible } from '../../core/text/summaries.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
 import { osUser } from '../input/os-user.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { choicesOf, followUp, readChoice, type Decided } from './read-decision.js';
+import { followUp, readChoice, readPlain, wordsOf, type Decided } from './read-decision.js';
 import { shownRequest, type AskingRun } from './show-request.js';
 
 /** A request that a person at the terminal is asked to decide. */
@@ -51,7 +52,7 @@ export async function promptForDecision(
 
 async function show(context: CliContext, prompted: Prompted, full: boolean): Promise<void> {
   context.note('');
-  for (const line of await shownRequest(context, prompted, { to: 'stderr', full })) {
+  for (const line of await shownRequest(context, prompted, { to: 'stderr', full, prompts: true })) {
     context.note(line);
   }
 }
@@ -63,14 +64,24 @@ async function askFor(
   ask: (question: string) => Promise<string>,
 ): Promise<Decided | null> {
   const { request } = prompted;
-  const choices = choicesOf(request).join(' / ');
+  const choices = wordsOf(request).join(' / ');
   for (;;) {
-    const choice = readChoice(await ask(`${choices}?`), request);
+    const line = await ask(`${choices}?`);
+    const plain = readPlain(line, request);
+    if (plain !== null) return plain;
+    const choice = readChoice(line, request);
     if (choice === 'later') return null;
     if (choice === 'full') await show(context, prompted, true);
-    else if (choice === null) context.note(`Type one of: ${choices}`);
+    else if (choice === null) context.note(unclearLine(request, choices));
     else return await completed(context, { as: choice, request }, ask);
   }
+}
+
+/** Returns what to type after a line that is no answer. */
+function unclearLine(request: Request, choices: string): string {
+  const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
+  const ids = actions?.map(({ id }) => id).join(', ');
+  return `Type one of: ${choices}${ids === undefined ? '' : ` (the actions are ${ids})`}`;
 }
 
 async function completed(

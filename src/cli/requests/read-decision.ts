@@ -1,5 +1,8 @@
 import { parseForeignJson } from '../../core/foreign-json.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { isObject, type Json } from '../../core/json.js';
+import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
+import type { PlannedAction } from '../../core/plan/plan.js';
 import type { Decision } from '../../core/requests/decision.js';
 import type { DecisionKind, Request } from '../../core/requests/request.js';
 
@@ -16,8 +19,58 @@ export interface FollowUp {
   readonly read: (line: string) => Decided | string;
 }
 
-/** Returns the choices that the prompt offers for a request. */
-export function choicesOf({ decisions }: Pick<Request, 'decisions'>): readonly Choice[] {
+/** Returns the words that the prompt offers for a request. It takes each of them as it is. */
+export function wordsOf(request: Request): readonly string[] {
+  if (request.kind === 'plan') {
+    const [first] = shownActions(request.arguments ?? '') ?? [];
+    const some = `some ${first?.id ?? 'a1'}`;
+    return ['yes', 'no', some, 'nothing', 'edit …', 'full', 'later'];
+  }
+  return isConfirm(request) ? ['yes', 'no', 'full', 'later'] : choicesOf(request);
+}
+
+/** Whether a node of a graph asks for yes or no. */
+function isConfirm({ kind, tool = '' }: Request): boolean {
+  return kind === 'question' && nodeOfCall({ name: tool }) !== null;
+}
+
+/**
+ * Returns the decision that a line makes in plain words: an answer to a plan, yes or no, or one of the
+ * answers that a question offers. Null for any other line. A single letter decides nothing.
+ */
+export function readPlain(line: string, request: Request): Decided | null {
+  const text = line.trim();
+  if (text.length < 2) return null;
+  const { kind, decisions, options = [] } = request;
+  if (kind === 'plan') return planDecision(text, shownActions(request.arguments ?? '') ?? []);
+  const yesOrNo = readYesOrNo(text);
+  if (isConfirm(request)) return yesOrNo && { as: 'answer', result: yesOrNo };
+  if (kind === 'question') {
+    const option = options.find((one) => one.toLowerCase() === text.toLowerCase());
+    return option === undefined ? null : { as: 'answer', result: option };
+  }
+  // A denial is asked for its reason.
+  return yesOrNo === 'yes' && decisions.includes('approve') ? { as: 'approve' } : null;
+}
+
+function planDecision(text: string, actions: readonly PlannedAction[]): Decided | null {
+  const answer = readPlanAnswer(text, actions);
+  switch (answer?.as) {
+    case 'yes':
+      return { as: 'approve' };
+    case 'no':
+      return { as: 'deny' };
+    case 'some':
+      return { as: 'some', actions: answer.ids };
+    case 'edit':
+      return { as: 'answer', result: text };
+    case undefined:
+      return null;
+  }
+}
+
+/** Returns the choices for a request by the names of the decisions. */
+function choicesOf({ decisions }: Pick<Request, 'decisions'>): readonly Choice[] {
   return [...decisions, 'full', 'later'];
 }
 
@@ -28,6 +81,7 @@ export function readChoice(line: string, request: Pick<Request, 'decisions'>): C
   const word = line.trim().toLowerCase();
   if (word === '') return null;
   const choices = choicesOf(request);
+  if (readYesOrNo(word) === 'no' && word.length > 1 && choices.includes('deny')) return 'deny';
   const exact = choices.find((choice) => choice === word);
   const [found, ...others] = choices.filter((choice) => choice.startsWith(word));
   // A single letter is too easy to type for a decision that cannot be undone.

@@ -2,12 +2,13 @@ import { headOf } from '../../core/text/whole-text.js';
 import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { decidersText } from '../../core/requests/deciders.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
+import { planAnswers } from '../../core/plan/show-plan.js';
 import { askerOf } from '../../core/requests/request-view.js';
 import type { Request } from '../../core/requests/request.js';
-import { printable } from '../../core/text/hidden.js';
 import { formatAgo, formatDateTime, formatSpan } from '../format/format-time.js';
 import { argumentLines } from './argument-lines.js';
-import { oneLine, pieces, wrapped, wrappedCommand } from './wrap.js';
+import { planTable } from './plan-table.js';
+import { oneLine, quoted, wrapped, wrappedCommand } from './wrap.js';
 
 /** A request as people read it before they decide. */
 export interface RequestView {
@@ -22,6 +23,8 @@ export interface RequestView {
   readonly commands: readonly { readonly command: string; readonly purpose: string }[];
   /** The command that shows the arguments in full. */
   readonly whole: string;
+  /** The answers follow at a prompt, so the lines name no command and no digest. */
+  readonly prompts?: boolean;
 }
 
 export interface RequestLineOptions {
@@ -54,7 +57,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
     ...(request.kind === 'plan' ? [] : field('what', whatOf(request))),
     ...toolLines(request, width),
     ...argumentsOf(view, options),
-    ...whyLines(request, width),
+    ...(request.kind === 'plan' ? [] : whyLines(request, width)),
     ...limitOf(request).flatMap((text) => field('limit', text)),
     ...keyOf(request).flatMap((text) => field('idempotency key', text)),
     ...(request.definition === undefined ? [] : field('new form', request.definition)),
@@ -66,8 +69,20 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
       `${formatDateTime(request.raisedAt)}, ${formatAgo(request.raisedAt, options.now)}`,
     ),
     ...field('expires', expiry(request, options.now)),
-    ...field('digest', request.digest),
-    ...wrapped(decideLine(view, options.now), width),
+    ...(view.prompts ? [] : field('digest', request.digest)),
+    ...(view.prompts ? answerLines(request, width) : commandLines(view, options)),
+  ];
+}
+
+/** Returns what the person at the prompt may answer to a plan; the prompt itself lists other words. */
+function answerLines(request: Request, width: number): readonly string[] {
+  const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
+  return actions === null ? [] : planAnswers({ actions }).flatMap((line) => wrapped(line, width));
+}
+
+function commandLines(view: RequestView, { width, now }: RequestLineOptions): readonly string[] {
+  return [
+    ...wrapped(decideLine(view, now), width),
     ...view.commands.flatMap(({ command, purpose }) => [
       ...wrapped(`# ${oneLine(purpose)}`, width),
       ...wrappedCommand(oneLine(command), width),
@@ -128,34 +143,36 @@ function argumentsOf(view: RequestView, options: RequestLineOptions): readonly s
   const parsed = request.parsed === undefined ? null : argumentLines(request.parsed, options);
   const isCut = written.cut || parsed?.cut === true;
   return [
-    ...(isCut
-      ? wrapped('arguments (TRUNCATED; read them in full before you decide):', width)
-      : ['arguments:']),
+    'arguments:',
     ...written.lines,
     ...(parsed === null ? [] : ['the tool gets:', ...parsed.lines]),
     ...(isCut ? inFull(view, width) : []),
   ];
 }
 
-function inFull({ whole }: RequestView, width: number): readonly string[] {
-  return [...wrapped('in full:', width), ...wrappedCommand(oneLine(whole), width)];
+/** Returns how to read what the lines above leave out. At the prompt, a word shows it. */
+function inFull({ whole, prompts }: RequestView, width: number): readonly string[] {
+  const what = 'TRUNCATED: before you decide, read it in full';
+  if (prompts) return wrapped(`${what}; type: full`, width);
+  return [...wrapped(`${what}:`, width), ...wrappedCommand(oneLine(whole), width)];
 }
 
 /** Where the text of a plan omits something. */
 const PLAN_CUT = /… \[cut: |^… and /m;
 
 /**
- * Returns the lines of a plan, which code writes. In full, the arguments of all actions follow.
+ * Returns the lines of a plan: a table that fits on a screen if the plan does. In full, all arguments
+ * of the actions follow.
  */
 function planLines(view: RequestView, options: RequestLineOptions): readonly string[] {
   const { request, unreadable } = view;
   const { width, full } = options;
-  const lines = request.shown.split('\n').flatMap((line) => wrapped(oneLine(line), width));
-  if (!PLAN_CUT.test(request.shown)) return lines;
-  if (!full) {
-    const hint = 'The plan is TRUNCATED; read it in full before you decide:';
-    return [...lines, ...wrapped(hint, width), ...inFull(view, width).slice(1)];
-  }
+  const { lines, cut } = planTable(request, width) ?? {
+    lines: request.shown.split('\n').flatMap((line) => wrapped(oneLine(line), width)),
+    cut: PLAN_CUT.test(request.shown),
+  };
+  if (!cut) return lines;
+  if (!full) return [...lines, ...inFull(view, width)];
   if (unreadable !== null) {
     return [...lines, ...wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width)];
   }
@@ -212,14 +229,6 @@ function foreignWords(request: Request, width: number): readonly string[] {
           checks.map(({ code, message }) => `${code ?? 'check'}: ${message ?? 'no message'}`),
           width,
         )),
-  ];
-}
-
-function quoted(title: string, texts: readonly string[], width: number): readonly string[] {
-  const lines = texts.flatMap((text) => printable(text).replaceAll('\t', ' ').split('\n'));
-  return [
-    ...wrapped(`${title}:`, width),
-    ...lines.flatMap((line) => pieces(line, width - 2)).map((piece) => `> ${piece}`),
   ];
 }
 

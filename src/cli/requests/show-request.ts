@@ -18,6 +18,8 @@ export interface ShowOptions {
   readonly to: 'stdout' | 'stderr';
   /** Truncate nothing. */
   readonly full?: boolean;
+  /** The answers follow at a prompt. */
+  readonly prompts?: boolean;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface ShowOptions {
 export async function shownRequest(
   context: CliContext,
   { run, request }: { readonly run: AskingRun; readonly request: Request },
-  { to, full = false }: ShowOptions,
+  { to, full = false, prompts = false }: ShowOptions,
 ): Promise<readonly string[]> {
   const now = Date.now();
   const read = await readable(context, request);
@@ -38,7 +40,7 @@ export async function shownRequest(
     })),
   );
   const whole = await command(['inbox', run.id, request.id, '--full']);
-  const view = { run: run.id, ...read, commands, whole };
+  const view = { run: run.id, ...read, commands, whole, prompts };
   return requestLines(view, { width: columnsOf(to), full, now });
 }
 

@@ -60,6 +60,15 @@ export function wrappedCommand(command: string, columns: number): readonly strin
   return lines.map((line, at) => (at === lines.length - 1 ? line : `${line} \\`));
 }
 
+/** Returns text by others, quoted so that it cannot be mistaken for our own lines. */
+export function quoted(title: string, texts: readonly string[], width: number): readonly string[] {
+  const lines = texts.flatMap((text) => printable(text).replaceAll('\t', ' ').split('\n'));
+  return [
+    ...wrapped(`${title}:`, width),
+    ...lines.flatMap((line) => pieces(line, width - 2)).map((piece) => `> ${piece}`),
+  ];
+}
+
 interface Cell {
   readonly text: string;
   readonly width: number;

@@ -2,6 +2,7 @@ import { getOpenBatch } from '../../core/turn.js';
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
+import { headline } from '../../core/requests/request-view.js';
 import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { formatDateTime, formatSpan } from '../format/format-time.js';
@@ -50,7 +51,8 @@ function waitTexts(
   if (view.blocked.size > 0) {
     return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
   }
-  if (viewedRequests(view, run).length > 0) return ['waits for a decision'];
+  const [request] = viewedRequests(view, run);
+  if (request !== undefined) return [visible(`waits for a decision: ${headline(request)}`)];
   const waits = waitingFor(view);
   switch (waits?.type) {
     case 'message':

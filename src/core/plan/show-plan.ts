@@ -9,6 +9,8 @@ import { needsOf, type Plan, type PlannedAction } from './plan.js';
  * them.
  */
 const MAX_ARGUMENTS = 600;
+/** Maximum characters of an action in a brief form of the plan. */
+const MAX_BRIEF = 70;
 /** Characters of all actions together. */
 const MAX_CHARACTERS = 24_000;
 
@@ -30,14 +32,60 @@ export function showPlan(plan: Plan): string {
   });
   const cut = actions.length - lines.length;
   return [
-    actions.length === 1 ? 'The plan has 1 action:' : `The plan has ${actions.length} actions:`,
+    title(actions.length),
     ...lines,
     ...(cut > 0
       ? [`… and ${cut} more that need no approval; see \`arguments\` of the request`]
       : []),
     '',
-    ...answers(plan),
+    ...planAnswers(plan),
   ].join('\n');
+}
+
+function title(actions: number): string {
+  return actions === 1 ? 'The plan has 1 action:' : `The plan has ${actions} actions:`;
+}
+
+/** Returns a plan as one line: how many actions it has, and how many of them need approval. */
+export function planTitle(actions: readonly Pick<PlannedAction, 'asks'>[]): string {
+  const asking = actions.filter(({ asks }) => asks !== undefined).length;
+  const all = title(actions.length).slice(0, -1);
+  if (asking === 0) return `${all}, and none needs approval`;
+  return `${all}, and ${asking} of them need${asking === 1 ? 's' : ''} approval (!)`;
+}
+
+/**
+ * Returns a plan in at most `most` characters: a line for each action as far as they fit, those that
+ * need approval first, and how many are left out.
+ */
+export function briefPlan(actions: readonly PlannedAction[], most: number): string {
+  const head = `${planTitle(actions)}:`;
+  let left = most - head.length - 80;
+  const kept = new Set<PlannedAction>();
+  for (const isAsking of [true, false]) {
+    for (const action of actions.filter(({ asks }) => (asks !== undefined) === isAsking)) {
+      left -= briefAction(action).length + 1;
+      if (left >= 0) kept.add(action);
+    }
+  }
+  const omitted = actions.length - kept.size;
+  return [
+    head,
+    ...actions.filter((action) => kept.has(action)).map((action) => briefAction(action)),
+    ...(omitted === 0 ? [] : [`… and ${omitted} more; the request shows all of them`]),
+  ].join('\n');
+}
+
+function briefAction({ id, tool, shown, asks }: PlannedAction): string {
+  const what = printable(shown ?? tool).replaceAll(/[\n\t]/g, ' ');
+  const text = `${asks === undefined ? ' ' : '!'} ${id}  ${what}`;
+  return text.length <= MAX_BRIEF ? text : `${headOf(text, MAX_BRIEF - 1)}…`;
+}
+
+/** Returns the text that a graph puts before a plan of so many actions; empty if there is none. */
+export function planIntroduction(question: string, actions: number): string {
+  const at = `\n${question}`.lastIndexOf(`\n${title(actions)}\n`);
+  return at < 0 ? '' : question.slice(0, at).trim();
 }
 
 function shownAction(action: PlannedAction): string {
@@ -65,7 +113,8 @@ function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {
     : 'separate approval by the deciders that the rules name';
 }
 
-function answers({ actions }: Plan): readonly string[] {
+/** Returns the answers to a plan, as plain words, each with its effect. */
+export function planAnswers({ actions }: Pick<Plan, 'actions'>): readonly string[] {
   const harmless = harmlessActions(actions);
   const gone = actions.map(({ id }) => id).filter((id) => !harmless.includes(id));
   const hasSome = gone.length > 0 && harmless.length > 0;
@@ -73,7 +122,7 @@ function answers({ actions }: Plan): readonly string[] {
     'yes      executes all actions',
     ...(hasSome ? [`some     omits ${gone.join(', ')} and executes the other actions`] : []),
     `some ${actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
-    'no       executes nothing',
+    'no       executes nothing (as does: nothing)',
     'edit …   requests a new plan with your change',
   ];
 }

@@ -1,4 +1,6 @@
 import { headOf } from '../text/whole-text.js';
+import { shownActions } from '../plan/confirm-plan.js';
+import { briefPlan } from '../plan/show-plan.js';
 import type { Request } from './request.js';
 
 /** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
@@ -7,7 +9,7 @@ export interface RequestNote {
   readonly kind: Request['kind'];
   readonly tool?: string;
   readonly digest: string;
-  /** At most 300 characters. */
+  /** At most 300 characters; of a plan, at most 900. */
   readonly shown: string;
   /** Unix time in ms. */
   readonly raisedAt: number;
@@ -26,6 +28,7 @@ export interface RequestMemo {
 
 const MAX_NOTES = 20;
 const MAX_SHOWN_CHARACTERS = 300;
+const MAX_PLAN_CHARACTERS = 900;
 
 /** Returns the memo's entries for the open requests, oldest first, as far as they fit. */
 export function requestMemo(requests: readonly Request[]): RequestMemo {
@@ -35,17 +38,23 @@ export function requestMemo(requests: readonly Request[]): RequestMemo {
 }
 
 function requestNote(request: Request): RequestNote {
-  const { id, kind, tool, digest, shown, raisedAt, expiresAt, fix } = request;
+  const { id, kind, tool, digest, raisedAt, expiresAt, fix } = request;
   return {
     id,
     kind,
     ...(tool !== undefined && { tool }),
     digest,
-    shown: shortened(shown),
+    shown: briefly(request),
     raisedAt,
     expiresAt,
     fix,
   };
+}
+
+/** Returns what an inbox or a notice shows of a request: the beginning of its text, or a brief plan. */
+export function briefly(request: Pick<Request, 'kind' | 'shown' | 'arguments'>): string {
+  const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
+  return actions === null ? shortened(request.shown) : briefPlan(actions, MAX_PLAN_CHARACTERS);
 }
 
 /** Returns the beginning of a text of a request for an inbox or a notice; `…` marks a cut. */

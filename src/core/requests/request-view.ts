@@ -2,6 +2,8 @@ import { headOf } from '../text/whole-text.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { canonicalJson, isObject, parseJson, type Json } from '../json.js';
 import { escapeArguments, escapeJson, printable } from '../text/hidden.js';
+import { shownActions } from '../plan/confirm-plan.js';
+import { planTitle } from '../plan/show-plan.js';
 import { fixFor } from './commands.js';
 import { formatBytes } from '../text/summaries.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
@@ -50,12 +52,22 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     deciders,
     fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form }, decisions),
     ...((kind === 'question' || kind === 'plan') && call && questionOf(call)),
+    ...(kind === 'plan' && call && effectsOf(state, call)),
     ...(call?.safety && { checks: call.safety }),
     ...limited,
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
     ...form,
     ...(work.proposal && { checking: true }),
   };
+}
+
+/** Returns the effect of each tool of a plan. */
+function effectsOf(state: RunState, call: ToolCall): Pick<Request, 'effects'> {
+  const effects = (shownActions(call.arguments) ?? []).flatMap(({ tool }) => {
+    const found = findTool(state, tool);
+    return found === undefined ? [] : [[tool, found.effect] as const];
+  });
+  return { effects: Object.fromEntries(effects) };
 }
 
 function parsedOf({
@@ -113,7 +125,10 @@ export function headline({
   shown,
   summary,
   question = '',
-}: Pick<Request, 'kind' | 'shown' | 'summary' | 'question'>): string {
+  arguments: given = '',
+}: Pick<Request, 'kind' | 'shown' | 'summary' | 'question' | 'arguments'>): string {
+  const actions = kind === 'plan' ? shownActions(given) : null;
+  if (actions !== null) return planTitle(actions);
   const [first = ''] = shown.split('\n');
   const more = kind === 'question' ? printedLine(question) : summary;
   return more === undefined ? first : `${first}: ${more}`;
@@ -138,7 +153,7 @@ const MAX_CHARACTERS = 8_000;
  * it. It is generated from the recorded call and contains no model text. Hidden characters are escaped.
  */
 function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
-  return [titleOf(call, tool), ...describeLine(call), ...argumentLines(call)].join('\n');
+  return [titleOf(call, tool), ...describeLine(call), ...argumentTexts(call)].join('\n');
 }
 
 function titleOf({ name }: ToolCall, tool: ToolDefinition | undefined): string {
@@ -164,10 +179,12 @@ function describeLine({ summary }: ToolCall): readonly string[] {
 }
 
 /**
- * Returns a line for each argument. If the tool gets something else than was written, the line shows
+ * Returns a text of one line for each argument. If the tool gets something else than was written, the line shows
  * both: `euros: "99999" → 99999`.
  */
-function argumentLines(call: ToolCall): readonly string[] {
+export function argumentTexts(
+  call: Pick<ToolCall, 'arguments' | 'blob' | 'parsed'>,
+): readonly string[] {
   const written = formOf(call);
   if (call.parsed === undefined)
     return linesOf(written, ([, argument]) => escapeArguments(argument));

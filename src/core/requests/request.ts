@@ -75,6 +75,8 @@ export interface Request {
   readonly call?: string;
   readonly tool?: string;
   readonly effect?: Effect;
+  /** For `plan`: the effect of each tool that the plan calls. */
+  readonly effects?: Readonly<Record<string, Effect>>;
   /** The call's arguments as JSON, as the model, the graph, or a person wrote them. */
   readonly arguments?: string;
   /** The blob with the arguments, if they are too large for the history. */
