@@ -57,7 +57,7 @@ const DRIVERS: readonly (readonly [string, () => Promise<() => ToolLock>])[] = [
   ],
 ];
 
-describe.each(DRIVERS)('the lock of MCP tools (%s)', (driver, create) => {
+describe.each(DRIVERS)('the lock of MCP tools (%s)', (_driver, create) => {
   test('trusts the first form of each tool, and no other until it is accepted', async () => {
     const open = await create();
     const descriptions = async (...tools: readonly UsedTool[]): Promise<readonly string[]> => {
@@ -88,19 +88,16 @@ describe.each(DRIVERS)('the lock of MCP tools (%s)', (driver, create) => {
 
   test('keeps the first form if workers see different ones at the same time', async () => {
     const open = await create();
-    const count = driver === 'files' ? 8 : 2;
+    const count = 8;
     const forms = Array.from({ length: count }, (_, n) => used('send', `form ${n}`));
     await Promise.all(
       forms.map(async (form, n) => {
-        // Other services than this one guarantee it by the condition of the request.
-        if (driver === 'files' || n === 0) {
-          await lockedTools(open(), server, [form, used(`own_${n}`, 'own')]);
-        }
+        await lockedTools(open(), server, [form, used(`own_${n}`, 'own')]);
       }),
     );
     const entries = await open().read(lockName(server));
     expect(entries.filter(({ tool }) => tool === 'send')).toHaveLength(1);
-    expect(entries).toHaveLength(driver === 'files' ? count + 1 : 2);
+    expect(entries).toHaveLength(count + 1);
     const { same, changed } = await compareTools(open(), server, forms);
     expect([same.length, changed.length]).toEqual([1, count - 1]);
   });
