@@ -173,7 +173,9 @@ function brokenPrefix(
   messages: readonly StubMessage[],
   longest: Map<string, readonly string[]>,
 ): string | null {
-  const first = text(messages.find(({ role }) => role === 'user')?.content);
+  // A summary may precede the task.
+  const task = messages.find(({ role, content }) => role === 'user' && isTask(content));
+  const first = text(task?.content);
   const [, run, , , agent = ''] = TASK.exec(first) ?? [];
   if (run === undefined) return 'a prompt without a task';
   if (!GROWING.includes(agent)) return null;
