@@ -8,7 +8,8 @@ import type { RunInput } from '../core/input/input.js';
 import { show } from '../core/text/format-value.js';
 import { workflowSummary } from '../core/text/markdown.js';
 import { visible } from '../core/text/summaries.js';
-import { IdTakenError, InputError } from '../core/errors.js';
+import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
+import { isUnanswered } from '../temporal/grpc.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -28,7 +29,8 @@ export interface StartedRun {
 
 /**
  * Starts a run. Rejects with an `IdTakenError` if a run with this id exists or, without `reuseId`,
- * existed, and with an `InputError` if an option is invalid.
+ * existed, with an `InputError` if an option is invalid, and with a `NotDeliveredError` if the server
+ * does not answer.
  */
 export async function startRun(
   client: Client,
@@ -49,9 +51,17 @@ export async function startRun(
     });
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
+    if (isUnanswered(error)) throw notStarted(id, error);
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
   }
+}
+
+function notStarted(id: string, cause: unknown): NotDeliveredError {
+  const message =
+    `the Temporal server does not answer, so it is unknown whether run "${visible(id)}" was started; ` +
+    'start it again with this id: an IdTakenError then means that it was';
+  return new NotDeliveredError(message, { mayArrive: true, cause });
 }
 
 /** The server accepts no longer ids. */

@@ -3,7 +3,7 @@ import { formatBytes } from '../../core/text/summaries.js';
 import { freeSpace, MIN_FREE_BYTES } from '../../storage/free-space.js';
 import type { ServerHandle } from '../../server/server-handle.js';
 import type { CliContext } from '../context.js';
-import { NoServerError } from '../../core/errors.js';
+import { NoServerError, NotDeliveredError } from '../../core/errors.js';
 
 /** A server that cannot write answers late or never, so the reason is shown after this time. */
 const ANSWER_WITHIN_MS = 1_000;
@@ -27,7 +27,10 @@ export async function withDiskCheck<T>(context: CliContext, work: () => Promise<
 
 function isServerError(error: unknown): boolean {
   return (
-    isGrpcServiceError(error) || error instanceof ServiceError || NoServerError.isInstance(error)
+    isGrpcServiceError(error) ||
+    error instanceof ServiceError ||
+    NoServerError.isInstance(error) ||
+    NotDeliveredError.isInstance(error)
   );
 }
 
