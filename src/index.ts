@@ -192,7 +192,7 @@ export type { RunList } from './client/list.js';
 export type { OpenRequest } from './client/memo-requests.js';
 export type { RequestFilter, RequestList, UnreadableRun } from './client/requests.js';
 export type { ReadStatus } from './client/status-below.js';
-export type { PauseAllOptions, PauseAllResult, PauseProgress } from './client/pause-all.js';
+export type { AllRunsOptions, AllRunsProgress, AllRunsResult } from './client/signal-all.js';
 export type { RunRow } from './client/run-row.js';
 export type { RunBatch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { BackfillOptions, ScheduleNote, Schedules } from './client/schedule/methods.js';

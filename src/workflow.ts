@@ -19,6 +19,7 @@ export {
   pauseSignal,
   pauseUpdate,
   pendingQuery,
+  resumeSignal,
   resumeUpdate,
   setLimitsUpdate,
   statusQuery,

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ERROR_CODES } from '../src/cli/exit-codes.js';
 
 const ROOT = new URL('../', import.meta.url).pathname;
 const SKIPPED = new Set(['node_modules', 'dist', '.git']);
@@ -69,6 +70,15 @@ describe('the documents', () => {
         .map((path) => `${document}: ${path}`),
     );
     expect(missing).toEqual([]);
+  });
+});
+
+describe('docs/command.md', () => {
+  test('lists every code of an error, and no other', () => {
+    const [, section = ''] = read('docs/command.md').split('## Errors as JSON');
+    const [table = ''] = section.split('\n## ');
+    const listed = [...table.matchAll(/^\| `(\w+)` /gm)].map(([, code]) => code);
+    expect(listed).toEqual(ERROR_CODES.toSorted());
   });
 });
 

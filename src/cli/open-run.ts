@@ -7,7 +7,7 @@ import { readRun, type RunReading } from '../history/read-run.js';
 import { openStores } from '../storage/file-stores.js';
 import { hasLiveWorker } from '../temporal/probe-worker.js';
 import type { CliContext } from './context.js';
-import { UsageError } from './exit-codes.js';
+import { CommandError, UsageError } from './exit-codes.js';
 import { formatAgo, formatDateTime } from './format/format-time.js';
 import { noteServer } from './hosting/note-server.js';
 import { nextCommand, nextCommandFor } from './reports/next-command.js';
@@ -78,7 +78,7 @@ export async function requireOpenRun(context: CliContext, id: string): Promise<O
   const how = end.reason === status ? status : `${status} (${end.reason})`;
   const when = formatAgo(run.view.ended?.at ?? Date.now(), Date.now());
   const see = await nextCommandFor(context, run, ['status', id]);
-  throw new Error(`run ${visible(id)} has ended: ${how}, ${when}. See: ${see}`);
+  throw new CommandError('run_ended', `run ${visible(id)} has ended: ${how}, ${when}. See: ${see}`);
 }
 
 /**
@@ -91,7 +91,8 @@ export async function requireWorker(
   decision: string,
 ): Promise<void> {
   if (await hasLiveWorker(client, run.taskQueue)) return;
-  throw new Error(
+  throw new CommandError(
+    'no_worker',
     `${decision} needs a worker, and none answers on task queue "${visible(run.taskQueue)}". ` +
       `Start one with: ${await workerCommands(context, run)}; then run this command again.`,
   );

@@ -2,7 +2,7 @@ import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/hidden.js';
 import { ownVersion } from '../storage/own-version.js';
 import type { Command, Listed, ListedGroup } from './command.js';
-import { collectValues } from './input/option-parsers.js';
+import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
 export type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
@@ -185,24 +185,19 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
 export function createProgram(runner: Runner): Program {
   const program = new Program('perdure')
     .description('Durable AI agents on Temporal.')
-    .version(ownVersion(), '-v, --version')
-    .option('--config <file>', 'default: perdure.config.ts, else the built-in agent `files`')
-    .option('--no-config', 'load no file; use only the built-in agent `files`')
-    .option('--write', 'let `files` write documents and data')
-    .option(
-      '--allow-write <glob>',
-      'let `files` also write code, settings, and other files',
-      collectValues,
-    )
-    .option(
-      '--allow-read <glob>',
-      'let `files` also read secrets, such as .env files',
-      collectValues,
-    )
-    .option('--address <host:port>', 'default: a running Temporal server, else embedded')
-    .option('--namespace <name>', 'Temporal namespace')
-    .option('--task-queue <name>', 'default: from the configuration, else perdure')
-    .option('--json', 'print one JSON document on stdout')
+    .version(ownVersion(), '-v, --version');
+  withOptions(
+    program,
+    'config',
+    'noConfig',
+    'write',
+    'allowWrite',
+    'allowRead',
+    'address',
+    'namespace',
+    'taskQueue',
+    'json',
+  )
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => process.stdout.write(printable(text)),

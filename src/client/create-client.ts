@@ -29,7 +29,7 @@ import { withActor } from './decision-options.js';
 import { forkRun } from './fork-run.js';
 import { clientSpans } from '../telemetry/client-spans.js';
 import { assertKnownAgent } from './known-agents.js';
-import { pauseAllRuns } from './pause-all.js';
+import { signalAllRuns } from './signal-all.js';
 import { readMethods } from './read-methods.js';
 import { readRequest } from './read-request.js';
 import { listRequests } from './requests.js';
@@ -133,7 +133,8 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     revoke: async (run, grant, options) =>
       await revokeGrant(client, idOf(run), grant, withBy('revoke', options)),
     undo: async (run, options) => await requestUndo(client, idOf(run), withBy('undo', options)),
-    pauseAll: (options) => pauseAllRuns(client, { ...(by && { by }), ...options }),
+    pauseAll: (options) => signalAllRuns(client, 'pause', { ...(by && { by }), ...options }),
+    resumeAll: (options) => signalAllRuns(client, 'resume', { ...(by && { by }), ...options }),
     schedule: createSchedules(client, { taskQueue, by, config }),
     batch(agent, tasks, given) {
       assertKnownAgent(config, agent, given);

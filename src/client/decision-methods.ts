@@ -2,7 +2,7 @@ import type { Decision, DecisionReceipt } from '../core/requests/decision.js';
 import type { Request } from '../core/requests/request.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { ResolveOptions } from '../updates/decide.js';
-import type { PauseAllOptions, PauseAllResult } from './pause-all.js';
+import type { AllRunsOptions, AllRunsResult } from './signal-all.js';
 import type { RequestFilter, RequestList } from './requests.js';
 import type { RunLike } from './run-handle.js';
 
@@ -110,5 +110,19 @@ export interface DecisionMethods {
    * console.log(`${signaled} runs pause, ${failed} could not be signaled`);
    * ```
    */
-  pauseAll(options: PauseAllOptions): Promise<PauseAllResult>;
+  pauseAll(options: AllRunsOptions): Promise<AllRunsResult>;
+  /**
+   * Signals every running run of an agent to resume: a paused run continues, a blocked one tries
+   * again at once, and any other does not change. Needs no worker, like `pauseAll`.
+   *
+   * @example
+   * ```ts
+   * import { createClient } from 'perdure';
+   *
+   * await using client = await createClient();
+   * const { signaled, failed } = await client.resumeAll({ agent: 'desk', by: 'ops: ann' });
+   * console.log(`${signaled} runs were signaled, ${failed} could not be`);
+   * ```
+   */
+  resumeAll(options: AllRunsOptions): Promise<AllRunsResult>;
 }

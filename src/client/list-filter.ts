@@ -32,8 +32,8 @@ export interface ListFilter {
   readonly agent?: string | undefined;
   /** The status of the run, or the status of its outcome. */
   readonly status?: (typeof LIST_STATUSES)[number] | undefined;
-  /** Only runs that were started with this tag. The server does not index tags. */
-  readonly tag?: string | undefined;
+  /** Only runs that were started with this tag, or with all of these. The server does not index tags. */
+  readonly tag?: string | readonly string[] | undefined;
   /** Only runs whose id begins with this text. */
   readonly idPrefix?: string | undefined;
   /**
@@ -73,6 +73,7 @@ const plainOption = expected<string>(
     value.length <= MAX_CHARACTERS &&
     !/['"`\\]/.test(value),
 ).optional();
+const tagOption = z.union([plainOption, z.array(plainOption)]).optional();
 const timeOption = expected<Date | string>(
   'a time; give ISO 8601 such as "2026-01-31T09:00:00Z", or how long ago, such as "2h" or "3d"',
   (value) => readTime(value, 0) !== null,
@@ -83,7 +84,7 @@ const filterOptions = z.strictObject({
   status: expected(`one of ${LIST_STATUSES.join(', ')}`, (value) =>
     LIST_STATUSES.some((name) => name === value),
   ).optional(),
-  tag: plainOption,
+  tag: tagOption,
   idPrefix: plainOption,
   since: timeOption,
   before: timeOption,
@@ -160,7 +161,8 @@ export function matchesFilter(
 ): boolean {
   const isWhole = row.unreadable === undefined;
   if (agent !== undefined && row.agent !== agent) return false;
-  if (tag !== undefined && isWhole && !row.tags.includes(tag)) return false;
+  if (tag !== undefined && isWhole && ![tag].flat().every((one) => row.tags.includes(one)))
+    return false;
   if (!row.id.startsWith(idPrefix)) return false;
   const startedAt = Date.parse(row.startedAt);
   if (since !== null && startedAt < since) return false;

@@ -1,5 +1,26 @@
 import type { RefusalReason } from './requests/decision.js';
 
+export const PERDURE_ERROR_CODES = [
+  'archive',
+  'blob',
+  'deployment',
+  'id_taken',
+  'input',
+  'live_options',
+  'model',
+  'no_run',
+  'no_schedule',
+  'no_server',
+  'not_delivered',
+  'parse',
+  'refused',
+  'result_lost',
+  'run_token',
+  'sdk_copies',
+  'tool',
+  'unreadable',
+] as const;
+
 /**
  * The stable codes of perdure's errors. A code never changes its meaning; new ones may be added.
  *
@@ -24,25 +45,7 @@ import type { RefusalReason } from './requests/decision.js';
  * | `tool`          | `ToolError`         | a tool call failed in a way that no retry can fix                   |
  * | `unreadable`    | `UnreadableError`   | recorded data is encoded, and the client lacks the codec or the key |
  */
-export type PerdureErrorCode =
-  | 'archive'
-  | 'blob'
-  | 'deployment'
-  | 'id_taken'
-  | 'input'
-  | 'live_options'
-  | 'model'
-  | 'no_run'
-  | 'no_schedule'
-  | 'no_server'
-  | 'not_delivered'
-  | 'parse'
-  | 'refused'
-  | 'result_lost'
-  | 'run_token'
-  | 'sdk_copies'
-  | 'tool'
-  | 'unreadable';
+export type PerdureErrorCode = (typeof PERDURE_ERROR_CODES)[number];
 
 /** Shared by all copies of this package in a process. */
 const MARKER = Symbol.for('perdure.error');

@@ -146,18 +146,18 @@ describe('pause and resume', () => {
 describe('cancel --turn', () => {
   test('ends the turn; the run then waits for its next message', async () => {
     const { handle, id } = await held();
-    const end = await does(cancel, { id, turn: true, wait: true }, { json: true });
+    const end = await does(cancel, { id, turn: true }, { json: true });
     expect(JSON.parse(end.stdout)).toMatchObject({ id, turn: 1, status: 'cancelled' });
     expect(end.stderr).toMatch(/Send it the next message with: .* send run-/);
     expect(end.code).toBe(0);
     expect((await untilStatus(handle, 'waiting_message')).turn).toBe(1);
-    const none = does(cancel, { id, turn: true, wait: true });
+    const none = does(cancel, { id, turn: true });
     await expect(none).rejects.toThrow('no turn is under way');
   });
 
-  test('with --no-wait requests the cancellation and returns', async () => {
+  test('with --detach requests the cancellation and returns', async () => {
     const { handle, id } = await held();
-    const end = await does(cancel, { id, turn: true, wait: false }, { json: true });
+    const end = await does(cancel, { id, turn: true, detach: true }, { json: true });
     expect(JSON.parse(end.stdout)).toMatchObject({ turn: 1, reason: 'cancel_requested' });
     expect(end.code).toBe(0);
     await untilStatus(handle, 'waiting_message');
@@ -196,34 +196,34 @@ describe('limits', () => {
       expect.stringMatching(/^tool-calls +200 +none$/),
       expect.stringMatching(/^tokens +none +none$/),
       expect.stringMatching(/^cost-usd +none +none$/),
-      expect.stringMatching(/^wall-ms +none +none$/),
+      expect.stringMatching(/^wall +none +none$/),
       expect.stringMatching(/^depth /),
     ]);
-    const turn = await of({ id, steps: 5, wallMs: 60_000 });
+    const turn = await of({ id, limit: { steps: 5, wallMs: 60_000 } });
     expect(JSON.parse(turn.stdout)).toMatchObject({
       id,
       limits: { turn: { steps: 5, toolCalls: 200, wallMs: 60_000 }, run: {} },
     });
-    const run = await of({ id, steps: 500, run: true });
+    const run = await of({ id, limit: { run: { steps: 500 } } });
     expect(JSON.parse(run.stdout)).toMatchObject({
       limits: { turn: { steps: 5 }, run: { steps: 500 } },
     });
-    const none = await of({ id, steps: null });
+    const none = await of({ id, limit: { steps: null } });
     expect(JSON.parse(none.stdout)).toMatchObject({ limits: { turn: { steps: null } } });
     expect((await statusOf(id)).limits.run).toEqual({ steps: 500 });
-    await expect(of({ id, costUsd: 1 })).rejects.toThrow(
-      '--cost-usd: the price of model "m" is unknown; use --tokens',
+    await expect(of({ id, limit: { costUsd: 1 } })).rejects.toThrow(
+      '--limit cost-usd: the price of model "m" is unknown; use --limit tokens',
     );
   });
 
   test.each([
-    [['--steps', '0'], '--steps: expected a positive whole number, or none, got 0'],
-    [['--tokens', '1.5', '--run'], '--tokens: expected a positive whole number, or none, got 1.5'],
-    [['--cost-usd', '-1'], '--cost-usd: expected a positive number, or none, got -1'],
-    [['--steps', 'many'], 'Expected a number or none.'],
-    [['--wall-ms', 'NaN'], 'Expected a number or none.'],
-    [['--run'], '--run: expected a limit, got none'],
-    [['--step', '3'], 'Did you mean --steps'],
+    [['--limit', 'steps=0'], 'Expected a positive whole number, or none for no limit, got 0.'],
+    [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, or none for no limit'],
+    [['--limit', 'cost-usd=-1'], 'Expected a positive number, or none for no limit, got -1.'],
+    [['--limit', 'steps=many'], 'Expected a positive whole number, or none for no limit'],
+    [['--limit', 'wall=NaN'], 'Expected a duration such as 10m, or none for no limit, got NaN.'],
+    [['--limit', 'steps'], 'Expected NAME=VALUE, such as steps=20'],
+    [['--limits', 'steps=3'], 'Did you mean --limit'],
   ])('%j is refused as usage', async (args, why) => {
     const end = await command.here(['limits', 'x', ...args]).ended;
     expect(end.stderr).toContain(why);
@@ -259,7 +259,7 @@ describe('without a worker', () => {
     const wanted = [
       () => does(pause, { id }),
       () => does(limits, { id, steps: 3 }),
-      () => does(cancel, { id, turn: true, wait: true }),
+      () => does(cancel, { id, turn: true }),
     ];
     for (const ask of wanted) {
       await expect(ask()).rejects.toThrow(/needs a worker, and none answers.* worker .*attach/);
@@ -272,7 +272,7 @@ describe('without a worker', () => {
     const taskQueue = `nobody-${randomUUID()}`;
     const args = [{ agent: 'a', open: true }];
     await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
-    const given = { id, message: ['x'], messageId: 'm', wait: false };
+    const given = { id, message: ['x'], messageId: 'm', wait: true, detach: true };
     const sent = await does(send, given, { json: true });
     expect(sent.code).toBe(0);
     expect(JSON.parse(sent.stdout)).toMatchObject({ id, delivered: false, messageId: 'm' });

@@ -162,17 +162,17 @@ describe('cancel', () => {
   test('ends the run and prints its outcome', async () => {
     const handle = await started('hold', 'working');
     const id = handle.workflowId;
-    const { code, stdout, stderr } = await decide(cancel, { id, wait: true }, { json: true });
+    const { code, stdout, stderr } = await decide(cancel, { id }, { json: true });
     expect(JSON.parse(stdout)).toMatchObject({ id, status: 'cancelled', reason: 'cancelled' });
     expect(stderr).toMatch(/^cancelled · 0 steps/m);
     expect(code).toBe(0);
     expect((await handle.describe()).status.name).toBe('CANCELLED');
-    await expect(decide(cancel, { id, wait: true })).rejects.toThrow('has ended: cancelled');
+    await expect(decide(cancel, { id })).rejects.toThrow('has ended: cancelled');
   });
 
   test('waits for a later worker if none is running', async () => {
     const { id, taskQueue, handle } = await orphan();
-    const { code, stdout, stderr } = await decide(cancel, { id, wait: true }, { json: true });
+    const { code, stdout, stderr } = await decide(cancel, { id }, { json: true });
     expect(JSON.parse(stdout)).toMatchObject({ id, status: 'working', reason: 'cancel_requested' });
     expect(stderr).toContain(`none answers on task queue "${taskQueue}"`);
     expect(code).toBe(0);
@@ -183,14 +183,14 @@ describe('cancel', () => {
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 
-  test('with --no-wait requests the cancellation and returns', async () => {
+  test('with --detach requests the cancellation and returns', async () => {
     const handle = await started('hold', 'working');
-    const { stdout, stderr } = await decide(cancel, { id: handle.workflowId, wait: false });
+    const { stdout, stderr } = await decide(cancel, { id: handle.workflowId, detach: true });
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'Cancellation requested.' });
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
   });
 
   test('reports an unknown id', async () => {
-    await expect(decide(cancel, { id: 'nobody', wait: true })).rejects.toThrow('no run "nobody"');
+    await expect(decide(cancel, { id: 'nobody' })).rejects.toThrow('no run "nobody"');
   });
 });

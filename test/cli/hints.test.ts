@@ -98,10 +98,10 @@ describe('at a limit', () => {
     desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
     const { handle } = await desk.asked({ agent: 'steps', message: 'go' });
     const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
-    const limits = ['limits', handle.workflowId, ...place, '--steps'];
-    const same = await type([...limits, '1']);
+    const limits = ['limits', handle.workflowId, ...place, '--limit'];
+    const same = await type([...limits, 'steps=1']);
     expect(same.stderr).toContain('It still waits at its limit: limit steps: 1 of 1 used.');
-    const more = await type([...limits, '9']);
+    const more = await type([...limits, 'steps=9']);
     expect(more.stderr).toContain('It no longer waits for a higher limit.');
     expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', steps: 3 });
   });

@@ -131,14 +131,14 @@ describe('with the search attributes in the namespace', () => {
     expect(Object.keys(states(await rows({ agent: name, status }))).toSorted()).toEqual(left);
   });
 
-  test('--limit lists fewer runs, and --cursor the next page, as the message says', async () => {
-    const first = await ask({ agent: name, limit: 3 }, { json: true });
+  test('--max lists fewer runs, and --cursor the next page, as the message says', async () => {
+    const first = await ask({ agent: name, max: 3 }, { json: true });
     const page = JSON.parse(first.stdout) as RunList;
     expect(page.rows).toHaveLength(3);
-    const next = `list --agent ${name} --limit 3 --cursor ${page.cursor}`;
+    const next = `list --agent ${name} --max 3 --cursor ${page.cursor}`;
     expect(first.stderr).toContain(`List the next page with: npx perdure ${next}`);
     const cursor = page.cursor ?? '';
-    const rest = await ask({ agent: name, limit: 3, cursor }, { json: true });
+    const rest = await ask({ agent: name, max: 3, cursor }, { json: true });
     const last = JSON.parse(rest.stdout) as RunList;
     expect(last).toMatchObject({ cursor: null, rows: [expect.anything()] });
     expect(rest.stderr).not.toContain('more runs');
@@ -156,7 +156,7 @@ describe('with the search attributes in the namespace', () => {
       'terminated',
     ]);
     expect(await rows({ ...all, before: '1h', since: '2h' })).toEqual([]);
-    expect(await rows({ ...all, tag: 'none' })).toEqual([]);
+    expect(await rows({ ...all, tag: ['none'] })).toEqual([]);
     expect(await rows({ ...all, idPrefix: `${prefix}_` })).toEqual([]);
   });
 
@@ -219,12 +219,12 @@ describe('without the search attributes', () => {
 
 describe('an invalid list command', () => {
   test.each([
-    [{ limit: 0 }, '--limit: expected a whole number from 1, got 0'],
+    [{ max: 0 }, '--max: expected a whole number from 1, got 0'],
     [{ status: 'odd' }, '--status: expected one of working, waiting_message'],
     [{ since: 'soon' }, '--since: expected a time, got "soon"; give ISO 8601 such as'],
     [{ before: '3x' }, '--before: expected a time, got "3x"; give'],
     [{ since: '1h', before: '2h' }, '--before: expected a time after --since, which is "1h", got'],
-    [{ tag: `a' OR 'b` }, '--tag: expected a text of 1 to 1000 characters without quotes'],
+    [{ tag: [`a' OR 'b`] }, '--tag: expected a text of 1 to 1000 characters without quotes'],
     [{ idPrefix: 'a\\' }, '--id-prefix: expected a text of 1 to 1000 characters without quotes'],
     [{ cursor: 'abc' }, '--cursor: expected the cursor of a list, got "abc"; copy it completely'],
   ])('%j is refused', async (options, message) => {

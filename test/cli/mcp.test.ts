@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from '@modelcontextprotocol/client';
+import { Client, type CallToolResult } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as Temporal, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
@@ -43,6 +43,8 @@ export default defineConfig({
 
 interface Answer {
   readonly isError: boolean;
+  /** The stable code of an error. */
+  readonly code: unknown;
   readonly text: string;
   readonly value: Record<string, unknown>;
 }
@@ -128,6 +130,7 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
       const result = await client.callTool({ name: tool, arguments: args });
       const [first] = result.content;
       return {
+        code: codeOf(result),
         isError: result.isError === true,
         text: first?.type === 'text' ? first.text : '',
         value: (result.structuredContent ?? {}) as Record<string, unknown>,
@@ -138,6 +141,13 @@ async function serve(taskQueue: string, ...flags: readonly string[]): Promise<Se
   };
   served.push(one);
   return one;
+}
+
+/** The stable code of an error, in the last line of its text and in its metadata. */
+function codeOf({ _meta: meta, content }: CallToolResult): unknown {
+  const last = content.at(-1);
+  const code = meta?.['perdure/code'];
+  return last?.type === 'text' && last.text === `code: ${String(code)}` ? code : undefined;
 }
 
 /** Polls for the result until the run is done, as a client does. */
@@ -275,6 +285,8 @@ describe('perdure as an MCP server', () => {
       'expected an id that agent_start returned',
     );
     expect(await wrong('agent_result', { id: 7 })).toContain('id');
+    expect((await server.call('agent_result', { id: 7 })).code).toBe('input');
+    expect((await server.call('agent_result', { id: 'no-such-run' })).code).toBe('no_run');
     const message = `task ${randomUUID()}`;
     stub.scriptFor(message, replyText('late', { holdBeforeHeaders: 'never' }));
     const { value } = await server.call('agent_start', { agent: 'clerk', message, ...operation });

@@ -49,7 +49,7 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   const { pending } = await handle.query<RunStatus>('status');
   await rig.stopWorkers();
 
-  const limited = await perdure('limits', id, '--steps', '7', '--json');
+  const limited = await perdure('limits', id, '--limit', 'steps=7', '--json');
   expect(limited).toMatchObject({ code: 0 });
   expect(JSON.parse(limited.stdout)).toMatchObject({ id, limits: { turn: { steps: 7 } } });
   expect(await perdure('pause', id)).toMatchObject({ code: 0 });

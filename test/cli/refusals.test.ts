@@ -99,13 +99,46 @@ describe('the command', () => {
     const { id } = await client.start('desk', { open: true });
     await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
     const before = (await client.status(id)).limits;
-    expect(await refused('limits', id, '--steps', '3', '--tool-calls', '-1')).toContain(
-      '--tool-calls: ',
+    expect(await refused('limits', id, '--limit', 'steps=3', '--limit', 'tool-calls=-1')).toContain(
+      'Expected a positive whole number',
     );
-    expect(await refused('limits', id, '--steps', '3', '--tokens', 'many')).toContain('--tokens');
+
     const bad = { steps: 3, run: { toolCalls: 1.5 } };
     await expect(client.setLimits(id, bad)).rejects.toThrow('limits.run.toolCalls');
     expect((await client.status(id)).limits).toEqual(before);
+    await client.cancel(id);
+  });
+});
+
+describe('an error with --json', () => {
+  test('is one document with a stable code, whatever the command', async () => {
+    const { id } = await client.start('desk', { open: true });
+    const { id: over } = await client.start('desk', { message: 'hi' });
+    await client.cancel(over);
+    await client.result(over);
+    await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
+    const digest = 'ab'.repeat(32);
+    const cases: readonly (readonly [code: string, ...args: readonly string[]])[] = [
+      ['usage', 'nonsense'],
+      ['usage', 'run', 'desk', 'hi', '--bogus'],
+      ['usage', 'limits', id, '--limit', 'steps=0'],
+      ['no_run', 'status', 'no-such-run'],
+      ['no_run', 'fork', 'no-such-run', 'hi'],
+      ['no_schedule', 'schedule', 'pause', 'no-such-schedule'],
+      ['no_request', 'approve', id, 'r9', '--digest', digest],
+      ['run_ended', 'close', over],
+      ['id_taken', 'run', 'desk', 'hi', '--id', over, '--no-wait'],
+      ['changed', 'send', id, 'yes', '--digest', digest, '--no-wait'],
+      ['no_server', 'list', '--address', '127.0.0.1:1'],
+    ];
+    for (const [code, ...args] of cases) {
+      const place = args.includes('--address') ? [] : ['--address', address];
+      const all = [...args, ...place, '--task-queue', rig.taskQueue, '--json'];
+      const { stdout, stderr } = await command.here(all).ended;
+      const line = JSON.parse(stdout) as { code: string; error: string };
+      expect({ args, code: line.code }).toEqual({ args, code });
+      expect(stderr).toContain(line.error.split('\n')[0]);
+    }
     await client.cancel(id);
   });
 });

@@ -146,7 +146,7 @@ describe('replay --from-server', () => {
   });
 
   test('prints one JSON document, and notes that it stopped early', async () => {
-    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), limit: 2 }, true);
+    const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), max: 2 }, true);
     const report = JSON.parse(stdout);
     expect(report).toMatchObject({ query: byPrefix('own'), same: 2, different: 0, more: true });
     expect(report.runs).toHaveLength(2);
@@ -157,7 +157,7 @@ describe('replay --from-server', () => {
       type: 'same',
       events: expect.any(Number),
     });
-    expect(stderr).toContain('Stopped after 2 runs; there are more. Replay more with --limit 4');
+    expect(stderr).toContain('Stopped after 2 runs; there are more. Replay more with --max 4');
     expect(code).toBe(0);
   });
 
@@ -194,7 +194,7 @@ describe('replay --from-server', () => {
       { fromServer: 'Nonsense = 1' },
       /--from-server: expected a visibility query of Temporal, got Nonsense = 1/,
     ],
-    [{ limit: 0, fromServer: true } as const, /--limit: expected a whole number from 1, got 0/],
+    [{ max: 0, fromServer: true } as const, /--max: expected a whole number from 1, got 0/],
     [
       {},
       /expected files with histories, got none; name some, or replay running runs with --from-server/,

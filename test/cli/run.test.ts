@@ -101,7 +101,7 @@ describe('a run with a worker elsewhere', () => {
       replyCalls([{ name: 'list_files', arguments: { path: '.' } }]),
       replyText('not much'),
     );
-    const end = await run('files', 'Look around', '--max-steps', '1', '--json').ended;
+    const end = await run('files', 'Look around', '--limit', 'steps=1', '--json').ended;
     expect(json(end)).toMatchObject({ status: 'stopped', reason: 'steps', answer: 'not much' });
     expect(end.code).toBe(6);
   });
@@ -157,12 +157,18 @@ describe('a run with a worker elsewhere', () => {
 
 describe('an invalid command line', () => {
   test.each([
-    ['run files hello --max-stesp 3', 'Did you mean --max-steps'],
+    ['run files hello --limti steps=3', 'Did you mean --limit'],
     [
-      'run files hello --max-steps -1',
-      '--max-steps: expected a positive whole number, or null for none, got -1',
+      'run files hello --limit steps=-1',
+      'Expected a positive whole number, or none for no limit, got -1',
     ],
-    ['run files hello --max-steps many', 'Expected a number'],
+    ['run files hello --limit steps=many', 'Expected a positive whole number'],
+    ['run files hello --limit run.wall=soon', 'Expected a duration such as 10m, or none'],
+    ['run files hello --limit stepz=3', 'with one of steps, tool-calls, tokens, cost-usd, wall'],
+    ['run files hello --limit steps=3 --limit steps=4', 'The limit steps is given twice'],
+    ['run files hello --tag ', '--tag: expected a list of strings'],
+    ['run files hello --input 7', '--input: expected'],
+    ['run files hello --by ', '--by: expected a name of 1 to 200 characters'],
     ['run files hello --context {', 'Expected JSON'],
     ['run files hello --opened', 'Did you mean --open'],
     ['run files', 'message: expected text, got an empty string'],
@@ -172,7 +178,7 @@ describe('an invalid command line', () => {
     const end = await command.here([...line.split(' '), '--json']).ended;
     expect(end.code).toBe(2);
     expect(end.stderr).toContain(why);
-    expect(json(end)).toEqual({ error: expect.stringContaining(why.slice(0, 20)) });
+    expect(json(end)).toEqual({ code: 'usage', error: expect.stringContaining(why.slice(0, 20)) });
   });
 
   test('--detach needs a worker elsewhere', async () => {

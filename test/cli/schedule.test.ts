@@ -52,7 +52,7 @@ describe('schedule', () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);
     const options = ['--every', '2h', '--overlap', 'buffer_one', '--catch-up', '1d', '--paused'];
-    const run = ['--tag', 'a', '--tag', 'b', '--max-steps', '3', '--context', '{"x":1}'];
+    const run = ['--tag', 'a', '--tag', 'b', '--limit', 'steps=3', '--context', '{"x":1}'];
     const words = ['schedule', 'create', id, 'the', 'report', '--agent', 'files'];
     const output = await perdure(...words, ...options, ...run, '--unattended', '--json');
     expect(JSON.parse(output.stdout)).toMatchObject({
@@ -152,8 +152,8 @@ describe('schedule', () => {
     ['a bad overlap', ['x', '--agent', 'files', '--every', '1h', '--overlap', 'q'], '--overlap: '],
     [
       'a bad limit',
-      ['x', '--agent', 'files', '--every', '1h', '--max-steps', '0'],
-      '--max-steps: ',
+      ['x', '--agent', 'files', '--every', '1h', '--limit', 'steps=0'],
+      'Expected a positive whole number',
     ],
     ['a bad cron', ['x', '--agent', 'files', '--cron', 'now'], '--cron: expected an expression'],
     [

@@ -127,7 +127,7 @@ describe('a run in several segments', () => {
     const { segments } = JSON.parse(
       (await does(status, { id }, { json: true })).stdout,
     ) as RunStatus;
-    const all = await does(exportRun, { id, out, all: true }, { json: true });
+    const all = await does(exportRun, { id, out, allSegments: true }, { json: true });
     const { files } = JSON.parse(all.stdout) as { files: { segment: number; file: string }[] };
     expect(files.map(({ segment }) => segment)).toEqual(
       Array.from({ length: segments }, (_, index) => index + 1),
@@ -149,10 +149,13 @@ describe('a run in several segments', () => {
   });
 
   test.each([
-    [{ all: true }, '--all: expected --out FILE, got none'],
+    [{ allSegments: true }, '--all-segments: expected --out FILE, got none'],
     [{ segment: 0 }, '--segment: expected a whole number from 1, got 0'],
     [{ segment: 1.5 }, '--segment: expected a whole number from 1, got 1.5'],
-    [{ segment: 1, all: true, out: 'x' }, '--segment: expected no --all, got --segment 1 --all'],
+    [
+      { segment: 1, allSegments: true, out: 'x' },
+      '--segment: expected no --all-segments, got both',
+    ],
     [{ segment: 99 }, /^--segment: expected 1 to \d+, got 99; the run has /],
   ])('is not exported as %j', async (options, why) => {
     await expect(does(exportRun, { id, ...options })).rejects.toThrow(why);

@@ -68,7 +68,7 @@ describe('an open run without another worker', () => {
 
     const status = await perdure('status', id, '--json').ended;
     expect(json(status)).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
-    const limited = await perdure('limits', id, '--steps', '9', '--json').ended;
+    const limited = await perdure('limits', id, '--limit', 'steps=9', '--json').ended;
     expect(json(limited)).toMatchObject({ id, limits: { turn: { steps: 9 } } });
     const closed = await perdure('close', id, '--json').ended;
     expect(json(closed)).toEqual({ id, closing: true, ended: true });
@@ -91,7 +91,7 @@ describe('an open run without another worker', () => {
     expect(begun.code).toBe(1);
     const next = await perdure('send', 'open-rude', 'Be kind').ended;
     expect({ code: next.code, stdout: next.stdout }).toEqual({ code: 0, stdout: 'sorry\n' });
-    await perdure('cancel', 'open-rude', '--no-wait').ended;
+    await perdure('cancel', 'open-rude', '--detach').ended;
   });
 
   test('is continued by attach after its command was interrupted', async () => {
@@ -109,7 +109,7 @@ describe('an open run without another worker', () => {
     expect(left.stderr).toContain('attach open-held');
     const end = await perdure('attach', 'open-held').ended;
     expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: 'one at last\n' });
-    await perdure('cancel', 'open-held', '--no-wait').ended;
+    await perdure('cancel', 'open-held', '--detach').ended;
   });
 
   test('accepts a message during a turn with --steer', async () => {
@@ -128,10 +128,10 @@ describe('an open run without another worker', () => {
     const id = 'open-steered';
     const host = perdure('run', 'files', 'Count the files', '--open', '--id', id);
     await host.until(stub.barrier('open-steered').reached);
-    const sent = await perdure('send', id, 'Be brief', '--steer', '--no-wait', '--json').ended;
+    const sent = await perdure('send', id, 'Be brief', '--steer', '--detach', '--json').ended;
     expect(json(sent)).toMatchObject({ id, turn: 1, messageId: expect.any(String) });
     expect(sent.code).toBe(0);
-    const queued = await perdure('send', id, 'And now?', '--no-wait', '--message-id', 'n').ended;
+    const queued = await perdure('send', id, 'And now?', '--detach', '--message-id', 'n').ended;
     expect(queued.stderr).toContain('Message accepted for turn 2.');
     stub.barrier('open-steered').release();
     const end = await host.ended;
@@ -145,7 +145,7 @@ describe('an open run without another worker', () => {
     stub.barrier('open-next').release();
     const next = await perdure('attach', id).ended;
     expect({ code: next.code, stdout: next.stdout }).toEqual({ code: 0, stdout: 'now\n' });
-    await perdure('cancel', id, '--no-wait').ended;
+    await perdure('cancel', id, '--detach').ended;
   });
 });
 
@@ -188,7 +188,7 @@ describe('an invalid message', () => {
     expect(refused.code).toBe(1);
     stub.barrier('not-open').release();
     expect((await host.ended).code).toBe(0);
-    const nobody = await perdure('send', 'not-open', 'hello', '--no-wait').ended;
+    const nobody = await perdure('send', 'not-open', 'hello', '--detach').ended;
     expect(nobody.stderr).toContain('has ended: completed (answer)');
     expect(nobody.code).toBe(1);
   });

@@ -76,13 +76,15 @@ describe('the transcript of a run', () => {
   });
 
   test('can be read in parts', async () => {
-    const { messages, total } = await pageOf({ from: 1, to: 3 });
+    const { messages, total } = await pageOf({ from: 1, until: 3 });
     expect({ ns: messages.map(({ n }) => n), total }).toEqual({ ns: [1, 2], total: 5 });
     expect((await pageOf({ from: 5 })).messages).toEqual([]);
     await expect(ask({ from: -1 })).rejects.toThrow(
       '--from: expected a whole number from 0, got -1',
     );
-    await expect(ask({ to: 1.5 })).rejects.toThrow('--to: expected a whole number from 0, got 1.5');
+    await expect(ask({ until: 1.5 })).rejects.toThrow(
+      '--until: expected a whole number from 0, got 1.5',
+    );
   });
 
   test('is shown without a worker', async () => {

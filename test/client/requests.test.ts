@@ -215,7 +215,7 @@ test('the events of a run show what was asked, and what was decided', async () =
   ]);
 });
 
-test('all runs of an agent are paused by signal, with progress', async () => {
+test('all runs of an agent are paused and resumed by signal, with progress', async () => {
   const agent = `herd-${randomUUID()}`;
   const herd = defineAgent({ name: agent, instructions: 'x', model: 'm', tools: [] });
   const taskQueue = `${rig.taskQueue}-herd`;
@@ -231,6 +231,16 @@ test('all runs of an agent are paused by signal, with progress', async () => {
   expect(progress).toEqual([1, 2, 3, 4, 5]);
   for (const id of ids) {
     await expect.poll(async () => (await other.status(id)).status).toBe('paused');
+  }
+  const resumed = await other.resumeAll({ agent, by: 'ops: ann' });
+  expect(resumed).toEqual({ signaled: 5, ended: 0, failed: 0, error: null });
+  for (const id of ids) {
+    await expect.poll(async () => (await other.status(id)).status).toBe('waiting_message');
+    const decided = (await other.status(id)).decisions?.map(({ what, by }) => ({ what, by }));
+    expect(decided).toEqual([
+      { what: 'pause', by: 'ops: ann' },
+      { what: 'resume', by: 'ops: ann' },
+    ]);
     await other.cancel(id);
   }
   await other.disconnect();

@@ -16,6 +16,20 @@ import { begun, config } from '../support/scripts.js';
 const start = begun(config());
 const pause = (input: unknown) => ({ type: 'signal', name: 'pause', input, at: 7 }) as const;
 
+describe('the signal `resume`', () => {
+  const resume = (input: unknown) => ({ type: 'signal', name: 'resume', input, at: 9 }) as const;
+
+  test('resumes a paused run, and records who sent it', () => {
+    const state = after(after(start, pause({ by: 'ann' })), resume({ by: 'bob' }));
+    expect(state.paused).toBe(false);
+    expect(state.decisions?.at(-1)).toEqual({ what: 'resume', id: '', at: 9, by: 'bob' });
+  });
+
+  test('changes nothing in a run that is neither paused nor blocked', () => {
+    expect(after(start, resume({ by: 'bob' }))).toEqual(start);
+  });
+});
+
 describe('the signal `pause`', () => {
   test('pauses the run, and records who sent it', () => {
     const state = after(start, pause({ by: 'ann' }));

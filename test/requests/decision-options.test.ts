@@ -61,6 +61,7 @@ describe('the options of decisions', () => {
   test('one limit is raised, by a positive number', () => {
     expect(addedBy({ steps: 10 })).toEqual({ steps: 10 });
     expect(addedBy({ costUsd: 0.5 })).toEqual({ costUsd: 0.5 });
+    expect(addedBy({ wall: 60_000 })).toEqual({ wallMs: 60_000 });
     expect(() => addedBy({})).toThrow('raise: expected one limit, got none');
     expect(() => addedBy({ steps: 1, toolCalls: 1 })).toThrow('got --steps and --tool-calls');
     for (const steps of [0, -1, 1.5]) {

@@ -1,8 +1,7 @@
 import type { Json } from '../../core/json.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
-import { parseJsonOption } from '../input/option-parsers.js';
-import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
 
 export interface AnswerCommandOptions {
@@ -19,13 +18,15 @@ export interface AnswerCommandOptions {
 /** `answer ID REQUEST`: answers a question, or provides the result of a call. */
 export const answer: Command<AnswerCommandOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<request>', 'the request, as inbox shows it')
-      .argument('[text...]', 'the answer as text')
-      .option(...DIGEST)
-      .option('--result <json>', 'the answer as JSON, instead of text', parseJsonOption)
-      .option(...BY),
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('<request>', 'the request, as inbox shows it')
+        .argument('[text...]', 'the answer as text'),
+      'digest',
+      'result',
+      'by',
+    ),
   async run(context, { text, result, ...given }) {
     const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
     return await submitDecision(context, { ...given, ...what });

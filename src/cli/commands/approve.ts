@@ -1,13 +1,11 @@
-import { Option } from 'commander';
 import type { RequestedGrant } from '../../core/requests/decision.js';
 import type { Json } from '../../core/json.js';
 import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
 import { predicateMisfit } from '../../core/requests/predicate-misfit.js';
 import { likelyMeant } from '../../validation/nearest.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
-import { parseJsonOption } from '../input/option-parsers.js';
-import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
 import type { OpenedRequest } from '../requests/open-request.js';
 import { chosenActions } from '../requests/read-decision.js';
@@ -28,26 +26,14 @@ export interface ApproveOptions {
 /** `approve ID REQUEST`: lets a run execute a call, or a plan, exactly as shown. */
 export const approve: Command<ApproveOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<request>', 'the request, as inbox shows it')
-      .option(...DIGEST)
-      .addOption(
-        new Option(
-          '--grant <scope>',
-          'also approve later calls of this run: the same call, or every call of the tool',
-        ).choices(['same_call', 'tool']),
-      )
-      .option(
-        '--where <json>',
-        'with --grant tool: only calls with such arguments, e.g. {"op":"under","path":"euros","value":50}',
-        parseJsonOption,
-      )
-      .option(
-        '--some [ids]',
-        'of a plan: only the actions that need no approval, or only those with these ids, e.g. a1,a3',
-      )
-      .option(...BY),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'grant',
+      'where',
+      'some',
+      'by',
+    ),
   async run(context, { id, request, digest, by, some, ...options }) {
     const grant = parseGrant(options);
     if (some !== undefined) {

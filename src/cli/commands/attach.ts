@@ -1,11 +1,11 @@
 import { endOfRun } from '../../history/end-of-run.js';
 import { nextTarget } from '../../history/follow-target.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { NO_WAIT, UI } from '../input/shared-options.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { reportEnd } from '../reports/report-end.js';
 import { openLines } from '../reports/report-pause.js';
@@ -20,11 +20,7 @@ export interface AttachCommandOptions extends FollowOptions {
  * ends. Hosts a worker if none is running.
  */
 export const attach: Command<AttachCommandOptions> = {
-  declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .option(...NO_WAIT)
-      .option(...UI),
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
   async run(context, options) {
     const { id } = options;
     const opened = await openRun(context, id);

@@ -2,10 +2,11 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import { hasLiveWorker } from '../../temporal/probe-worker.js';
 import { visible } from '../../core/text/summaries.js';
 import { cancelTurn } from '../../updates/control.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, type ExitCode } from '../exit-codes.js';
-import { osUser } from '../input/os-user.js';
+import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { deciderName } from '../input/os-user.js';
 import { requireOpenRun, requireWorker, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { reportEnd, reportTurn } from '../reports/report-end.js';
@@ -16,8 +17,8 @@ export interface CancelOptions {
   readonly id: string;
   /** Cancel only the current turn. */
   readonly turn?: boolean;
-  /** False for `--no-wait`. */
-  readonly wait: boolean;
+  readonly detach?: boolean;
+  readonly by?: string;
 }
 
 const END_WITHIN_MS = 10_000;
@@ -26,22 +27,30 @@ const NOT_ENDED = `has not ended within ${END_WITHIN_MS / 1_000} s`;
 /** `cancel ID`: cancels the run, or only its current turn, and waits up to 10 s for the end. */
 export const cancel: Command<CancelOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run; what it has done so far is kept')
-      .option('--turn', 'cancel only the current turn; an open run continues')
-      .option('--no-wait', 'request the cancellation and exit'),
-  async run(context, { id, turn, wait }) {
+    withOptions(
+      entry.argument('<id>', 'the run; what it has done so far is kept'),
+      'turn',
+      'detach',
+      'by',
+    ),
+  async run(context, { id, turn, detach = false, by }) {
+    const actor = deciderName(by);
+    if (by !== undefined && !turn) {
+      throw new UsageError(
+        '--by: expected --turn, got none; the server does not record who cancels a whole run, so omit --by',
+      );
+    }
     const opened = await requireOpenRun(context, id);
     return turn
-      ? await cancelCurrentTurn(context, opened, { wait })
-      : await cancelRun(context, opened, { wait });
+      ? await cancelCurrentTurn(context, opened, { detach, by: actor })
+      : await cancelRun(context, opened, { detach });
   },
 };
 
 async function cancelRun(
   context: CliContext,
   opened: OpenedRun,
-  { wait }: { readonly wait: boolean },
+  { detach }: { readonly detach: boolean },
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id } = run;
@@ -52,7 +61,7 @@ async function cancelRun(
     if (error instanceof WorkflowNotFoundError) await requireOpenRun(context, id);
     throw error;
   }
-  if (!wait) return reportRequested(context, opened, 'Cancellation requested.');
+  if (detach) return reportRequested(context, opened, 'Cancellation requested.');
   if (!(await hasLiveWorker(client, run.taskQueue))) {
     const text =
       'Cancellation requested. It takes effect when a worker is running, and none answers on task ' +
@@ -80,17 +89,17 @@ function reportRequested(context: CliContext, { run }: OpenedRun, text: string):
 async function cancelCurrentTurn(
   context: CliContext,
   opened: OpenedRun,
-  { wait }: { readonly wait: boolean },
+  { detach, by }: { readonly detach: boolean; readonly by: string },
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id, runId } = run;
   await requireWorker(context, opened, 'cancel --turn');
-  const turn = await cancelTurn(client, id, { by: osUser() });
+  const turn = await cancelTurn(client, id, { by });
   const isOpen = run.view.input?.open === true;
   const until = isOpen ? { turn } : 'end';
-  const arrival = wait ? await followWithin(opened, until, { ms: END_WITHIN_MS }) : null;
+  const arrival = detach ? null : await followWithin(opened, until, { ms: END_WITHIN_MS });
   if (arrival === null) {
-    const late = wait ? ` It ${NOT_ENDED}.` : '';
+    const late = detach ? '' : ` It ${NOT_ENDED}.`;
     const see = await nextCommandFor(context, run, ['status', id]);
     context.note(
       `Cancellation of turn ${turn} of run ${visible(id)} requested.${late} See: ${see}`,

@@ -1,6 +1,6 @@
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
-import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
 
 export interface DenyOptions {
@@ -17,12 +17,12 @@ const MAX_NOTE_CHARACTERS = 2_000;
 /** `deny ID REQUEST`: refuses a call, and gives the model the reason. */
 export const deny: Command<DenyOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<request>', 'the request, as inbox shows it')
-      .option(...DIGEST)
-      .option('--note <text>', 'the reason, for the model')
-      .option(...BY),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'note',
+      'by',
+    ),
   async run(context, { note, ...given }) {
     const what = { as: 'deny', command: 'deny', ...noteOf(note) } as const;
     return await submitDecision(context, { ...given, ...what });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext, GlobalOptions } from '../context.js';
 import { EXIT } from '../exit-codes.js';
@@ -9,7 +10,6 @@ import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchCode } from '../hosting/watch-code.js';
 import { startWorkerChild, type WorkerChild } from '../hosting/worker-child.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
-import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 
 const FIRST_RESTART_MS = 1_000;
 const MAX_RESTART_MS = 30_000;
@@ -25,7 +25,7 @@ export interface DevOptions {
  * used; a file that appears later is not loaded.
  */
 export const dev: Command<DevOptions> = {
-  declare: (entry) => entry.option(...LIVE_PORT).option(...LIVE_HOST),
+  declare: (entry) => withOptions(entry, 'livePort', 'liveHost'),
   async run(context, { livePort, liveHost }) {
     const live = [
       ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),

@@ -2,6 +2,7 @@ import { printable } from '../../core/text/hidden.js';
 import { redactJson } from '../../secrets/redact-json.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { resolveTaskQueue } from '../../temporal/task-queue.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { readConfiguration } from '../doctor/configuration.js';
@@ -32,38 +33,53 @@ export interface DoctorOptions {
  * writes a short text to a store on S3.
  */
 export const doctor: Command<DoctorOptions> = {
-  declare: (entry) => entry.option('--no-model', 'do not call models; report them as not checked'),
+  declare: (entry) => withOptions(entry, 'noModel'),
   async run(context, options) {
     const findings = (await examine(context, options)).map(redacted);
-    const problems = findings.filter(({ level }) => level === 'problem').length;
-    const unchecked = findings.filter(({ level }) => level === 'skipped').map(({ name }) => name);
-    if (context.options.json) {
-      const ok = problems === 0 && unchecked.length === 0;
-      context.out(JSON.stringify({ ok, unchecked, findings }));
-    } else {
+    const report = conclude(findings);
+    if (context.options.json) context.out(JSON.stringify({ ...report, findings }));
+    else {
       for (const line of findings.flatMap((finding) => lines(finding, dataPalette(context)))) {
         context.out(line);
       }
     }
-    context.note(conclusion(findings, { problems, unchecked }));
-    return problems === 0 ? EXIT.completed : EXIT.failed;
+    context.note(report.conclusion);
+    return report.ok ? EXIT.completed : EXIT.failed;
   },
 };
 
+/** What `doctor` concludes: the same for its text, its JSON, and its exit code. */
+interface Report {
+  /** Whether no problem was found; what was not checked may still be one. */
+  readonly ok: boolean;
+  readonly problems: readonly string[];
+  readonly notes: readonly string[];
+  readonly unchecked: readonly string[];
+  /** The last line of the text. */
+  readonly conclusion: string;
+}
+
 /**
- * Returns the conclusion. It claims that everything is present only if everything was checked and
- * there are no notes.
+ * Returns the report. It claims that everything is present only if everything was checked and there
+ * are no notes.
  */
-function conclusion(
-  findings: readonly Finding[],
-  { problems, unchecked }: { readonly problems: number; readonly unchecked: readonly string[] },
-): string {
+function conclude(findings: readonly Finding[]): Report {
+  const named = (wanted: Finding['level']): readonly string[] =>
+    findings.filter(({ level }) => level === wanted).map(({ name }) => name);
+  const [problems, notes, unchecked] = [named('problem'), named('note'), named('skipped')];
+  const found = [
+    ...(problems.length > 0 ? [formatCount(problems.length, 'problem')] : ['No problem found']),
+    ...(notes.length > 0 ? [formatCount(notes.length, 'note')] : []),
+  ];
   const rest = unchecked.length === 0 ? '' : ` Not checked: ${unchecked.join(', ')}.`;
-  if (problems > 0) return `${formatCount(problems, 'problem')}.${rest}`;
-  if (rest !== '') return `No problem found.${rest}`;
-  const notes = findings.filter(({ level }) => level === 'note').length;
-  if (notes > 0) return `No problem found; ${formatCount(notes, 'note')}.`;
-  return 'Everything that a run needs is present.';
+  const isAll = problems.length + notes.length + unchecked.length === 0;
+  return {
+    ok: problems.length === 0,
+    problems,
+    notes,
+    unchecked,
+    conclusion: isAll ? 'Everything that a run needs is present.' : `${found.join('; ')}.${rest}`,
+  };
 }
 
 /** Redacts the answers of providers, servers, and MCP servers, which may contain anything. */

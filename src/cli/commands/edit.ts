@@ -1,9 +1,8 @@
 import { isObject, type Json } from '../../core/json.js';
 import { show } from '../../core/text/format-value.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
-import { parseJsonOption } from '../input/option-parsers.js';
-import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
 
 export interface EditOptions {
@@ -20,12 +19,12 @@ export interface EditOptions {
  */
 export const edit: Command<EditOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<request>', 'the request, as inbox shows it')
-      .option(...DIGEST)
-      .requiredOption('--arguments <json>', 'all new arguments of the call', parseJsonOption)
-      .option(...BY),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'arguments',
+      'by',
+    ),
   async run(context, { arguments: value, ...given }) {
     if (!isObject(value)) {
       throw new UsageError(

@@ -7,13 +7,13 @@ import type { History } from '../../history/history-event.js';
 import { historyToJson } from '../../history/json.js';
 import type { Archive } from '../../storage/archive.js';
 import { openStores } from '../../storage/file-stores.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { formatCount } from '../format/format.js';
-import { parseNumber } from '../input/option-parsers.js';
 import { previousRunId, readSegment } from '../../history/segments.js';
 
 export interface ExportOptions {
@@ -22,7 +22,7 @@ export interface ExportOptions {
   readonly out?: string;
   /** Counted from 1; absent: the newest segment. */
   readonly segment?: number;
-  readonly all?: boolean;
+  readonly allSegments?: boolean;
 }
 
 /**
@@ -30,18 +30,7 @@ export interface ExportOptions {
  */
 export const exportRun: Command<ExportOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .option('--out <file>', 'write to this file instead of stdout')
-      .option(
-        '--segment <n>',
-        'export this segment, counted from 1; default: the newest',
-        parseNumber,
-      )
-      .option(
-        '--all',
-        'export every segment that the server or the archive has, as FILE-1, FILE-2, …',
-      ),
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'segment', 'allSegments'),
   run: exportHistory,
 };
 
@@ -50,7 +39,7 @@ interface Opened extends OpenedRun {
 }
 
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
-  const { id, out, segment, all = false } = options;
+  const { id, out, segment, allSegments: all = false } = options;
   checkOptions(options);
   const { archive } = openStores(context.home, context.env);
   const opened = { ...(await openRun(context, id, { archive: true })), archive };
@@ -76,21 +65,19 @@ async function exportHistory(context: CliContext, options: ExportOptions): Promi
   const { number } = newestSegment(opened);
   if (segment === undefined && number > 1) {
     context.note(
-      `This is the newest of ${formatCount(number, 'segment')}; export others with --segment N or --all`,
+      `This is the newest of ${formatCount(number, 'segment')}; export others with --segment N or --all-segments`,
     );
   }
   return EXIT.completed;
 }
 
-function checkOptions({ segment, all, out }: ExportOptions): void {
+function checkOptions({ segment, allSegments: all, out }: ExportOptions): void {
   if (all && segment !== undefined) {
-    throw new UsageError(
-      `--segment: expected no --all, got --segment ${segment} --all; omit one of the two`,
-    );
+    throw new UsageError(`--segment: expected no --all-segments, got both; omit one of the two`);
   }
   if (all && out === undefined) {
     throw new UsageError(
-      '--all: expected --out FILE, got none; each segment is written to its own file',
+      '--all-segments: expected --out FILE, got none; each segment is written to its own file',
     );
   }
   if (segment === undefined || (Number.isInteger(segment) && segment >= 1)) return;
@@ -112,7 +99,8 @@ async function segmentNumbered(opened: Opened, requested: number): Promise<Segme
   for await (const segment of segmentsBack(opened, last)) {
     if (segment.number === requested) return segment;
   }
-  throw new Error(
+  throw new CommandError(
+    'unavailable',
     `--segment: the server has deleted segment ${requested}, and the archive does not have it; the newest is ${last.number}`,
   );
 }

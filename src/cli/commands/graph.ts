@@ -15,9 +15,10 @@ import { toMermaid } from '../../core/graph/mermaid.js';
 import type { RunStatusName } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import { nearestFirst } from '../../validation/nearest.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 
@@ -51,9 +52,7 @@ const NEAREST = 5;
  */
 export const graph: Command<GraphCommandOptions> = {
   declare: (entry) =>
-    entry
-      .argument('[name]', 'an agent or a graph of the configuration')
-      .option('--run <id>', 'the graph of this run, with its progress'),
+    withOptions(entry.argument('[name]', 'an agent or a graph of the configuration'), 'run'),
   async run(context, { name, run }) {
     if (name !== undefined && run !== undefined) {
       throw new UsageError('--run: expected no NAME, got both; omit one of them');
@@ -105,7 +104,10 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
   }
   const { state } = run.view;
   if (state === null || !isLoaded(state)) {
-    throw new Error(`run ${visible(id)} has no graph yet: no worker has loaded its agent`);
+    throw new CommandError(
+      'unavailable',
+      `run ${visible(id)} has no graph yet: no worker has loaded its agent`,
+    );
   }
   const { status } = toRunStatus(run, Date.now());
   const plan = planProgress(state);

@@ -2,6 +2,7 @@ import { listRequests } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
@@ -24,11 +25,13 @@ export interface InboxOptions {
 /** `inbox [ID [REQUEST]]`: lists the requests that runs wait for, oldest first. Needs no worker. */
 export const inbox: Command<InboxOptions> = {
   declare: (entry) =>
-    entry
-      .argument('[id]', 'show the requests of this run in full; default: list those of all runs')
-      .argument('[request]', 'show only this request')
-      .option('--agent <name>', "list only requests of this agent's runs")
-      .option('--full', 'do not truncate arguments; with ID'),
+    withOptions(
+      entry
+        .argument('[id]', 'show the requests of this run in full; default: list those of all runs')
+        .argument('[request]', 'show only this request'),
+      'agent',
+      'full',
+    ),
   async run(context, { id, request, agent, full = false }) {
     if (id === undefined && full) {
       throw new UsageError('--full: expected a run, got none; give its id, or omit --full');

@@ -1,51 +1,43 @@
 import { setLimits } from '../../updates/control.js';
-import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
-import { checkLimits } from '../../core/input/check-limits.js';
-import type { Request } from '../../core/requests/request.js';
-import { readRun, type RunReading } from '../../history/read-run.js';
-import { limitFlag } from '../../core/requests/commands.js';
+import { LIMIT_NAMES, type LimitName, type Limits } from '../../core/definition/definition.js';
 import type { EffectiveLimits } from '../../core/state.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { parseNumberOrNone } from '../input/option-parsers.js';
-import { osUser } from '../input/os-user.js';
+import { EXIT, type ExitCode } from '../exit-codes.js';
+import { formatDuration } from '../format/format.js';
+import { deciderName } from '../input/os-user.js';
 import { requireOpenRun, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { viewedRequests } from '../requests/open-requests.js';
+import type { Request } from '../../core/requests/request.js';
+import { readRun, type RunReading } from '../../history/read-run.js';
+import { limitWord } from '../../core/requests/commands.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { columns } from '../format/table.js';
 
-export interface LimitsOptions extends LimitSet {
+export interface LimitsOptions {
   readonly id: string;
-  /** Apply the limits to the whole run instead of to each turn. */
-  readonly run?: boolean;
+  /** The limits to set; absent: show those in force. */
+  readonly limit?: Limits;
+  readonly by?: string;
 }
 
-/** `limits ID`: shows the limits of a run, or replaces those that the options set. */
+/** `limits ID`: shows the limits of a run, or replaces those that `--limit` sets. */
 export const limits: Command<LimitsOptions> = {
-  declare: (entry) =>
-    entry
-      .argument('<id>', 'the run; each limit takes a number, or none')
-      .option('--steps <n>', 'model calls', parseNumberOrNone)
-      .option('--tool-calls <n>', 'executed tool calls', parseNumberOrNone)
-      .option('--tokens <n>', 'input and output tokens', parseNumberOrNone)
-      .option('--cost-usd <n>', 'US dollars', parseNumberOrNone)
-      .option('--wall-ms <n>', 'milliseconds', parseNumberOrNone)
-      .option('--depth <n>', 'nested agent calls', parseNumberOrNone)
-      .option('--run', 'apply the limits to the whole run; default: to each turn'),
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'limit', 'by'),
   run: showOrSetLimits,
 };
 
 async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
-  const { id } = options;
-  const requested = limitsOf(options);
+  const { id, limit: requested = null } = options;
+  const by = deciderName(options.by);
   const opened = await requireOpenRun(context, id);
   const { client, run } = opened;
   const set = requested && {
     decision: 'limits',
-    send: () => setLimits(client, id, requested, { by: osUser() }),
+    send: () => setLimits(client, id, requested, { by }),
   };
   const effective =
     set === null
@@ -80,50 +72,36 @@ async function noteWaiting(context: CliContext, { client, run }: OpenedRun): Pro
   );
 }
 
-/**
- * Returns the limits that the options set, or null if they set none. Throws a `UsageError` before
- * anything is opened if the run would reject them.
- */
-function limitsOf(options: LimitsOptions): Limits | null {
-  const named = LIMIT_NAMES.filter((name) => options[name] !== undefined);
-  if (named.length === 0) {
-    if (!options.run) return null;
-    throw new UsageError(
-      `--run: expected a limit, got none; name one, such as ${limitFlag('steps')} 500 --run`,
-    );
-  }
-  const set = Object.fromEntries(named.map((name) => [name, options[name]]));
-  const requested = options.run ? { run: set } : set;
-  const problem = checkLimits(requested, 'limits');
-  if (problem === null) return requested;
-  throw new UsageError(textInFlags(problem));
-}
-
 function rethrowInFlags(error: unknown): never {
   if (!(error instanceof Error)) throw error;
   throw new Error(textInFlags(error.message), { cause: error });
 }
 
-/** Replaces field names by flags: `limits.run.costUsd` by `--cost-usd`. */
+/** Replaces field names by those of `--limit`: `limits.run.costUsd` by `--limit run.cost-usd`. */
 function textInFlags(text: string): string {
-  return LIMIT_NAMES.reduce(
+  const named = LIMIT_NAMES.reduce(
     (result, name) =>
-      result.replaceAll(new RegExp(`\\blimits\\.(?:run\\.)?${name}\\b`, 'g'), limitFlag(name)),
+      result.replaceAll(
+        new RegExp(`\\blimits\\.(run\\.)?${name}\\b`, 'g'),
+        (_, run = '') => `--limit ${run}${limitWord(name)}`,
+      ),
     text,
-  ).replace('null for none', 'none');
+  );
+  return named.replace('null for none', 'none');
 }
 
 function lines({ turn, run }: EffectiveLimits): readonly string[] {
   return columns([
     ['LIMIT', 'EACH TURN', 'WHOLE RUN'],
     ...LIMIT_NAMES.map((name) => [
-      limitFlag(name).slice(2),
-      formatLimit(turn[name]),
-      formatLimit(run[name]),
+      limitWord(name),
+      formatLimit(name, turn[name]),
+      formatLimit(name, run[name]),
     ]),
   ]);
 }
 
-function formatLimit(limit: number | null | undefined): string {
-  return limit === undefined || limit === null ? 'none' : String(limit);
+function formatLimit(name: LimitName, limit: number | null | undefined): string {
+  if (limit === undefined || limit === null) return 'none';
+  return name === 'wallMs' ? formatDuration(limit) : String(limit);
 }

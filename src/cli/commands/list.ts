@@ -1,8 +1,9 @@
 import { listRuns } from '../../client/list.js';
-import { assertListFilter, LIST_STATUSES, type ListFilter } from '../../client/list-filter.js';
+import { assertListFilter, type ListFilter } from '../../client/list-filter.js';
 import type { RunRow } from '../../client/run-row.js';
 import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError } from '../exit-codes.js';
@@ -10,37 +11,30 @@ import { formatDateTime } from '../format/format-time.js';
 import { columns } from '../format/table.js';
 import { noteServer } from '../hosting/note-server.js';
 import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
-import { parseNumber } from '../input/option-parsers.js';
 import { nextCommand, nextCommandOf } from '../reports/next-command.js';
 
 export interface ListOptions {
   readonly agent?: string;
   readonly status?: string;
-  readonly tag?: string;
+  readonly tag?: readonly string[];
   readonly idPrefix?: string;
   /** An ISO 8601 time, or how long ago, such as `2h`. */
   readonly since?: string;
   readonly before?: string;
-  readonly limit: number;
+  readonly max?: number;
   /** The cursor that the previous page ended with. */
   readonly cursor?: string;
 }
 
+const PAGE_ROWS = 50;
+
 /** `list`: lists the runs of the namespace, newest first. Needs no worker. */
 export const list: Command<ListOptions> = {
   declare: (entry) =>
-    entry
-      .option('--agent <name>', 'list only runs of this agent')
-      .option('--status <status>', `list only runs with this status: ${LIST_STATUSES.join(', ')}`)
-      .option('--tag <tag>', 'list only runs that were started with this tag')
-      .option('--id-prefix <text>', 'list only runs whose id begins with this text')
-      .option('--since <time>', 'list only runs started since: ISO 8601, or how long ago (2h, 3d)')
-      .option('--before <time>', 'list only runs started before: ISO 8601, or how long ago')
-      .option('--limit <n>', 'list at most n runs', parseNumber, 50)
-      .option('--cursor <cursor>', 'list the next page; the previous page shows its cursor'),
-  async run(context, options) {
+    withOptions(entry, 'agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'max', 'cursor'),
+  async run(context, { max = PAGE_ROWS, ...options }) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `listRuns` checks the status
-    const filter = options as ListFilter;
+    const filter = { ...options, limit: max } as ListFilter;
     check(filter);
     noteServer(context, await context.server());
     const client = await context.client();
@@ -65,7 +59,8 @@ const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'limit
 function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): void {
   const words = FILTERS.flatMap((name) => {
     const value = filter[name];
-    return value === undefined ? [] : [flagOf(name), String(value)];
+    if (value === undefined) return [];
+    return [value].flat().flatMap((one) => [flagOf(name), String(one)]);
   });
   const next = nextCommandOf(context, ['list', ...words, '--cursor', cursor]);
   context.note(`There may be more runs. List the next page with: ${next}`);
@@ -93,7 +88,8 @@ function rethrowInFlags(error: unknown): never {
 }
 
 function flagOf(name: string): string {
-  return `--${name.replace('idPrefix', 'id-prefix')}`;
+  const words: Readonly<Record<string, string>> = { idPrefix: 'id-prefix', limit: 'max' };
+  return `--${words[name] ?? name}`;
 }
 
 /** The columns are fields of a `RunRow`, which `--json` and `client.list` return. */

@@ -1,8 +1,8 @@
 import { RunTokenError } from '../../core/errors.js';
 import { runToken } from '../../live/run-token.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { parseDurationOption } from '../input/option-parsers.js';
 
 export interface LiveTokenOptions {
   readonly id: string;
@@ -14,14 +14,7 @@ export interface LiveTokenOptions {
  * `live-token ID`: creates a token that can read the live stream of one run. Contacts no server.
  */
 export const liveToken: Command<LiveTokenOptions> = {
-  declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .option(
-        '--expires-in <time>',
-        'how long the token is valid, such as 15m; at most 7d; default 1h',
-        parseDurationOption,
-      ),
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'expiresIn'),
   run(context, { id, expiresIn }) {
     const secret = context.env['PERDURE_LIVE_TOKEN'] ?? '';
     const token = createToken({

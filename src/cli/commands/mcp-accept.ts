@@ -8,6 +8,7 @@ import { createSessions } from '../../mcp/sessions.js';
 import { describeToolChange } from '../../mcp/tool-change.js';
 import { openStores } from '../../storage/file-stores.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError } from '../exit-codes.js';
@@ -39,11 +40,13 @@ const WAIT_MS = 30_000;
  */
 export const mcpAccept: Command<McpAcceptOptions> = {
   declare: (entry) =>
-    entry
-      .argument('[server]', 'the name of a server in the configuration; default: all')
-      .argument('[tool]', "the server's own name of a tool; default: all")
-      .option('--dry-run', 'only show the changes')
-      .option('--yes', 'do not ask at the terminal'),
+    withOptions(
+      entry
+        .argument('[server]', 'the name of a server in the configuration; default: all')
+        .argument('[tool]', "the server's own name of a tool; default: all"),
+      'dryRun',
+      'yes',
+    ),
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
     const servers = serversOf(await context.config(), name);
     const { toolLock } = openStores(context.home, context.env);

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
-import { EXIT } from '../exit-codes.js';
+import { CommandError, EXIT } from '../exit-codes.js';
 import { withHostedWorker, type HostedWorker } from '../hosting/with-hosted-worker.js';
 import { createHosting, type Hosting } from '../hosting/hosting.js';
 import type { CliContext } from '../context.js';
@@ -29,16 +30,7 @@ export interface McpOptions {
  * started.
  */
 export const mcp: Command<McpOptions> = {
-  declare: (entry) =>
-    entry
-      .option(
-        '--all-runs',
-        'serve every run of the namespace; default: only the runs that this server started',
-      )
-      .option(
-        '--decide',
-        'also offer tools that list requests and decide about them: the client can then approve',
-      ),
+  declare: (entry) => withOptions(entry, 'allRuns', 'decide'),
   async run(context, { allRuns = false, decide = false }) {
     const output = takeStdout();
     const { agents } = await context.config();
@@ -95,7 +87,7 @@ async function ensureWorker(hosting: Hosting): Promise<boolean> {
     return hosting.isHosting;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`no worker is running: ${reason}`, { cause: error });
+    throw new CommandError('no_worker', `no worker is running: ${reason}`, { cause: error });
   }
 }
 

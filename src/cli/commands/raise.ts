@@ -1,14 +1,16 @@
 import { LIMIT_NAMES, type LimitName } from '../../core/definition/definition.js';
-import { limitFlag } from '../../core/requests/commands.js';
 import type { Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { UsageError } from '../exit-codes.js';
-import { parseNumber } from '../input/option-parsers.js';
-import { BY, DIGEST } from '../input/shared-options.js';
 import { submitDecision } from '../requests/decide.js';
+import { limitFlag } from '../../core/requests/commands.js';
 
-export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>>> {
+/** By how much to raise each limit; `wall` is in ms. */
+type Added = Readonly<Partial<Record<Exclude<LimitName, 'wallMs'> | 'wall', number>>>;
+
+export interface RaiseOptions extends Added {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
@@ -18,17 +20,17 @@ export interface RaiseOptions extends Readonly<Partial<Record<LimitName, number>
 /** `raise ID REQUEST`: raises the limit that a run has reached by the given amount. */
 export const raise: Command<RaiseOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<request>', 'the request, as inbox shows it')
-      .option(...DIGEST)
-      .option('--steps <n>', 'additional model calls', parseNumber)
-      .option('--tool-calls <n>', 'additional executed tool calls', parseNumber)
-      .option('--tokens <n>', 'additional input and output tokens', parseNumber)
-      .option('--cost-usd <n>', 'additional US dollars', parseNumber)
-      .option('--wall-ms <n>', 'additional milliseconds', parseNumber)
-      .option('--depth <n>', 'additional nested agent calls', parseNumber)
-      .option(...BY),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'steps',
+      'toolCalls',
+      'tokens',
+      'costUsd',
+      'wall',
+      'depth',
+      'by',
+    ),
   async run(context, { id, request, digest, by, ...given }) {
     const added = addedBy(given);
     const [name] = Object.keys(added);
@@ -48,9 +50,11 @@ export const raise: Command<RaiseOptions> = {
  * Returns the limit to raise and the amount. Throws a `UsageError` unless the options set exactly
  * one limit.
  */
-export function addedBy(
-  given: Readonly<Partial<Record<LimitName, number>>>,
-): Readonly<Record<string, number>> {
+export function addedBy({ wall, ...rest }: Added): Readonly<Record<string, number>> {
+  const given: Readonly<Partial<Record<LimitName, number>>> = {
+    ...rest,
+    ...(wall !== undefined && { wallMs: wall }),
+  };
   const named = LIMIT_NAMES.flatMap((name) => {
     const value = given[name];
     return value === undefined ? [] : [{ name, value }];

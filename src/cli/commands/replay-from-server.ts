@@ -91,7 +91,7 @@ function skippedLines(
       : []),
     ...(more
       ? [
-          `Stopped after ${formatCount(limit, 'run')}; there are more. Replay more with --limit ${2 * limit}`,
+          `Stopped after ${formatCount(limit, 'run')}; there are more. Replay more with --max ${2 * limit}`,
         ]
       : []),
   ];

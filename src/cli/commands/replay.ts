@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { ReplayResult } from '../../worker/replay.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { dataPalette } from '../format/table.js';
-import { parseNumber } from '../input/option-parsers.js';
 import { replayLine } from '../reports/replay-lines.js';
 import { OPEN_RUNS_QUERY } from '../doctor/open-runs.js';
 import { replayFromServer } from './replay-from-server.js';
@@ -14,7 +14,7 @@ export interface ReplayOptions {
   /** A visibility query; true for the flag without a query: all running runs. */
   readonly fromServer?: string | true;
   /** Maximum number of runs of the server; default 1,000. */
-  readonly limit?: number;
+  readonly max?: number;
 }
 
 const RUNS = 1_000;
@@ -30,12 +30,13 @@ interface Result {
  */
 export const replay: Command<ReplayOptions> = {
   declare: (entry) =>
-    entry
-      .argument('[file...]', 'histories, as export writes them')
-      .option('--from-server [query]', 'replay runs on the server; default: all that are running')
-      .option('--limit <n>', `replay at most n runs of the server; default: ${RUNS}`, parseNumber),
+    withOptions(
+      entry.argument('[file...]', 'histories, as export writes them'),
+      'fromServer',
+      'max',
+    ),
   async run(context, options) {
-    const { file: files, fromServer, limit = RUNS } = options;
+    const { file: files, fromServer, max: limit = RUNS } = options;
     checkOptions(options);
     const { installRuntime } = await import('../../worker/runtime.js');
     // Each history gets its own line, without messages of the SDK in between.
@@ -65,9 +66,9 @@ async function replayFiles(context: CliContext, files: readonly string[]): Promi
   return exitCode(results);
 }
 
-function checkOptions({ file, fromServer, limit = RUNS }: ReplayOptions): void {
+function checkOptions({ file, fromServer, max: limit = RUNS }: ReplayOptions): void {
   if (!Number.isInteger(limit) || limit < 1) {
-    throw new UsageError(`--limit: expected a whole number from 1, got ${limit}`);
+    throw new UsageError(`--max: expected a whole number from 1, got ${limit}`);
   }
   if (fromServer === undefined && file.length === 0) {
     throw new UsageError(

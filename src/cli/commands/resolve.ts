@@ -1,11 +1,9 @@
-import { Option } from 'commander';
 import type { Json } from '../../core/json.js';
 import type { Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
-import { UsageError } from '../exit-codes.js';
-import { parseJsonOption } from '../input/option-parsers.js';
-import { BY, DIGEST } from '../input/shared-options.js';
+import { CommandError, UsageError } from '../exit-codes.js';
 import { submitDecision } from '../requests/decide.js';
 import { chosenActions } from '../requests/read-decision.js';
 import { noteOf } from './deny.js';
@@ -46,23 +44,18 @@ export interface ResolveCommandOptions {
  */
 export const resolve: Command<ResolveCommandOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<call>', 'the call or the request, as status shows it')
-      .addOption(
-        new Option('--as <decision>', 'what happened to the call, or what to do with it')
-          .choices(WORDS)
-          .makeOptionMandatory(),
-      )
-      .option('--result <json>', 'what the call returned; with --as happened', parseJsonOption)
-      .option('--actions <ids>', 'the actions of a plan, e.g. a1,a3; with --as some')
-      .option(
-        '--definition <hash>',
-        'the hash of the changed tool to accept; only with --as accept',
-      )
-      .option(...DIGEST)
-      .option('--note <text>', 'the reason, for the model; with --as deny or abandon')
-      .option(...BY),
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('<call>', 'the call or the request, as status shows it'),
+      'as',
+      'result',
+      'actions',
+      'definition',
+      'digest',
+      'note',
+      'by',
+    ),
   async run(context, { call, result, definition, note, actions, ...given }) {
     const { as } = given;
     if (result !== undefined && !WITH_RESULT.includes(as)) {
@@ -100,7 +93,8 @@ function checkAcceptance(as: string, definition: string | undefined, digest: str
 
 function checkDefinition(request: Request, definition: string | undefined): void {
   if (definition === undefined || definition === request.definition) return;
-  throw new Error(
+  throw new CommandError(
+    'changed',
     `--definition: expected ${request.definition ?? 'none, since no tool has changed'}, got ${visible(definition)}; ` +
       'the tool may have changed again, so review it before you accept it',
   );

@@ -1,10 +1,10 @@
 import { visible } from '../../core/text/summaries.js';
 import { revokeGrant } from '../../updates/decide.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/os-user.js';
-import { BY } from '../input/shared-options.js';
 import { requireOpenRun } from '../open-run.js';
 
 export interface RevokeOptions {
@@ -16,10 +16,10 @@ export interface RevokeOptions {
 /** `revoke ID GRANT`: ends an approval that covers later calls. */
 export const revoke: Command<RevokeOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('<grant>', 'the grant, as status shows it')
-      .option(...BY),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<grant>', 'the grant, as status shows it'),
+      'by',
+    ),
   async run(context, { id, grant, by }) {
     const actor = deciderName(by);
     const opened = await requireOpenRun(context, id);

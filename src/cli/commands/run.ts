@@ -5,41 +5,29 @@ import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.
 import type { JsonObject } from '../../core/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
-import { nextCommand, nextCommandFor } from '../reports/next-command.js';
+import { nextCommand } from '../reports/next-command.js';
+import { reportStarted } from '../reports/report-pause.js';
 import { artifactFiles, ownArtifacts, type ArtifactFiles } from '../input/artifact-files.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { UsageError, type ExitCode } from '../exit-codes.js';
 import { withHostedWorker } from '../hosting/with-hosted-worker.js';
 import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 import { noteServer } from '../hosting/note-server.js';
 import {
-  parseJsonOption,
-  parseNumber,
-  collectArguments,
-  collectSettings,
-} from '../input/option-parsers.js';
-import { osUser } from '../input/os-user.js';
-import {
-  ARG,
-  SETTING,
-  ARTIFACT,
-  ATTACH,
-  ID,
-  MODEL_ATTEMPTS,
-  NO_WAIT,
-  OPEN,
-  PROMPT,
-  UI,
-} from '../input/shared-options.js';
+  inFlags,
+  RUN_SETTINGS,
+  runSettings,
+  type RunSettingOptions,
+} from '../input/run-settings.js';
 import { checkAgent } from '../check-agent.js';
 import { idTakenError } from '../open-run.js';
 import { NothingRunsError } from '../hosting/open-server.js';
-import { uiLink } from '../reports/run-header.js';
 
-export interface RunOptions extends FollowOptions {
+export interface RunOptions extends FollowOptions, RunSettingOptions {
   readonly agent: string;
   /** The words of the message. */
   readonly message: readonly string[];
@@ -47,9 +35,6 @@ export interface RunOptions extends FollowOptions {
   readonly reuseId?: boolean;
   readonly open?: boolean;
   readonly detach?: boolean;
-  readonly maxSteps?: number;
-  readonly modelAttempts?: number;
-  readonly context?: unknown;
   /** The name of a prompt of the agent, instead of a message. */
   readonly prompt?: string;
   /** Arguments of the agent's template, and of the prompt. */
@@ -67,24 +52,24 @@ export interface RunOptions extends FollowOptions {
 /** `run AGENT MESSAGE…`: starts a run and follows it. Hosts a worker if none is running. */
 export const run: Command<RunOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<agent>', 'name of the agent')
-      .argument('[message...]', 'the task; or --prompt, or for a graph --input')
-      .option(...ID)
-      .option('--reuse-id', 'reuse the id of a run that has ended')
-      .option(...OPEN)
-      .option('--detach', 'start the run, print its id, and exit; a running worker executes it')
-      .option(...NO_WAIT)
-      .option('--max-steps <n>', 'maximum number of model calls in a turn', parseNumber)
-      .option(...MODEL_ATTEMPTS)
-      .option('--context <json>', 'JSON for your tools; the model never sees it', parseJsonOption)
-      .option(...PROMPT)
-      .option(...ARG, collectArguments)
-      .option(...SETTING, collectSettings)
-      .option('--input <json>', 'for a graph: fields of its state, as JSON', parseJsonOption)
-      .option(...ATTACH)
-      .option(...ARTIFACT)
-      .option(...UI),
+    withOptions(
+      entry
+        .argument('<agent>', 'name of the agent')
+        .argument('[message...]', 'the task; or --prompt, or for a graph --input'),
+      'id',
+      'reuseId',
+      'open',
+      'detach',
+      'noWait',
+      ...RUN_SETTINGS,
+      'prompt',
+      'arg',
+      'setting',
+      'input',
+      'attach',
+      'artifact',
+      'ui',
+    ),
   async run(context, options) {
     const input = await inputOf(context, options, await attachedFiles(context, options.attach));
     await checkAgent(context, input);
@@ -117,20 +102,15 @@ async function startDetached(
   place: Place,
 ): Promise<ExitCode> {
   const taskQueue = await context.taskQueue();
-  const server = await context.server({ start: false }).catch((error: unknown) => {
+  await context.server({ start: false }).catch((error: unknown) => {
     // A named server that does not answer is a different error.
     if (error instanceof NothingRunsError) throw noWorkerError(context, taskQueue);
     throw error;
   });
   const client = await context.client();
   if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
-  const { id, runId } = await start(context, client, { input, taskQueue, place });
-  const link = uiLink(server, id);
-  context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
-  context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
-  const line = { id, runId, status: 'working', reason: null };
-  context.out(context.options.json ? JSON.stringify(line) : id);
-  return EXIT.completed;
+  const started = await start(context, client, { input, taskQueue, place });
+  return await reportStarted(context, { taskQueue }, started);
 }
 
 function noWorkerError(context: CliContext, taskQueue: string): UsageError {
@@ -171,30 +151,15 @@ async function start(
  */
 async function inputOf(
   cli: CliContext,
-  {
-    agent,
-    message,
-    id,
-    open,
-    maxSteps,
-    modelAttempts,
-    context,
-    arg,
-    prompt,
-    input: fields,
-    setting,
-  }: RunOptions,
+  { agent, message, id, open, arg, prompt, input: fields, setting, ...settings }: RunOptions,
   attachments: readonly Attachment[],
 ): Promise<RunInput> {
   const isEmpty = fields === undefined && prompt === undefined;
   const input = parseRunInput({
     agent,
     ...((message.length > 0 || isEmpty) && { message: message.join(' ') }),
-    by: osUser(),
+    ...runSettings(settings),
     ...(open && { open }),
-    ...(maxSteps !== undefined && { limits: { steps: maxSteps } }),
-    ...(modelAttempts !== undefined && { modelAttempts }),
-    ...(context !== undefined && { context }),
     ...(setting !== undefined && { settings: setting }),
     ...(prompt !== undefined && { prompt }),
     ...(await argumentsOf(cli, { agent, prompt, arg })),
@@ -233,16 +198,4 @@ async function argumentsOf(
     ...(Object.keys(args).length > 0 && { args }),
     ...(Object.keys(promptArgs).length > 0 && { promptArgs }),
   };
-}
-
-/** Replaces the field names of the input by flags. */
-function inFlags(problem: string): string {
-  return problem
-    .replace('limits.steps', '--max-steps')
-    .replace(/^modelAttempts/, '--model-attempts')
-    .replace(/^settings/, '--setting')
-    .replace(/^attachments/, '--attach')
-    .replace(/^input/, '--input')
-    .replace(/^prompt: /, '--prompt: ')
-    .replace(/^(args|promptArgs)/, '--arg');
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { SentMessage } from '../../updates/deliver-or-record.js';
 import { askRun, recordMessage } from '../../updates/ask-run.js';
 import { hasLiveWorker } from '../../temporal/probe-worker.js';
-import { PerdureError } from '../../core/errors.js';
+import { PerdureError, RefusedError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-target.js';
 import { askProblem, askRefusal } from '../../core/ask.js';
 import type { Ask } from '../../core/inbox.js';
@@ -14,20 +14,20 @@ import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
 import { artifactFiles, ownArtifacts } from '../input/artifact-files.js';
 import { attachedFiles, ownAttachments } from '../input/attached-files.js';
-import { osUser } from '../input/os-user.js';
+import { deciderName } from '../input/os-user.js';
+import { inFlags } from '../input/run-settings.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { collectArguments, collectSettings, parseJsonOption } from '../input/option-parsers.js';
-import { ARG, SETTING, ARTIFACT, ATTACH, PROMPT } from '../input/shared-options.js';
 import { checkDigestForm } from '../requests/decide.js';
 import { viewedRequests } from '../requests/open-requests.js';
 import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { followAndReport } from '../run-view/follow-and-report.js';
+import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
-export interface SendOptions {
+export interface SendOptions extends FollowOptions {
   readonly id: string;
   /** The words of the message. */
   readonly message: readonly string[];
@@ -49,8 +49,8 @@ export interface SendOptions {
   readonly artifact?: readonly string[];
   /** JSON for the functions of the turn. */
   readonly context?: unknown;
-  /** False for `--no-wait`. */
-  readonly wait: boolean;
+  readonly detach?: boolean;
+  readonly by?: string;
 }
 
 /**
@@ -59,25 +59,23 @@ export interface SendOptions {
  */
 export const send: Command<SendOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('[message...]', 'the message; or --prompt')
-      .option('--steer', 'join the current turn, before its next model call')
-      .option('--message-id <id>', 'make the message idempotent: an id is delivered only once')
-      .option('--pin', 'keep the message verbatim when older messages are summarized')
-      .option('--refresh', "switch to the workers' current definition of the agent before the turn")
-      .option(...PROMPT)
-      .option(...ARG, collectArguments)
-      .option(...SETTING, collectSettings)
-      .option(
-        '--context <json>',
-        'JSON for your tools in this turn; extends the context of the run',
-        parseJsonOption,
-      )
-      .option('--digest <digest>', 'the request that the message answers, as shown with it')
-      .option(...ATTACH)
-      .option(...ARTIFACT)
-      .option('--no-wait', 'deliver or record the message, and exit'),
+    withOptions(
+      entry.argument('<id>', 'the run').argument('[message...]', 'the message; or --prompt'),
+      'steer',
+      'messageId',
+      'pin',
+      'refresh',
+      'prompt',
+      'arg',
+      'setting',
+      'context',
+      'digest',
+      'attach',
+      'artifact',
+      'detach',
+      'noWait',
+      'by',
+    ),
   async run(context, options) {
     const { digest } = options;
     if (digest !== undefined) checkDigestForm(digest);
@@ -89,7 +87,7 @@ export const send: Command<SendOptions> = {
       ...(await ownArtifacts(context, opened.run.id, files)),
       ...answersOf(context, opened, { message, digest }),
     };
-    if (!options.wait) return await sendOnly(context, opened, ask);
+    if (options.detach) return await sendOnly(context, opened, ask);
     const { id, runId, taskQueue, view: joined } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
@@ -99,7 +97,7 @@ export const send: Command<SendOptions> = {
       const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
       const past = { joined, knowsPast: true, retriedUpTo };
       const followed = { id, runId, messageId, until, ...past, ...host };
-      return await followAndReport(context, followed, { wait: true });
+      return await followAndReport(context, followed, options);
     });
   },
 };
@@ -124,14 +122,14 @@ function answersOf(
     const request = open.find((one) => one.digest.startsWith(digest.toLowerCase()));
     if (request !== undefined) return bind(request);
     const known = open.map(({ id, digest: whole }) => `${id} ${whole.slice(0, SHOWN_DIGITS)}`);
-    throw new Error(
+    throw new CommandError(
+      'changed',
       `--digest: expected that of an open request (${known.join(', ') || 'none'}), got ${visible(digest)}; review the request again`,
     );
   }
   const { state } = run.view;
   if (state === null) return {};
-  const said = { ...message, by: osUser() };
-  const found = messageAnswer(state, said, { now: Date.now() });
+  const found = messageAnswer(state, message, { now: Date.now() });
   const request = found.type === 'decides' ? found.work.request.id : undefined;
   const asked = open.find(({ id }) => id === request);
   if (asked !== undefined) return bind(asked);
@@ -158,7 +156,7 @@ async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promis
     return sent;
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
-    throw new Error(inFlags(error.message), { cause: error });
+    throw new Error(asOptions(error.message), { cause: error });
   }
 }
 
@@ -168,7 +166,8 @@ async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise
   // Without a worker, the run cannot refuse the message, so this process checks it.
   const { state } = run.view;
   const refusal = state && askRefusal(state, message, { id: message.id, now: Date.now() });
-  if (refusal !== null) throw new Error(inFlags(refusal.message));
+  if (refusal !== null)
+    throw new RefusedError(asOptions(refusal.message), { reason: refusal.reason ?? null });
   await recordMessage(client, run.id, message);
   return await recorded(context, opened, message.id);
 }
@@ -186,24 +185,25 @@ async function recorded(
   return { delivered: false, messageId };
 }
 
-/** Adds the id, the user, and the attachments, which belong to this run. */
+/** Adds the id and the attachments, which belong to this run. */
 async function messageOf(
   context: CliContext,
   { run }: OpenedRun,
   ask: Ask,
 ): Promise<Ask & { readonly id: string }> {
   const attached = await ownAttachments(context, run.id, ask);
-  return { ...ask, ...attached, id: ask.id ?? randomUUID(), by: osUser() };
+  return { ...ask, ...attached, id: ask.id ?? randomUUID() };
 }
 
 /**
  * Returns the message. Throws a `UsageError` before anything is opened if the run would refuse it.
  */
 function askOf(
-  { message, messageId, steer, pin, refresh, prompt, arg, context, setting }: SendOptions,
+  { message, messageId, steer, pin, refresh, prompt, arg, context, setting, by }: SendOptions,
   attachments: readonly Attachment[],
 ): Ask {
   const ask: Ask = {
+    by: deciderName(by),
     ...((message.length > 0 || prompt === undefined) && { message: message.join(' ') }),
     ...(prompt !== undefined && { prompt }),
     ...(arg !== undefined && { args: arg }),
@@ -218,18 +218,12 @@ function askOf(
   };
   const problem = askProblem(ask);
   if (problem === null) return ask;
-  throw new UsageError(inFlags(problem.replace(/^id: /, '--message-id: ')));
+  throw new UsageError(asOptions(problem.replace(/^id: /, '--message-id: ')));
 }
 
-/** Replaces the field names of the input by flags. */
-function inFlags(text: string): string {
-  return text
-    .replace(/^refresh: /, '--refresh: ')
-    .replace(/^prompt: /, '--prompt: ')
-    .replace(/^args/, '--arg')
-    .replace(/^context: /, '--context: ')
-    .replace(/^settings/, '--setting')
-    .replace(/^attachments/, '--attach')
+/** Replaces the field names of a message by options. */
+function asOptions(text: string): string {
+  return inFlags(text)
     .replaceAll(
       'answers: expected what the message answers',
       '--digest: expected the digest of what the message answers',

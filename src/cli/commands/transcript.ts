@@ -7,13 +7,13 @@ import { readTurns } from '../../history/turn-log.js';
 import { callPairs } from '../../core/transcript/call-pairs.js';
 import { isSide, type Message } from '../../core/transcript/messages.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { dialogue, pairLines, type SegmentMark } from '../run-view/dialogue.js';
 import { turnLines } from '../run-view/turn-lines.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
-import { parseNumber } from '../input/option-parsers.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
@@ -23,7 +23,7 @@ export interface TranscriptOptions {
   /** Number of the first message, from 0. */
   readonly from?: number;
   /** Number of the message to stop before. */
-  readonly to?: number;
+  readonly until?: number;
   /** Truncate nothing, and fetch large texts from the blob store. */
   readonly full?: boolean;
   /** Include refused answers. */
@@ -40,20 +40,21 @@ export interface TranscriptOptions {
  */
 export const transcript: Command<TranscriptOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .option('--from <n>', 'first message, counted from 0', parseNumber)
-      .option('--to <n>', 'stop before this message', parseNumber)
-      .option('--side', 'include refused answers and the messages to the model about them')
-      .option('--full', 'truncate nothing; fetch large texts from the blob store')
-      .option('--calls', 'print the tool calls, each with its result')
-      .option('--turns', 'print the turns: definition, model, settings, outcome, and usage'),
+    withOptions(
+      entry.argument('<id>', 'the run'),
+      'from',
+      'until',
+      'side',
+      'full',
+      'calls',
+      'turns',
+    ),
   run: printTranscript,
 };
 
 async function printTranscript(context: CliContext, options: TranscriptOptions): Promise<ExitCode> {
-  const { id, from, to, turns = false } = options;
-  checkRange({ '--from': from, '--to': to });
+  const { id, from, until: to, turns = false } = options;
+  checkRange({ '--from': from, '--until': to });
   checkView(options);
   const opened = await openRun(context, id, { archive: true });
   const { client, run } = opened;
@@ -86,7 +87,7 @@ async function printMessages(
   { client, run, archive }: OpenedRun & { readonly archive: Archive },
   options: TranscriptOptions,
 ): Promise<ExitCode> {
-  const { id, from, to, full = false, side = false, calls = false } = options;
+  const { id, from, until: to, full = false, side = false, calls = false } = options;
   // The result of a call may be outside the range.
   const end = calls ? undefined : to;
   const read = await readTranscript(client, run, { archive, from, to: end, side: true });
@@ -158,9 +159,10 @@ function checkRange(range: Readonly<Record<string, number | undefined>>): void {
 }
 
 /** Throws a `UsageError` for options that have no effect with `--calls` or `--turns`. */
-function checkView({ calls, turns, from, to, full, side }: TranscriptOptions): void {
+function checkView({ calls, turns, from, until: to, full, side }: TranscriptOptions): void {
   if (calls) expectNone('--calls', { '--turns': turns, '--side': side });
-  if (turns) expectNone('--turns', { '--from': from, '--to': to, '--full': full, '--side': side });
+  if (turns)
+    expectNone('--turns', { '--from': from, '--until': to, '--full': full, '--side': side });
 }
 
 function expectNone(option: string, others: Readonly<Record<string, unknown>>): void {

@@ -1,9 +1,9 @@
 import { visible } from '../../core/text/summaries.js';
 import { requestUndo } from '../../updates/decide.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import { EXIT } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
-import { BY } from '../input/shared-options.js';
 import { requireOpenRun, requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 
@@ -19,10 +19,12 @@ export interface UndoOptions {
  */
 export const undo: Command<UndoOptions> = {
   declare: (entry) =>
-    entry
-      .argument('<id>', 'the run')
-      .argument('[call]', 'the call, as status shows it; default: the last that can be undone')
-      .option(...BY),
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('[call]', 'the call, as status shows it; default: the last that can be undone'),
+      'by',
+    ),
   async run(context, { id, call, by }) {
     const actor = deciderName(by);
     const opened = await requireOpenRun(context, id);

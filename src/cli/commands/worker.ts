@@ -7,11 +7,10 @@ import {
   type DeploymentOptions,
 } from '../../worker/deployment.js';
 import type { LiveOptions } from '../../live/live-options.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { parseNumber } from '../input/option-parsers.js';
-import { LIVE_HOST, LIVE_PORT } from '../input/shared-options.js';
 import { hostWorker } from '../hosting/hosting.js';
 import { catchInterrupt } from '../hosting/interrupt.js';
 import { watchEventLoop } from '../hosting/event-loop.js';
@@ -33,20 +32,16 @@ export interface WorkerCommandOptions {
 /** `worker`: runs a worker until interrupted. */
 export const worker: Command<WorkerCommandOptions> = {
   declare: (entry) =>
-    entry
-      .option('--max-cached <n>', 'maximum number of idle runs kept in memory', parseNumber)
-      .option(
-        '--deployment <name>',
-        'use worker versioning: runs stay on the build they started on',
-      )
-      .option('--build-id <id>', 'name of this build; default: derived from the workflow code')
-      .option(
-        '--no-promote',
-        'keep starting new runs on the current build until you promote this one',
-      )
-      .option(...LIVE_PORT)
-      .option(...LIVE_HOST)
-      .option('--no-live', 'do not serve the live stream of replies'),
+    withOptions(
+      entry,
+      'maxCached',
+      'deployment',
+      'buildId',
+      'noPromote',
+      'livePort',
+      'liveHost',
+      'noLive',
+    ),
   run: runWorker,
 };
 

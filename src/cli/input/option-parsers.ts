@@ -1,5 +1,13 @@
 import { parseForeignJson } from '../../core/foreign-json.js';
 import { InvalidArgumentError } from 'commander';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type Limits,
+  type LimitSet,
+} from '../../core/definition/definition.js';
+import { checkLimits } from '../../core/input/check-limits.js';
+import { limitWord } from '../../core/requests/commands.js';
 import { parseDuration } from '../../core/text/duration.js';
 import { parseJson, type Json, type JsonObject } from '../../core/json.js';
 
@@ -18,14 +26,6 @@ export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
   throw new InvalidArgumentError('Expected at most 100 years, such as 30s, 5m, 2h, 3d, or 1w.');
-}
-
-/** Parses a number, or `none` as null. */
-export function parseNumberOrNone(text: string): number | null {
-  if (text === 'none') return null;
-  const value = Number(text);
-  if (text.trim() !== '' && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('Expected a number or none.');
 }
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */
@@ -67,4 +67,39 @@ function parsePair(text: string, before: JsonObject) {
     throw new InvalidArgumentError(`The argument ${name} is given twice.`);
   }
   return { name, isJson: sign === ':=', value };
+}
+
+/**
+ * Parses `NAME=VALUE` or `run.NAME=VALUE` as a limit. The value is a number, `none`, or a duration
+ * for `wall`. Each limit may occur once.
+ */
+export function collectLimits(text: string, before: Limits = {}): Limits {
+  const [, prefix, word = '', given = ''] = /^(run\.)?([^=:\s]+)=(.+)$/s.exec(text.trim()) ?? [];
+  const name = LIMIT_NAMES.find((one) => word === limitWord(one) || word === one);
+  if (name === undefined) {
+    const words = LIMIT_NAMES.map((one) => limitWord(one)).join(', ');
+    throw new InvalidArgumentError(
+      `Expected NAME=VALUE, such as steps=20, wall=10m, or run.cost-usd=5, with one of ${words}.`,
+    );
+  }
+  const value = limitValue(name, given.trim());
+  const set: LimitSet = (prefix === undefined ? before : before.run) ?? {};
+  if (Object.hasOwn(set, name)) {
+    throw new InvalidArgumentError(`The limit ${prefix ?? ''}${limitWord(name)} is given twice.`);
+  }
+  return prefix === undefined
+    ? { ...before, [name]: value }
+    : { ...before, run: { ...before.run, [name]: value } };
+}
+
+/** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
+function limitValue(name: LimitName, given: string): number | null {
+  if (given === 'none') return null;
+  const value = (name === 'wallMs' ? parseDuration(given) : null) ?? Number(given);
+  if (checkLimits({ [name]: value }, 'limits') === null) return value;
+  const kind =
+    name === 'wallMs'
+      ? 'a duration such as 10m'
+      : `a positive ${name === 'costUsd' ? '' : 'whole '}number`;
+  throw new InvalidArgumentError(`Expected ${kind}, or none for no limit, got ${given}.`);
 }

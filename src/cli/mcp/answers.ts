@@ -6,6 +6,9 @@ import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { RunStatus } from '../../core/status.js';
+import { redactMessage } from '../../secrets/redact.js';
+import type { ErrorCode } from '../exit-codes.js';
+import { errorCode } from '../reports/report-error.js';
 
 /** The output of `agent_status`. */
 export const statusAnswer = z.object({
@@ -124,5 +127,37 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
   return {
     content: [{ type: 'text', text: printable(lines.join('\n')) }],
     structuredContent: { ...answer },
+  };
+}
+
+/** The field of a failed result's `_meta` that holds the stable code of the error. */
+const CODE_FIELD = 'perdure/code';
+
+/**
+ * Returns a handler of a tool whose errors become failed results with a stable code: as a line for
+ * models, and in `_meta` for programs. `structuredContent` cannot hold it, because clients check
+ * that against the output schema of the tool.
+ */
+export function withErrorCode<Given extends readonly unknown[]>(
+  handle: (...given: Given) => CallToolResult | Promise<CallToolResult>,
+): (...given: Given) => Promise<CallToolResult> {
+  return async (...given) => {
+    try {
+      return await handle(...given);
+    } catch (error) {
+      return failedResult(error instanceof Error ? error.message : String(error), errorCode(error));
+    }
+  };
+}
+
+/** Returns the result of a failed call. */
+export function failedResult(message: string, code: ErrorCode): CallToolResult {
+  return {
+    isError: true,
+    content: [
+      { type: 'text', text: printable(redactMessage(message)) },
+      { type: 'text', text: `code: ${code}` },
+    ],
+    _meta: { [CODE_FIELD]: code },
   };
 }

@@ -12,7 +12,7 @@ import {
   UPDATE_TIMEOUT,
   type RunsAccess,
 } from './access.js';
-import { toolResult } from './answers.js';
+import { toolResult, withErrorCode } from './answers.js';
 
 /** The request that a message answers. Only with the option that lets the client decide. */
 const answered = z
@@ -46,7 +46,7 @@ export function addControlTools(server: McpServer, access: RunsAccess): void {
         turn: z.number().nullable(),
       }),
     },
-    async ({ id, message, operation_id: operation, steer, answers }: SendInput) => {
+    withErrorCode(async ({ id, message, operation_id: operation, steer, answers }: SendInput) => {
       const client = await clientFor(access, id);
       await ensureWorker(await taskQueueOf(client, id));
       const ask = {
@@ -60,7 +60,7 @@ export function addControlTools(server: McpServer, access: RunsAccess): void {
       const sent = await askRun(client, id, ask, UPDATE_TIMEOUT).catch(rethrowInToolTerms);
       const { delivered } = sent;
       return toolResult({ id, delivered, turn: sent.delivered ? sent.turn : null });
-    },
+    }),
   );
   server.registerTool(
     'agent_cancel',
@@ -74,7 +74,7 @@ export function addControlTools(server: McpServer, access: RunsAccess): void {
       outputSchema: z.object({ id: z.string(), cancelled: z.enum(['run', 'turn']) }),
       annotations: { destructiveHint: true, idempotentHint: true },
     },
-    async ({ id, turn }) => {
+    withErrorCode(async ({ id, turn }) => {
       const client = await clientFor(access, id);
       if (turn !== undefined) {
         await ensureWorker(await taskQueueOf(client, id));
@@ -84,7 +84,7 @@ export function addControlTools(server: McpServer, access: RunsAccess): void {
       await describeRun(client, id);
       await cancelRun(client, id);
       return toolResult({ id, cancelled: 'run' });
-    },
+    }),
   );
 }
 

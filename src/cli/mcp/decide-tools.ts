@@ -1,3 +1,4 @@
+import { CommandError } from '../exit-codes.js';
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
@@ -8,7 +9,7 @@ import { OFFERED, type DecisionKind, type Request } from '../../core/requests/re
 import { describeRun, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import { clientFor, mcpClaim, runId, UPDATE_TIMEOUT, type RunsAccess } from './access.js';
-import { toolResult } from './answers.js';
+import { toolResult, withErrorCode } from './answers.js';
 
 const WORDS = [...new Set<DecisionKind>(Object.values(OFFERED).flat())];
 
@@ -29,10 +30,10 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
       outputSchema: z.object({ id: z.string(), requests: z.array(z.looseObject({})) }),
       annotations: { readOnlyHint: true },
     },
-    async ({ id }) => {
+    withErrorCode(async ({ id }) => {
       const { pending } = toRunStatus(await readRun(await clientFor(access, id), id), Date.now());
       return toolResult({ id, requests: pending.map(shownToModel) });
-    },
+    }),
   );
   server.registerTool(
     'decide',
@@ -62,13 +63,13 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
       outputSchema: z.object({ id: z.string(), request: z.string(), checking: z.boolean() }),
       annotations: { destructiveHint: true },
     },
-    async ({ id, ...given }) => {
+    withErrorCode(async ({ id, ...given }) => {
       const client = await clientFor(access, id);
       await access.ensureWorker((await describeRun(client, id)).taskQueue);
       const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
       const [receipt] = await resolveRequests(client, id, decisionOf(given), options);
       return toolResult({ id, request: given.request, checking: receipt?.checking === true });
-    },
+    }),
   );
 }
 
@@ -85,7 +86,7 @@ interface Given {
 /** Returns the decision. Throws an `Error` if the arguments are not an object. */
 function decisionOf({ arguments: given, actions, result, note, ...rest }: Given): Decision {
   if (given !== undefined && !isObject(given)) {
-    throw new Error('arguments: expected an object, such as {"euros": 20}');
+    throw new CommandError('usage', 'arguments: expected an object, such as {"euros": 20}');
   }
   return {
     ...rest,

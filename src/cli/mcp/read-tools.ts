@@ -12,6 +12,7 @@ import {
   toolResult,
   toStatusAnswer,
   unfinishedAnswer,
+  withErrorCode,
 } from './answers.js';
 
 const WAIT_SECONDS = 20;
@@ -31,7 +32,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
       outputSchema: statusAnswer,
       annotations: { readOnlyHint: true },
     },
-    async ({ id }) => toolResult(toStatusAnswer(await readStatus(id))),
+    withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id)))),
   );
   server.registerTool(
     'agent_result',
@@ -51,7 +52,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
       outputSchema: resultAnswer,
       annotations: { readOnlyHint: true },
     },
-    async ({ id, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
+    withErrorCode(async ({ id, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
       const now = await readStatus(id);
       if (now.status === 'done' && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
@@ -63,7 +64,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
       return toolResult(
         outcome === null ? unfinishedAnswer(await readStatus(id)) : endedAnswer(id, outcome),
       );
-    },
+    }),
   );
 }
 

@@ -1,3 +1,4 @@
+import { CommandError } from '../exit-codes.js';
 import type { McpServer } from '@modelcontextprotocol/server';
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
@@ -9,7 +10,7 @@ import { readRun } from '../../history/read-run.js';
 import { createRunInput } from '../../updates/run-input.js';
 import { startRun } from '../../updates/start.js';
 import { mcpClaim, operationId, type RunsAccess } from './access.js';
-import { toolResult } from './answers.js';
+import { toolResult, withErrorCode } from './answers.js';
 import { ownedMemo, requireOwnRun } from './owner.js';
 
 /** Adds the tools that list and start agents. */
@@ -47,7 +48,7 @@ export function addStartTools(
         repeated: z.boolean().describe('true: this operation had already started the run'),
       }),
     },
-    async ({ agent, message, operation_id: operation, context, open }) => {
+    withErrorCode(async ({ agent, message, operation_id: operation, context, open }) => {
       const settings = {
         message,
         by: mcpClaim(),
@@ -57,11 +58,14 @@ export function addStartTools(
       const input = createRunInput(agent, settings);
       // A worker elsewhere may have other agents.
       if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
-        throw new Error(`agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`);
+        throw new CommandError(
+          'usage',
+          `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
+        );
       }
       const options = { operationId: operation, taskQueue, owner: await owner() };
       return toolResult({ ...(await startOnce(await client(), input, options)) });
-    },
+    }),
   );
 }
 
@@ -102,7 +106,7 @@ async function startOnce(
   if (existing.agent === input.agent && message === input.message) return { id, repeated: true };
   const difference =
     existing.agent === input.agent ? 'with another message' : `of agent ${visible(existing.agent)}`;
-  throw new Error(
+  throw new IdTakenError(
     `operation_id: expected a new id, got ${JSON.stringify(operation)}, which started run ${id} ` +
       `${difference}; choose a new one, or read that run with agent_status`,
   );

@@ -1,8 +1,9 @@
 import { CommanderError } from 'commander';
-import { NoServerError } from '../../core/errors.js';
+import { NoServerError, PerdureError } from '../../core/errors.js';
 import { printable, visibleJson } from '../../core/text/hidden.js';
 import { redactMessage } from '../../secrets/redact.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { grpcCode } from '../../temporal/grpc.js';
+import { CommandError, EXIT, UsageError, type ErrorCode, type ExitCode } from '../exit-codes.js';
 
 /**
  * Writes an error to stderr, and with `--json` also to stdout. Returns the exit code. Writes the
@@ -15,7 +16,10 @@ export function reportError(
   const message = redactMessage(error instanceof Error ? error.message : String(error));
   // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
-  if (json) process.stdout.write(`${visibleJson({ error: message.replace(/^error: /, '') })}\n`);
+  if (json) {
+    const line = { code: errorCode(error), error: message.replace(/^error: /, '') };
+    process.stdout.write(`${visibleJson(line)}\n`);
+  }
   if (env['PERDURE_DEBUG'] && error instanceof Error) {
     process.stderr.write(`${printable(redactMessage(error.stack ?? ''))}\n`);
   }
@@ -25,4 +29,29 @@ export function reportError(
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommanderError || error instanceof UsageError) return EXIT.usage;
   return error instanceof NoServerError ? EXIT.noServer : EXIT.failed;
+}
+
+/** Returns the stable code of an error: its own, else that of the error that caused it. */
+export function errorCode(error: unknown): ErrorCode {
+  const chain = causes(error);
+  const [code = 'unexpected'] = chain.flatMap((one) => ownCode(one) ?? []);
+  // An error about an option may have a cause that says more, such as an id that is taken.
+  const [known] = chain.flatMap((one) => (PerdureError.isInstance(one) ? one.code : []));
+  if (code === 'usage' && known !== undefined && known !== 'input') return known;
+  return code === 'unexpected' && grpcCode(error) !== null ? 'server' : code;
+}
+
+function ownCode(error: Error): ErrorCode | null {
+  if (error instanceof CommandError || PerdureError.isInstance(error)) return error.code;
+  return error instanceof CommanderError ? 'usage' : null;
+}
+
+const MAX_CAUSES = 8;
+
+function causes(error: unknown): readonly Error[] {
+  const found: Error[] = [];
+  for (let at = error; at instanceof Error && found.length < MAX_CAUSES; at = at.cause) {
+    found.push(at);
+  }
+  return found;
 }

@@ -1,6 +1,8 @@
 import type { FollowedRun } from '../../history/follow-run.js';
 import { nextTarget } from '../../history/follow-target.js';
 import type { CliContext } from '../context.js';
+import { visible } from '../../core/text/summaries.js';
+import { uiLink } from './run-header.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { nextCommandFor, nextCommandAbout } from './next-command.js';
 import type { OpenRequest } from '../../client/memo-requests.js';
@@ -84,6 +86,20 @@ export async function openLines(
   const send = await nextCommandFor(context, run, ['send', run.id, 'MESSAGE']);
   const close = await nextCommandFor(context, run, ['close', run.id]);
   return [`Send it the next message with: ${send}`, `End it with: ${close}`];
+}
+
+/** Reports a run that this command has started and does not follow. */
+export async function reportStarted(
+  context: CliContext,
+  { taskQueue }: { readonly taskQueue: string },
+  { id, runId }: { readonly id: string; readonly runId: string },
+): Promise<ExitCode> {
+  const link = uiLink(await context.server(), id);
+  context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
+  context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
+  const line = { id, runId, status: 'working', reason: null };
+  context.out(context.options.json ? JSON.stringify(line) : id);
+  return EXIT.completed;
 }
 
 /** Reports that the command was interrupted, which does not end the run. */

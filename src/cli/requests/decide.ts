@@ -4,7 +4,7 @@ import type { DecisionKind, Request } from '../../core/requests/request.js';
 import { visible } from '../../core/text/summaries.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
 import { deciderName } from '../input/os-user.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { nextCommandFor } from '../reports/next-command.js';
@@ -121,7 +121,8 @@ export function checkDigestForm(given: string): void {
 export function checkDigest(given: string, { id, digest }: Pick<Request, 'id' | 'digest'>): void {
   checkDigestForm(given);
   if (digest.startsWith(given.toLowerCase())) return;
-  throw new Error(
+  throw new CommandError(
+    'changed',
     `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}; request ${visible(id)} ` +
       'may have changed, so review it again before you decide',
   );

@@ -1,3 +1,4 @@
+import { CommandError } from '../exit-codes.js';
 import { noRequest } from '../../client/read-request.js';
 import { toRunStatus } from '../../client/status.js';
 import type { Request } from '../../core/requests/request.js';
@@ -24,7 +25,8 @@ export async function openRequest(
   const { pending } = toRunStatus(opened.run, Date.now());
   const request = requestNamed(pending, name);
   if (request !== undefined) return { opened, request };
-  throw new Error(
+  throw new CommandError(
+    'no_request',
     `${noRequest(run, name, pending)}; list requests with: ${nextCommand(context, 'inbox')}`,
   );
 }

@@ -1,3 +1,4 @@
+import { CommandError } from '../exit-codes.js';
 import { isGrpcServiceError, type Client } from '@temporalio/client';
 import { followSegments, type FollowedRun } from '../../history/follow-run.js';
 import type { Projection } from '../../history/projection.js';
@@ -159,7 +160,8 @@ async function endOfWatch(
       return { type: 'turn-ended', last, ended: end.ended };
     case 'forgotten': {
       const read = await nextCommandFor(context, watch, ['transcript', watch.id]);
-      throw new Error(
+      throw new CommandError(
+        'unavailable',
         `turn ${end.turn} of run ${visible(watch.id)} ended long ago, and the run no longer keeps its outcome; read its messages with: ${read}`,
       );
     }

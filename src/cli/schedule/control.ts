@@ -1,6 +1,6 @@
-import { Option } from 'commander';
 import type { Overlap } from '../../client/schedule/options.js';
 import { visible } from '../../core/text/summaries.js';
+import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
@@ -19,11 +19,10 @@ export interface ScheduleTriggerOptions {
 }
 
 const ID = ['<id>', 'the schedule'] as const;
-const NOTE = ['--note <text>', 'the reason, which list shows'] as const;
 
 /** `schedule pause ID`: pauses a schedule until `schedule resume`. */
 export const pauseSchedule: Command<ScheduleNoteOptions> = {
-  declare: (entry) => entry.argument(...ID).option(...NOTE),
+  declare: (entry) => withOptions(entry.argument(...ID), 'note'),
   async run(context, { id, note }) {
     await withSchedules(context, (schedules) => schedules.pause(id, { note }));
     const resume = nextCommandAbout(context, ['schedule resume', id]);
@@ -34,7 +33,7 @@ export const pauseSchedule: Command<ScheduleNoteOptions> = {
 
 /** `schedule resume ID`: resumes a paused schedule. */
 export const resumeSchedule: Command<ScheduleNoteOptions> = {
-  declare: (entry) => entry.argument(...ID).option(...NOTE),
+  declare: (entry) => withOptions(entry.argument(...ID), 'note'),
   async run(context, { id, note }) {
     await withSchedules(context, (schedules) => schedules.resume(id, { note }));
     return report(context, { id, text: 'fires again at its times.', fields: { paused: false } });
@@ -43,15 +42,7 @@ export const resumeSchedule: Command<ScheduleNoteOptions> = {
 
 /** `schedule trigger ID`: fires a schedule now, even if it is paused. */
 export const triggerSchedule: Command<ScheduleTriggerOptions> = {
-  declare: (entry) =>
-    entry
-      .argument(...ID)
-      .addOption(
-        new Option(
-          '--overlap <policy>',
-          'if a firing has not ended; for this firing only; default: allow_all',
-        ).choices(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all']),
-      ),
+  declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
   async run(context, { id, overlap }) {
     const how = overlap === undefined ? {} : { overlap };
     await withSchedules(context, (schedules) => schedules.trigger(id, how));

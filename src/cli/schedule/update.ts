@@ -2,7 +2,6 @@ import type { ScheduleChanges } from '../../client/schedule/update.js';
 import { visible } from '../../core/text/summaries.js';
 import type { Command } from '../command.js';
 import { EXIT, UsageError } from '../exit-codes.js';
-import { collectValues } from '../input/option-parsers.js';
 import { noteSchedule } from './note-schedule.js';
 import {
   checkNamedAgent,
@@ -25,19 +24,18 @@ const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   overlap: 'overlap',
   'catch-up': 'catchUp',
   tag: 'tags',
-  'max-steps': 'limits',
+  limit: 'limits',
+  unattended: 'unattended',
+  archive: 'archive',
+  'model-attempts': 'modelAttempts',
   context: 'context',
+  by: 'by',
   arg: 'args',
 };
 
 /** `schedule update ID`: changes the fields that the options set, and keeps the rest. */
 export const updateSchedule: Command<ScheduleUpdateOptions> = {
-  declare: (entry) =>
-    declareSchedule(entry).option(
-      '--without <option>',
-      `remove an option: ${Object.keys(REMOVABLE).join(', ')}; may be repeated`,
-      collectValues,
-    ),
+  declare: (entry) => declareSchedule(entry, 'without'),
   async run(context, options) {
     const { id, without = [] } = options;
     const changes = { ...namedFields(options), ...removed(without) };

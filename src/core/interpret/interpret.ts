@@ -9,7 +9,7 @@ import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
 import { callCanceled, callFailed, callReturned } from './calls.js';
 import { childEnded, childExisted, followed, followFailed } from './children.js';
 import { modelCanceled, modelFailed, modelReplied } from './model.js';
-import { messageReceived, updateEvents, paused } from './people.js';
+import { messageReceived, updateEvents, paused, resumed } from './people.js';
 import {
   notRemembered,
   remembered,
@@ -53,6 +53,7 @@ export function interpret(state: RunState, fact: Fact): readonly RunEvent[] {
       return updateEvents(state, fact);
     case 'signal': {
       if (fact.name === 'pause') return paused(state, fact);
+      if (fact.name === 'resume') return resumed(state, fact);
       if (fact.name !== 'message') return [];
       const earlier = keepsEarlierMeaning(state, fact);
       return messageReceived(state, acceptSignal(state, fact.input, fact.at, earlier), fact);

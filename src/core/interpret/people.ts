@@ -13,7 +13,7 @@ import { isObject, textField } from '../json.js';
 import { keepsEarlierMeaning, type RunState } from '../state.js';
 import type { Decision } from '../requests/decision.js';
 import { callToUndo } from '../requests/undo.js';
-import { UNDO } from '../work/work.js';
+import { blocks, UNDO } from '../work/work.js';
 import { resumedWork } from './block.js';
 import { decisionEvents, decisionsMade } from './decide.js';
 
@@ -81,10 +81,7 @@ function effects(state: RunState, update: Update): readonly RunEvent[] {
     case 'pause':
       return [{ type: 'pause-changed', paused: true }];
     case 'resume':
-      return [
-        ...(state.paused ? [{ type: 'pause-changed', paused: false } as const] : []),
-        ...allResumed(state),
-      ];
+      return resumes(state);
     case 'close':
       return [{ type: 'end-requested', by: 'closed' }];
     default:
@@ -92,8 +89,11 @@ function effects(state: RunState, update: Update): readonly RunEvent[] {
   }
 }
 
-function allResumed({ work }: RunState): readonly RunEvent[] {
-  return work.map((one) => ({ type: 'work-changed', work: resumedWork(one) }));
+function resumes({ paused: wasPaused, work }: RunState): readonly RunEvent[] {
+  return [
+    ...(wasPaused ? [{ type: 'pause-changed', paused: false } as const] : []),
+    ...work.map((one) => ({ type: 'work-changed', work: resumedWork(one) }) as const),
+  ];
 }
 
 function limitsIn(input: unknown): Limits {
@@ -181,15 +181,20 @@ export function messageReceived(
  * Returns the events of a pause by signal. A signal has no answer, so a malformed one also pauses
  * the run.
  */
-export function paused(
-  state: RunState,
-  { input, at }: Pick<Update, 'input' | 'at'>,
-): readonly RunEvent[] {
-  const by = isObject(input) && checkBy(input['by']) === null ? textField(input, 'by') : '';
-  const decision = { what: 'pause', id: '', at, ...(by !== '' && { by }) } as const;
+export function paused(state: RunState, signal: Claimed): readonly RunEvent[] {
   if (state.paused) return [];
-  return [
-    { type: 'pause-changed', paused: true },
-    { type: 'decision-recorded', decision },
-  ];
+  return [{ type: 'pause-changed', paused: true }, signaled('pause', signal)];
+}
+
+/** Returns the events of a resume by signal: none for a run that is neither paused nor blocked. */
+export function resumed(state: RunState, signal: Claimed): readonly RunEvent[] {
+  if (!state.paused && blocks(state).length === 0) return [];
+  return [...resumes(state), signaled('resume', signal)];
+}
+
+type Claimed = Pick<Update, 'input' | 'at'>;
+
+function signaled(what: 'pause' | 'resume', { input, at }: Claimed): RunEvent {
+  const by = isObject(input) && checkBy(input['by']) === null ? textField(input, 'by') : '';
+  return { type: 'decision-recorded', decision: { what, id: '', at, ...(by !== '' && { by }) } };
 }

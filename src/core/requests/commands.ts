@@ -63,9 +63,15 @@ export function fixFor(run: string, request: Decided, [first]: readonly Decision
   return commandLine('perdure', decidingCommand(run, request, first).words);
 }
 
-/** Returns the flag of a limit: `--cost-usd` for `costUsd`. */
+/** Returns the word for a limit on the command line: `cost-usd`, and `wall` for `wallMs`. */
+export function limitWord(name: LimitName): string {
+  if (name === 'wallMs') return 'wall';
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Returns the option of `raise` for a limit: `--cost-usd` for `costUsd`. */
 export function limitFlag(name: LimitName): string {
-  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return `--${limitWord(name)}`;
 }
 
 /** Returns the command for one decision about a request. */
@@ -109,7 +115,14 @@ export function decidingCommand(run: string, request: Decided, as: DecisionKind)
           };
     case 'raise':
       return {
-        words: ['raise', run, id, ...seen, limitFlag(limit?.name ?? 'steps'), 'N'],
+        words: [
+          'raise',
+          run,
+          id,
+          ...seen,
+          limitFlag(limit?.name ?? 'steps'),
+          limit?.name === 'wallMs' ? '10m' : 'N',
+        ],
         purpose: 'raise the limit by this amount',
       };
     case 'stop':

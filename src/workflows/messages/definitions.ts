@@ -152,6 +152,20 @@ export const messageSignal = defineSignal<[Ask]>('message');
 export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /**
+ * Resumes the run by a signal, which the server keeps while there is no worker: the counterpart of
+ * `pauseSignal`. A run that is neither paused nor blocked does not change.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { resumeSignal } from 'perdure/workflow';
+ *
+ * await new Client().workflow.getHandle('desk-1').signal(resumeSignal, { by: 'ops: ann' });
+ * ```
+ */
+export const resumeSignal = defineSignal<[ActorClaim?]>('resume');
+
+/**
  * The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again.
  */
 export type TurnOutcome = Outcome | { readonly pending: true };

@@ -18,6 +18,7 @@ import {
   messageSignal,
   outcomeUpdate,
   pauseSignal,
+  resumeSignal,
   pauseUpdate,
   resumeUpdate,
   setLimitsUpdate,
@@ -44,10 +45,12 @@ export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
     recordNow(run, { type: 'signal', name: messageSignal.name, input: ask });
   });
-  setHandler(pauseSignal, (claim) => {
-    recordNow(run, { type: 'signal', name: pauseSignal.name, input: claim });
-    run.publishStatus();
-  });
+  for (const signal of [pauseSignal, resumeSignal]) {
+    setHandler(signal, (claim) => {
+      recordNow(run, { type: 'signal', name: signal.name, input: claim });
+      run.publishStatus();
+    });
+  }
 }
 
 /**

@@ -1,58 +1,62 @@
 import { WorkflowNotFoundError, type Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
 import { show } from '../core/text/format-value.js';
-import { pauseSignal, type ActorClaim } from '../workflows/messages/definitions.js';
+import { pauseSignal, resumeSignal, type ActorClaim } from '../workflows/messages/definitions.js';
 import { claim } from '../updates/control.js';
 import { queryTerm, withoutAttributes } from './queries.js';
 import { readRunRow } from './run-row.js';
 
-/** Which runs to pause, and who pauses them. */
-export interface PauseAllOptions extends ActorClaim {
+/** Which runs to pause or resume, and who does so. */
+export interface AllRunsOptions extends ActorClaim {
   /** The agent's name. */
   readonly agent: string;
   /** A callback that is called after each run. */
-  readonly onProgress?: (progress: PauseProgress) => void;
-  /** Ends the operation early. Runs that were already signaled still pause. */
+  readonly onProgress?: (progress: AllRunsProgress) => void;
+  /** Ends the operation early. The signals that were already sent take effect. */
   readonly signal?: AbortSignal;
 }
 
-/** The number of runs that were signaled to pause. */
-export interface PauseProgress {
+/** The number of runs that were signaled to pause or to resume. */
+export interface AllRunsProgress {
   /** Runs for which the server has recorded the signal. */
   readonly signaled: number;
   /** Runs that ended in the meantime. */
   readonly ended: number;
-  /** Runs that the server could not signal, or whose agent could not be read; they continue. */
+  /** Runs that the server could not signal, or whose agent could not be read; they do not change. */
   readonly failed: number;
 }
 
-/** How `pauseAll` ended. */
-export interface PauseAllResult extends PauseProgress {
+/** How `pauseAll` or `resumeAll` ended. */
+export interface AllRunsResult extends AllRunsProgress {
   /** The first error of a run that could not be signaled; null if there was none. */
   readonly error: string | null;
 }
 
 const AT_ONCE = 20;
 
+/** The signals that every running run of an agent can get. */
+const SIGNALS = { pause: pauseSignal, resume: resumeSignal } as const;
+
 /**
- * Signals every running run of an agent to pause. The server records the signals even while no
- * worker runs, and each run pauses when a worker picks it up. A run that starts later is not
- * paused. Rejects with an `InputError` if an option is invalid, and if the server does not list the
- * runs.
+ * Signals every running run of an agent to pause or to resume. The server records the signals even
+ * while no worker runs, and they take effect when a worker picks up the run. A run that starts later
+ * gets none. Rejects with an `InputError` if an option is invalid, and if the server does not list
+ * the runs.
  */
-export async function pauseAllRuns(
+export async function signalAllRuns(
   client: Client,
-  { agent, by, onProgress, signal }: PauseAllOptions,
-): Promise<PauseAllResult> {
+  what: keyof typeof SIGNALS,
+  { agent, by, onProgress, signal }: AllRunsOptions,
+): Promise<AllRunsResult> {
   if (typeof agent !== 'string' || agent === '') {
     throw new InputError(`agent: expected the name of an agent, got ${show(agent)}`);
   }
   const actor = claim(by);
   const count = { signaled: 0, ended: 0, failed: 0 };
   let error: string | null = null;
-  const pauseOne = async (id: string): Promise<void> => {
+  const signalOne = async (id: string): Promise<void> => {
     try {
-      await client.workflow.getHandle(id).signal(pauseSignal, actor);
+      await client.workflow.getHandle(id).signal(SIGNALS[what], actor);
       count.signaled += 1;
     } catch (reason) {
       if (reason instanceof WorkflowNotFoundError) count.ended += 1;
@@ -68,7 +72,7 @@ export async function pauseAllRuns(
     error ??= why;
     onProgress?.({ ...count });
   };
-  await forEachAtOnce(runningIds(client, agent, skip), pauseOne, signal);
+  await forEachAtOnce(runningIds(client, agent, skip), signalOne, signal);
   return { ...count, error };
 }
 

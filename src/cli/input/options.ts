@@ -1,0 +1,380 @@
+import { Option, type Command as Entry } from 'commander';
+import { LIST_STATUSES } from '../../client/list-filter.js';
+import {
+  collectArguments,
+  collectLimits,
+  collectSettings,
+  collectValues,
+  parseDurationOption,
+  parseJsonOption,
+  parseNumber,
+} from './option-parsers.js';
+
+/** An option as commander declares it. */
+interface Declared {
+  readonly flags: string;
+  /** The help text: the same at every command. */
+  readonly text: string;
+  readonly parse?: (text: string, before: never) => unknown;
+  readonly choices?: readonly string[];
+  readonly isRequired?: true;
+}
+
+/**
+ * Every option of every command. A name has one meaning, one type, and one help text wherever it
+ * occurs, so commands declare their options only from this table.
+ */
+export const OPTIONS = {
+  // Of every command.
+  config: {
+    flags: '--config <file>',
+    text: 'default: perdure.config.ts, else the built-in agent `files`',
+  },
+  noConfig: { flags: '--no-config', text: 'load no file; use only the built-in agent `files`' },
+  write: { flags: '--write', text: 'let `files` write documents and data' },
+  allowWrite: {
+    flags: '--allow-write <glob>',
+    text: 'let `files` also write code, settings, and other files',
+    parse: collectValues,
+  },
+  allowRead: {
+    flags: '--allow-read <glob>',
+    text: 'let `files` also read secrets, such as .env files',
+    parse: collectValues,
+  },
+  address: {
+    flags: '--address <host:port>',
+    text: 'default: a running Temporal server, else embedded',
+  },
+  namespace: { flags: '--namespace <name>', text: 'Temporal namespace' },
+  taskQueue: {
+    flags: '--task-queue <name>',
+    text: 'default: from the configuration, else perdure',
+  },
+  json: { flags: '--json', text: 'print one JSON document on stdout' },
+
+  // Of commands that start runs, send messages, and follow.
+  id: {
+    flags: '--id <id>',
+    text: 'workflow id of the new run; default: the agent, the date, and a random suffix',
+  },
+  reuseId: { flags: '--reuse-id', text: 'reuse the id of a run that has ended' },
+  open: { flags: '--open', text: 'keep the run open for more messages; see send and close' },
+  detach: {
+    flags: '--detach',
+    text: 'exit as soon as the server or the run has the request, without following the run',
+  },
+  noWait: {
+    flags: '--no-wait',
+    text: 'follow the run, but exit when it waits for a person (exit code 3) or is blocked (4)',
+  },
+  by: {
+    flags: '--by <name>',
+    text: 'your name: recorded with what you do, not verified; default: the OS user',
+  },
+  agent: { flags: '--agent <name>', text: 'the agent, by name' },
+  tag: { flags: '--tag <tag>', text: 'a tag of the run; may be repeated', parse: collectValues },
+  limit: {
+    flags: '--limit <name=value>',
+    text:
+      'a limit of each turn, such as steps=20, wall=10m, or tokens=none, or with run. of the ' +
+      'whole run, such as run.cost-usd=5; may be repeated',
+    parse: collectLimits,
+  },
+  unattended: {
+    flags: '--unattended',
+    text: 'deny every approval, because no person is there to decide',
+  },
+  archive: {
+    flags: '--archive',
+    text: 'keep every message in the archive; default: only of open runs',
+  },
+  modelAttempts: {
+    flags: '--model-attempts <n>',
+    text: 'failed attempts of a model call, 1 to 10, after which the turn fails; default: wait for the model',
+    parse: parseNumber,
+  },
+  context: {
+    flags: '--context <json>',
+    text: 'JSON for your tools, which the model never sees; that of a message extends that of the run',
+    parse: parseJsonOption,
+  },
+  input: {
+    flags: '--input <json>',
+    text: 'for a graph: fields of its state, as JSON',
+    parse: parseJsonOption,
+  },
+  prompt: {
+    flags: '--prompt <name>',
+    text: 'the name of a prompt of the agent, instead of a message',
+  },
+  arg: {
+    flags: '--arg <name=value>',
+    text: "an argument of the agent's template or of --prompt, or name:=json; may be repeated",
+    parse: collectArguments,
+  },
+  setting: {
+    flags: '--setting <name=value>',
+    text: 'a setting of the model for this turn, such as temperature=0.2; may be repeated',
+    parse: collectSettings,
+  },
+  attach: {
+    flags: '--attach <file|url>',
+    text: 'an image or a PDF, or the URL of an image; may be repeated',
+    parse: collectValues,
+  },
+  artifact: {
+    flags: '--artifact <name=file>',
+    text: 'a file whose content becomes an artifact of the run: JSON if it is named .json, else text; may be repeated',
+    parse: collectValues,
+  },
+  ui: { flags: '--ui', text: 'on a terminal: keep the Temporal UI up until a key is pressed' },
+  at: {
+    flags: '--at <n>',
+    text: 'copy only the messages before number n; default: all',
+    parse: parseNumber,
+  },
+  steer: { flags: '--steer', text: 'join the current turn, before its next model call' },
+  messageId: {
+    flags: '--message-id <id>',
+    text: 'make the message idempotent: an id is delivered only once',
+  },
+  pin: { flags: '--pin', text: 'keep the message verbatim when older messages are summarized' },
+  refresh: {
+    flags: '--refresh',
+    text: "switch to the workers' current definition of the agent before the turn",
+  },
+
+  // Of commands that control runs and decide.
+  all: {
+    flags: '--all',
+    text: 'all runs: when pausing and resuming, every running run of --agent, also without a worker',
+  },
+  turn: { flags: '--turn', text: 'cancel only the current turn; an open run continues' },
+  digest: {
+    flags: '--digest <hex>',
+    text: 'the digest of the request that you have read, as shown; its first 12 digits or more',
+  },
+  grant: {
+    flags: '--grant <scope>',
+    text: 'also approve later calls of this run: the same call, or every call of the tool',
+    choices: ['same_call', 'tool'],
+  },
+  where: {
+    flags: '--where <json>',
+    text: 'with --grant tool: only calls with such arguments, e.g. {"op":"under","path":"euros","value":50}',
+    parse: parseJsonOption,
+  },
+  some: {
+    flags: '--some [ids]',
+    text: 'of a plan: only the actions that need no approval, or only those with these ids, e.g. a1,a3',
+  },
+  note: {
+    flags: '--note <text>',
+    text: 'the reason: recorded, and shown to the model if it is about a call',
+  },
+  arguments: {
+    flags: '--arguments <json>',
+    text: 'all new arguments of the call',
+    parse: parseJsonOption,
+    isRequired: true,
+  },
+  result: {
+    flags: '--result <json>',
+    text: 'the answer, or what the call returned, as JSON',
+    parse: parseJsonOption,
+  },
+  as: {
+    flags: '--as <decision>',
+    text: 'what happened to the call, or what to do with it',
+    choices: [
+      'happened',
+      'retry',
+      'abandon',
+      'accept',
+      'approve',
+      'some',
+      'deny',
+      'answer',
+      'stop',
+    ],
+    isRequired: true,
+  },
+  actions: {
+    flags: '--actions <ids>',
+    text: 'the actions of a plan, e.g. a1,a3; with --as some',
+  },
+  definition: {
+    flags: '--definition <hash>',
+    text: 'the hash of the changed tool to accept; only with --as accept',
+  },
+  steps: { flags: '--steps <n>', text: 'additional model calls', parse: parseNumber },
+  toolCalls: {
+    flags: '--tool-calls <n>',
+    text: 'additional executed tool calls',
+    parse: parseNumber,
+  },
+  tokens: {
+    flags: '--tokens <n>',
+    text: 'additional input and output tokens',
+    parse: parseNumber,
+  },
+  costUsd: { flags: '--cost-usd <n>', text: 'additional US dollars', parse: parseNumber },
+  wall: {
+    flags: '--wall <duration>',
+    text: 'additional time, such as 10m or "2 hours"',
+    parse: parseDurationOption,
+  },
+  depth: { flags: '--depth <n>', text: 'additional nested agent calls', parse: parseNumber },
+
+  // Of commands that read.
+  status: {
+    flags: '--status <status>',
+    text: `list only runs with this status: ${LIST_STATUSES.join(', ')}`,
+  },
+  idPrefix: {
+    flags: '--id-prefix <text>',
+    text: 'list only runs whose id begins with this text',
+  },
+  since: {
+    flags: '--since <time>',
+    text: 'list only runs started since: ISO 8601, or how long ago (2h, 3d)',
+  },
+  before: {
+    flags: '--before <time>',
+    text: 'list only runs started before: ISO 8601, or how long ago (2h, 3d)',
+  },
+  max: {
+    flags: '--max <n>',
+    text: 'at most n runs; default: 50, of replay 1000',
+    parse: parseNumber,
+  },
+  cursor: {
+    flags: '--cursor <cursor>',
+    text: 'list the next page; the previous page shows its cursor',
+  },
+  from: { flags: '--from <n>', text: 'first message, counted from 0', parse: parseNumber },
+  until: { flags: '--until <n>', text: 'stop before this message', parse: parseNumber },
+  side: {
+    flags: '--side',
+    text: 'include refused answers and the messages to the model about them',
+  },
+  full: { flags: '--full', text: 'truncate nothing; fetch large texts from the blob store' },
+  calls: { flags: '--calls', text: 'print the tool calls, each with its result' },
+  turns: {
+    flags: '--turns',
+    text: 'print the turns: definition, model, settings, outcome, and usage',
+  },
+  run: { flags: '--run <id>', text: 'the graph of this run, with its progress' },
+  out: { flags: '--out <file>', text: 'write to this file instead of stdout' },
+  segment: {
+    flags: '--segment <n>',
+    text: 'export this segment, counted from 1; default: the newest',
+    parse: parseNumber,
+  },
+  allSegments: {
+    flags: '--all-segments',
+    text: 'export every segment that the server or the archive has, as FILE-1, FILE-2, …',
+  },
+  fromServer: {
+    flags: '--from-server [query]',
+    text: 'replay runs on the server; default: all that are running',
+  },
+  expiresIn: {
+    flags: '--expires-in <duration>',
+    text: 'how long the token is valid, such as 15m; at most 7 days; default: an hour',
+    parse: parseDurationOption,
+  },
+
+  // Of schedules.
+  cron: {
+    flags: '--cron <expression>',
+    text: 'five fields, such as "0 9 * * MON-FRI", or @daily',
+  },
+  every: {
+    flags: '--every <duration>',
+    text: 'instead of --cron: such as 30s, hour, or "2 hours"',
+    parse: parseDurationOption,
+  },
+  timeZone: {
+    flags: '--time-zone <name>',
+    text: 'time zone of --cron, such as Europe/Berlin; default: UTC',
+  },
+  to: {
+    flags: '--to <run>',
+    text: 'send the message to this open run; default: each firing starts a run',
+  },
+  overlap: {
+    flags: '--overlap <policy>',
+    text: 'if an earlier firing has not ended; default: skip, of trigger allow_all',
+    choices: ['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'],
+  },
+  catchUp: {
+    flags: '--catch-up <duration>',
+    text: 'how late a missed firing still happens after the server was down; default: a year',
+    parse: parseDurationOption,
+  },
+  paused: { flags: '--paused', text: 'create it paused; see schedule resume' },
+  without: {
+    flags: '--without <option>',
+    text: 'remove an option of the schedule, such as overlap or tag; may be repeated',
+    parse: collectValues,
+  },
+
+  // Of workers, MCP, and doctor.
+  livePort: {
+    flags: '--live-port <n>',
+    text: 'port of the live stream of replies; default: a free port',
+    parse: parseNumber,
+  },
+  liveHost: {
+    flags: '--live-host <host>',
+    text: 'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
+  },
+  noLive: { flags: '--no-live', text: 'do not serve the live stream of replies' },
+  maxCached: {
+    flags: '--max-cached <n>',
+    text: 'maximum number of idle runs kept in memory',
+    parse: parseNumber,
+  },
+  deployment: {
+    flags: '--deployment <name>',
+    text: 'use worker versioning: runs stay on the build they started on',
+  },
+  buildId: {
+    flags: '--build-id <id>',
+    text: 'name of this build; default: derived from the workflow code',
+  },
+  noPromote: {
+    flags: '--no-promote',
+    text: 'keep starting new runs on the current build until you promote this one',
+  },
+  allRuns: {
+    flags: '--all-runs',
+    text: 'serve every run of the namespace; default: only the runs that this server started',
+  },
+  decide: {
+    flags: '--decide',
+    text: 'also offer tools that list requests and decide about them: the client can then approve',
+  },
+  dryRun: { flags: '--dry-run', text: 'only show the changes' },
+  yes: { flags: '--yes', text: 'do not ask at the terminal' },
+  noModel: { flags: '--no-model', text: 'do not call models; report them as not checked' },
+} as const satisfies Readonly<Record<string, Declared>>;
+
+/** The name of an option in the table of options. */
+export type OptionName = keyof typeof OPTIONS;
+
+/** Declares options of a command, in this order. */
+export function withOptions(entry: Entry, ...names: readonly OptionName[]): Entry {
+  for (const name of names) {
+    const { flags, text, parse, choices, isRequired }: Declared = OPTIONS[name];
+    const option = new Option(flags, text);
+    if (choices !== undefined) option.choices(choices);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- commander passes what it returned
+    if (parse !== undefined) option.argParser(parse as (text: string, before: unknown) => unknown);
+    if (isRequired) option.makeOptionMandatory();
+    entry.addOption(option);
+  }
+  return entry;
+}

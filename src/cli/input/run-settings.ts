@@ -1,0 +1,76 @@
+import type { Limits } from '../../core/definition/definition.js';
+import type { Json } from '../../core/json.js';
+import type { RunSettings } from '../../updates/run-input.js';
+import type { OptionName } from './options.js';
+import { deciderName } from './os-user.js';
+
+/** The settings of a new run, as every command that starts runs takes them. */
+export interface RunSettingOptions {
+  readonly tag?: readonly string[];
+  readonly limit?: Limits;
+  /** Deny every approval, because no person is there to decide. */
+  readonly unattended?: boolean;
+  readonly archive?: boolean;
+  readonly modelAttempts?: number;
+  /** Parsed JSON. */
+  readonly context?: Json;
+  readonly by?: string;
+}
+
+/** The options that `runSettings` reads. */
+export const RUN_SETTINGS = [
+  'tag',
+  'limit',
+  'unattended',
+  'archive',
+  'modelAttempts',
+  'context',
+  'by',
+] as const satisfies readonly OptionName[];
+
+/** Returns the settings that the options set. Throws a `UsageError` for an invalid name. */
+export function runSettings(options: RunSettingOptions): RunSettings {
+  const { tag: tags, limit: limits, unattended, archive, modelAttempts, context } = options;
+  return {
+    by: deciderName(options.by),
+    ...(tags !== undefined && { tags }),
+    ...(limits !== undefined && { limits }),
+    ...(unattended && { unattended: 'deny' as const }),
+    ...(archive && { archive }),
+    ...(modelAttempts !== undefined && { modelAttempts }),
+    ...(context !== undefined && { context }),
+  };
+}
+
+/** The options of the fields of an input, a message, or a schedule that have another name. */
+const FLAGS: Readonly<Record<string, string>> = {
+  args: 'arg',
+  artifacts: 'artifact',
+  attachments: 'attach',
+  catchUp: 'catch-up',
+  limits: 'limit',
+  modelAttempts: 'model-attempts',
+  promptArgs: 'arg',
+  settings: 'setting',
+  tags: 'tag',
+  timeZone: 'time-zone',
+};
+
+/** The fields that have the name of their option. */
+const SAME = 'archive by context input open prompt refresh unattended'.split(' ');
+
+/**
+ * Replaces the field names at the beginnings of lines by options: `tags[0]` by `--tag`. `others`:
+ * more fields that have the name of their option.
+ */
+export function inFlags(text: string, others: readonly string[] = []): string {
+  return text.replaceAll(
+    /^(- )?(\w+)((?:\.\w+|\[\d+\])*)(?=[:[])/gm,
+    (whole, dash: string | undefined, field: string, rest: string) => {
+      const isSame = SAME.includes(field) || others.includes(field);
+      const word = FLAGS[field] ?? (isSame ? field : null);
+      if (word === null) return whole;
+      return `${dash ?? ''}--${word}${word === 'limit' || word === 'tag' ? '' : rest}`;
+    },
+  );
+}
