@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import { setMaxListeners } from 'node:events';
 import { runAttributed, StrayError } from '../tools/stray-errors.js';
 
@@ -47,7 +48,7 @@ export async function runBounded<T>(
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
   const timedOut = after(bounds.timeoutMs).then(() =>
-    abort.abort(new Error(`timed out after ${bounds.timeoutMs} ms`)),
+    abort.abort(new Error(`timed out after ${formatDuration(bounds.timeoutMs)}`)),
   );
   const abandoned = aborted.then(() => after(GRACE_MS)).then(() => interrupted(bounds.cancelled));
   try {

@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import type { Context } from '@temporalio/activity';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import type { Places } from '../core/turn.js';
@@ -45,6 +46,6 @@ export async function callTurnFunction<T>(
     name: `${name} of agent "${pinned.definition.name}"`,
     timeoutMs,
     cancelled: context.cancellationSignal,
-    timeoutError: () => new Error(`timed out after ${timeoutMs} ms`),
+    timeoutError: () => new Error(`timed out after ${formatDuration(timeoutMs)}`),
   });
 }

@@ -1,4 +1,5 @@
 import { agentProblem } from '../client/known-agents.js';
+import { inFlags } from './input/run-settings.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './exit-codes.js';
 import { isWorkedElsewhere } from './hosting/hosting.js';
@@ -11,7 +12,7 @@ import { configFile } from './input/load-config.js';
  */
 export async function checkAgent(
   context: CliContext,
-  input: { readonly agent: string; readonly args?: object | undefined; readonly prompt?: string },
+  input: Parameters<typeof agentProblem>[1],
 ): Promise<void> {
   const { agents } = await context.config();
   const { agent } = input;
@@ -21,7 +22,7 @@ export async function checkAgent(
   const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
   const isKnown = agents.some(({ name }) => name === agent);
   if (isBuiltIn && !isKnown && (await isServed(context))) return;
-  throw new UsageError(problem.replace(/^args/, '--arg').replace(/^prompt: /, '--prompt: '));
+  throw new UsageError(inFlags(problem));
 }
 
 /** Returns whether a worker elsewhere answers. Starts no server. */

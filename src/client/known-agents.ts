@@ -1,4 +1,6 @@
 import { InputError } from '../core/errors.js';
+import type { GraphDefinition } from '../core/graph/definition.js';
+import { droppedPart } from '../core/graph/walk.js';
 import { show } from '../core/text/format-value.js';
 import { visible } from '../core/text/summaries.js';
 import { nearestFirst } from '../validation/nearest.js';
@@ -14,6 +16,8 @@ export interface KnownAgent {
   readonly template: object | null;
   /** Its named prompts; absent if there are none. */
   readonly prompts?: ReadonlyMap<string, unknown>;
+  /** Present if it is a graph. */
+  readonly graph?: { readonly definition: GraphDefinition };
   /** The agents that it may call; they may also be started. */
   readonly agents: readonly KnownAgent[];
 }
@@ -21,18 +25,29 @@ export interface KnownAgent {
 /** The maximum number of agent names that an error suggests. */
 const NEAREST = 3;
 
-/** Returns why none of these agents can start the run; null if one can. */
+/** The parts of a start that depend on the agent. */
+interface KnownStart {
+  readonly args?: object | undefined;
+  readonly prompt?: string | undefined;
+  readonly message?: unknown;
+  readonly messages?: unknown;
+  readonly input?: unknown;
+}
+
+/**
+ * Returns why none of these agents can start the run, or which part of the start would have no
+ * effect; null if one can.
+ */
 export function agentProblem(
   agents: readonly KnownAgent[],
   {
     agent,
     args = {},
     prompt,
-  }: {
-    readonly agent: string;
-    readonly args?: object | undefined;
-    readonly prompt?: string | undefined;
-  },
+    messages,
+    message = messages ?? prompt,
+    input,
+  }: KnownStart & { readonly agent: string },
 ): string | null {
   const known = withCalled(agents);
   const found = known.find(({ name }) => name === agent);
@@ -51,8 +66,10 @@ export function agentProblem(
     const nearest = nearestFirst(prompt, names).slice(0, NEAREST).map(visible).join(', ');
     return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (nearest: ${nearest}); correct the name`;
   }
-  if (found.template !== null || Object.keys(args).length === 0) return null;
-  return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;
+  if (found.template === null && Object.keys(args).length > 0) {
+    return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;
+  }
+  return droppedPart({ name: agent, graph: found.graph?.definition }, { message, input });
 }
 
 function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
@@ -70,12 +87,9 @@ function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
 export function assertKnownAgent(
   config: { readonly agents: readonly KnownAgent[] } | undefined,
   agent: AgentLike<unknown> | undefined,
-  {
-    args,
-    prompt,
-  }: { readonly args?: object | undefined; readonly prompt?: string | undefined } = {},
+  given: KnownStart = {},
 ): void {
   if (config === undefined || agent === undefined) return;
-  const problem = agentProblem(config.agents, { agent: agentName(agent), args, prompt });
+  const problem = agentProblem(config.agents, { ...given, agent: agentName(agent) });
   if (problem !== null) throw new InputError(problem);
 }

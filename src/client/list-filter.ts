@@ -73,7 +73,11 @@ const plainOption = expected<string>(
     value.length <= MAX_CHARACTERS &&
     !/['"`\\]/.test(value),
 ).optional();
-const tagOption = z.union([plainOption, z.array(plainOption)]).optional();
+const tagOption = expected<string | readonly string[]>(
+  `a text of 1 to ${MAX_CHARACTERS} characters without quotes and backslashes, or several; omit those`,
+  (value) =>
+    [value].flat().every((one) => typeof one === 'string' && plainOption.safeParse(one).success),
+).optional();
 const timeOption = expected<Date | string>(
   'a time; give ISO 8601 such as "2026-01-31T09:00:00Z", or how long ago, such as "2h" or "3d"',
   (value) => readTime(value, 0) !== null,

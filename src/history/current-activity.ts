@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import { callSummary, visible } from '../core/text/summaries.js';
 import type { PendingActivity, PendingWork } from './pending-work.js';
 import type { InFlight, Projection } from './projection.js';
@@ -41,8 +42,5 @@ function progressOf(one: InFlight, pending: PendingActivity | undefined, now: nu
 }
 
 function seconds(ms: number): string {
-  const whole = Math.max(0, Math.round(ms / 1_000));
-  if (whole < 120) return `${whole} s`;
-  const minutes = Math.round(whole / 60);
-  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+  return formatDuration(ms, { units: 1 });
 }

@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import { get, type IncomingMessage } from 'node:http';
 import { isObject, parseJson, textField } from '../core/json.js';
 import type { LiveAttempt } from './attempt.js';
@@ -28,7 +29,7 @@ export async function readDeltas(
     throw new Error(`${url}: expected status 200, got ${response.statusCode}`);
   }
   response.setTimeout(SILENCE_MS, () => {
-    response.destroy(new Error(`${url}: sent nothing for ${SILENCE_MS} ms`));
+    response.destroy(new Error(`${url}: sent nothing for ${formatDuration(SILENCE_MS)}`));
   });
   let rest = '';
   for await (const text of response.setEncoding('utf8')) {

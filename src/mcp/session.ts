@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isObject, type JsonObject } from '../core/json.js';
 import { CallFault } from '../tools/arguments/call-fault.js';
@@ -188,7 +189,7 @@ async function callOver(
 async function within<T>(waitMs: number, name: string, work: Promise<T>): Promise<T> {
   const over = new AbortController();
   const late = pause(waitMs, undefined, { signal: over.signal }).then(() => {
-    const message = `MCP server "${name}" has not answered within ${waitMs / 1_000} s`;
+    const message = `MCP server "${name}" has not answered within ${formatDuration(waitMs)}`;
     throw new CallFault('unsent', message);
   });
   late.catch(() => undefined);

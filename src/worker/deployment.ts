@@ -1,3 +1,4 @@
+import { formatDuration } from '../core/text/duration.js';
 import { shellWord } from '../core/text/shell.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
@@ -178,7 +179,7 @@ function tooLate(
   { notYet, withinMs }: { readonly notYet: string; readonly withinMs: number },
 ): DeploymentError {
   return new DeploymentError(
-    `${deploymentTitle(version)} could not be made current within ${withinMs / 1_000} s: ${notYet}. ` +
+    `${deploymentTitle(version)} could not be made current within ${formatDuration(withinMs)}: ${notYet}. ` +
       'If the current build also serves task queues that this build no longer has, start the worker ' +
       `with --no-promote (promote: false) and run: ${promotionCommand(version)} --ignore-missing-task-queues`,
   );

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
+import { parseDuration } from '../../src/core/text/duration.js';
 import { ruleVerdict, type Rule } from '../../src/core/requests/rules.js';
 import {
   defineAgent,
@@ -87,7 +88,7 @@ describe.each(OPTIONS)('%s', (_option, define, field) => {
     expect(define(given)).toHaveProperty(field, ms);
   });
 
-  test.each([0, -1, 0.5, Number.NaN, '', '0 seconds', '2', '2d', '2 moons', '-1 days', null, true])(
+  test.each([0, -1, 0.5, Number.NaN, '', '0 seconds', '2', '2x', '2 moons', '-1 days', null, true])(
     'refuses %j',
     (given) => {
       expect(() => define(given)).toThrow(InputError);
@@ -96,6 +97,33 @@ describe.each(OPTIONS)('%s', (_option, define, field) => {
       );
     },
   );
+});
+
+test.each<readonly [string, number | null]>([
+  ['90 s', 90_000],
+  ['90s', 90_000],
+  ['hour', 3_600_000],
+  ['2 hours', 7_200_000],
+  ['1 h 30 min', 5_400_000],
+  ['1h30m', 5_400_000],
+  ['1.5 d', 129_600_000],
+  ['2 Days', 172_800_000],
+  ['250 ms', 250],
+  ['1 week', 604_800_000],
+  ['h', null],
+  ['30 min 1 h', null],
+  ['1 h 1 h', null],
+  ['1 h and 2 min', null],
+  ['-1 h', null],
+  ['1.2.3 h', null],
+  ['1e3 s', null],
+  ['', null],
+  ['101 years', null],
+  ['5300 weeks', null],
+])('%j is read as people write it, by the one parser', (text, ms) => {
+  expect(parseDuration(text)).toBe(ms);
+  if (ms !== null && text !== 'hour')
+    expect(clientTool({ expires: text })).toHaveProperty('expiresMs', ms);
 });
 
 test('words may have any number of digits up to the maximum', () => {

@@ -258,7 +258,7 @@ describe('without a worker', () => {
     const id = await orphan();
     const wanted = [
       () => does(pause, { id }),
-      () => does(limits, { id, steps: 3 }),
+      () => does(limits, { id, limit: { steps: 3 } }),
       () => does(cancel, { id, turn: true }),
     ];
     for (const ask of wanted) {

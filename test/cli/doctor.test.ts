@@ -73,7 +73,7 @@ describe('with a running server', () => {
     });
     expect(of['namespace']).toMatchObject({
       level: 'ok',
-      text: 'default, keeps closed runs for 30 d',
+      text: 'default, keeps closed runs for 30 days',
       data: { namespace: 'default', retentionHours: 720 },
     });
     expect(of['search attributes']).toMatchObject({ level: 'ok', data: { missing: [] } });

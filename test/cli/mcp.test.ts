@@ -32,8 +32,16 @@ const payout = defineGraph({
   nodes: ({ confirm }) => ({ sure: confirm({ show: () => 'Sure?' }) }),
 }).wire({ start: 'sure', edges: { sure: { yes: 'end', no: 'end' } } });
 
+const double = defineGraph({
+  name: 'double',
+  state: z.object({ n: z.number().default(1), twice: z.number().default(0) }),
+  answerFrom: 'twice',
+  nodes: ({ run }) => ({ do: run({ execute: (s) => ({ twice: 2 * s.n }) }) }),
+}).wire({ start: 'do', edges: { do: { done: 'end' } } });
+
 export default defineConfig({
   agents: [
+    double,
     defineAgent({ name: 'clerk', instructions: 'x', model: 'stub', description: 'does errands', tools: [chat] }),
     defineAgent({ name: 'poet', instructions: 'y', model: 'stub' }),
     payout,
@@ -171,11 +179,12 @@ describe('perdure as an MCP server', () => {
       'agent_status',
     ]);
     expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain(
-      'clerk, poet, payout',
+      'double, clerk, poet, payout',
     );
     const { value: list } = await server.call('agent_list', {});
     expect(list).toEqual({
       agents: [
+        { name: 'double', description: '' },
         { name: 'clerk', description: 'does errands' },
         { name: 'poet', description: '' },
         { name: 'payout', description: '' },
@@ -201,6 +210,23 @@ describe('perdure as an MCP server', () => {
     const { value: status } = await server.call('agent_status', { id });
     expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
     expect(server.stderr()).toContain('worker in this process');
+  });
+
+  test('starts a graph with an input, and refuses what would have no effect', async () => {
+    const start = async (args: Record<string, unknown>) =>
+      await shared.call('agent_start', { operation_id: randomUUID(), ...args });
+    const { value } = await start({ agent: 'double', input: { n: 21 } });
+    expect(await probeOwnServer(shared, value['id'])).toMatchObject({ done: true, answer: '42' });
+    const dropped = await start({ agent: 'double', message: 'hi', input: { n: 21 } });
+    expect(dropped).toMatchObject({ isError: true, code: 'input' });
+    expect(dropped.text).toContain(
+      'message: nothing in graph "double" reads it; omit it, and give',
+    );
+    const ignored = await start({ agent: 'clerk', message: 'hi', input: { n: 21 } });
+    expect(ignored).toMatchObject({ isError: true, code: 'input' });
+    expect(ignored.text).toContain('input: agent "clerk" is not a graph');
+    const twice = await start({ agent: 'payout', message: 'hi', input: { what: 'x' } });
+    expect(twice.text).toContain('input.what: the message of a run of graph "payout" fills this');
   });
 
   test('refuses an operation id that started another run', async () => {

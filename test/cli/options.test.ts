@@ -31,7 +31,8 @@ function optionsOf(entry: Entry, at: string): Seen[] {
     .map(({ long, flags, description, parseArg, argChoices, mandatory, defaultValue }) => ({
       at,
       name: String(long),
-      meaning: [flags, description, parseArg, argChoices?.join(), mandatory, defaultValue],
+      // Commander makes a parser of its own for each use of choices.
+      meaning: [flags, description, argChoices?.join() ?? parseArg, mandatory, defaultValue],
     }));
 }
 

@@ -5,6 +5,7 @@ import { liveLine } from '../../src/cli/run-view/live-line.js';
 import { isColorWanted, palette } from '../../src/cli/format/output.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { createStepLines, lastLines } from '../../src/cli/run-view/step-lines.js';
+import { formatInterval } from '../../src/core/text/duration.js';
 import { formatCount, formatDuration, formatUsage } from '../../src/cli/format/format.js';
 import type { Projection } from '../../src/history/projection.js';
 import { errorText, failureOf, type CallResult } from '../../src/core/calls/call-result.js';
@@ -227,13 +228,35 @@ describe('the header', () => {
 describe('formats', () => {
   test('are short for counts, times, and costs', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
-    expect([420, 9_949, 9_950, 12_300, 125_000, -5].map(formatDuration)).toEqual([
-      '0.4 s',
-      '9.9 s',
-      '10 s',
-      '12 s',
-      '2 min 5 s',
-      '0.0 s',
+    const times: readonly (readonly [number, string, string?])[] = [
+      [-5, '0 s'],
+      [20, '20 ms', '0 s'],
+      [420, '0.4 s', '0 s'],
+      [9_949, '9.9 s', '10 s'],
+      [9_950, '10 s'],
+      [12_300, '12 s'],
+      [60_000, '1 min'],
+      [90_000, '90 s'],
+      [125_000, '2 min 5 s', '2 min'],
+      [3_600_000, '1 hour'],
+      [5_400_000, '90 min'],
+      [7_200_000, '2 hours'],
+      [9_000_000, '2 h 30 min', '2 hours'],
+      [129_600_000, '36 hours'],
+      [86_400_000, '1 day'],
+      [190_000_000, '2 d 4 h', '2 days'],
+      [2_592_000_000, '30 days'],
+    ];
+    for (const [ms, long, short = long] of times) {
+      const shown = [formatDuration(ms), formatDuration(ms, { units: 1 })];
+      expect({ ms, shown }).toEqual({ ms, shown: [long, short] });
+    }
+    expect([3_600_000, 7_200_000, 90_000, 86_400_000, 1_000].map(formatInterval)).toEqual([
+      'every hour',
+      'every 2 hours',
+      'every 90 s',
+      'every day',
+      'every 1 s',
     ]);
     const usage = { inputTokens: 1_234, outputTokens: 80, cachedTokens: 0, costUsd: 0.00214 };
     expect(formatUsage(usage)).toBe('1.2k in, 80 out · $0.0021');

@@ -72,7 +72,10 @@ describe('a run with a worker elsewhere', () => {
     const second = await run(...again).ended;
     expect(second.code).toBe(2);
     expect(second.stderr).toContain('attach run-twice --address');
-    expect(json(second)).toEqual({ error: expect.stringContaining('--id: expected an unused id') });
+    expect(json(second)).toEqual({
+      code: 'id_taken',
+      error: expect.stringContaining('--id: expected an unused id'),
+    });
     stub.scriptFor('Say hello', replyText('hello again'));
     const third = await run(...again, '--reuse-id').ended;
     expect(json(third)).toMatchObject({ id: 'run-twice', status: 'completed' });

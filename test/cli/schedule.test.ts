@@ -149,7 +149,13 @@ describe('schedule', () => {
       ['x', '--agent', 'files', '--cron', '@daily', '--time-zone', 'B'],
       '--time-zone: ',
     ],
-    ['a bad overlap', ['x', '--agent', 'files', '--every', '1h', '--overlap', 'q'], '--overlap: '],
+    [
+      'a bad overlap',
+      ['x', '--agent', 'files', '--every', '1h', '--overlap', 'q'],
+      '--overlap <policy>',
+    ],
+    ['a bad duration', ['x', '--agent', 'files', '--every', 'often'], 'such as 30s, "90 min", 2h'],
+    ['a bad tag', ['x', '--agent', 'files', '--every', 'hour', '--tag', ''], '--tag: expected'],
     [
       'a bad limit',
       ['x', '--agent', 'files', '--every', '1h', '--limit', 'steps=0'],
@@ -164,7 +170,7 @@ describe('schedule', () => {
   ])('create refuses %s', async (_, rest, message) => {
     await expect(perdure('schedule', 'create', `s-${randomUUID()}`, ...rest)).rejects.toMatchObject(
       {
-        name: 'UsageError',
+        name: expect.stringMatching(/^(UsageError|CommanderError)$/),
         message: expect.stringContaining(message),
       },
     );

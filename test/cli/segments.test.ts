@@ -67,7 +67,7 @@ async function does<Options>(
   });
 }
 
-async function pageOf(options: { from?: number; to?: number } = {}): Promise<TranscriptPage> {
+async function pageOf(options: { from?: number; until?: number } = {}): Promise<TranscriptPage> {
   const { stdout } = await does(transcript, { id, ...options }, { json: true });
   return JSON.parse(stdout) as TranscriptPage;
 }
@@ -112,14 +112,14 @@ describe('a run in several segments', () => {
     const { messages, total } = await pageOf();
     expect(messages.map(({ n }) => n)).toEqual(Array.from({ length: total }, (_, n) => n));
     expect(messages[0]).toMatchObject({ role: 'user', text: 'steps 5', turn: 1 });
-    const part = await pageOf({ from: 2, to: 6 });
+    const part = await pageOf({ from: 2, until: 6 });
     expect(part).toEqual({ messages: messages.slice(2, 6), total });
   });
 
   test('shows where its newest segment begins, and where it was summarized', async () => {
     const { stdout } = await does(transcript, { id });
     expect(stdout.match(/^--- segment \d+ begins ---$/gm)).toHaveLength(1);
-    expect((await does(transcript, { id, to: 2 })).stdout).not.toContain('--- segment');
+    expect((await does(transcript, { id, until: 2 })).stdout).not.toContain('--- segment');
   });
 
   test('is exported segment by segment; each replays', async () => {

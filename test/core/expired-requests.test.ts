@@ -23,7 +23,7 @@ describe('an approval with a time limit', () => {
     const late = after(state, clock(3_610_000));
     expect(late.work).toEqual([]);
     expect(results(late)).toEqual([
-      '{"error":{"type":"denied","message":"not executed: no decision within 3600 s"}}',
+      '{"error":{"type":"denied","message":"not executed: no decision within 1 hour"}}',
     ]);
     expect(late.decisions).toEqual([
       { what: 'resolve', id: '', at: 3_610_000, request: 'r1', call: ID, as: 'expired' },

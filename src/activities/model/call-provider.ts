@@ -1,4 +1,5 @@
 import { THIS_WORKER } from '../failures.js';
+import { formatDuration } from '../../core/text/duration.js';
 import type { Context, Info } from '@temporalio/activity';
 import type { CallModelInput } from '../../core/contract.js';
 import type { LiveHub } from '../../live/hub.js';
@@ -64,7 +65,7 @@ export async function callProvider(
         timeoutMs: MAX_CALL_MS,
         cancelled: context.cancellationSignal,
         timeoutError: () =>
-          new ModelError(`no reply within ${MAX_CALL_MS} ms`, {
+          new ModelError(`no reply within ${formatDuration(MAX_CALL_MS)}`, {
             kind: 'retry',
             type: 'timeout',
           }),

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../core/text/duration.js';
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
@@ -116,7 +117,7 @@ async function execute(
       return onThrown(context, pinned, error);
     }
     case 'timeout': {
-      const message = `${name} timed out after ${timeoutMs} ms`;
+      const message = `${name} timed out after ${formatDuration(timeoutMs)}`;
       if (effect === 'read') return failed('timeout', message);
       if (effect === 'keyed' && context.info.attempt < pinned.attempts) throw retryFailure(message);
       return { ok: 'unknown', message };

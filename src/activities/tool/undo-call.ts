@@ -1,3 +1,4 @@
+import { formatDuration } from '../../core/text/duration.js';
 import type { Context } from '@temporalio/activity';
 import type { RunFunctionInput, RunFunctionResult } from '../../core/contract.js';
 import { sha256Hex } from '../../core/digest.js';
@@ -123,7 +124,7 @@ async function runUndo(
     case 'value':
       return { happened: true, result: { ok: true, text: '' } };
     case 'timeout':
-      return unknown(`undo of ${name} timed out after ${timeoutMs} ms`);
+      return unknown(`undo of ${name} timed out after ${formatDuration(timeoutMs)}`);
     case 'thrown': {
       const { type, message } = normalizeError(end.error);
       if (isLast || type === 'ToolError') return unknown(`undo of ${name}: ${message}`);

@@ -47,7 +47,7 @@ export const mcp: Command<McpOptions> = {
       };
       const transport = new StdioServerTransport(checkedMessages(process.stdin, output), output);
       const access = {
-        agents: agents.map(({ name, description }) => ({ name, description })),
+        agents,
         taskQueue,
         client: () => context.client(),
         archive: openStores(context.home, context.env).archive,

@@ -1,15 +1,8 @@
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['min', 60],
-] as const;
+import { formatDuration } from '../../core/text/duration.js';
 
-/** Formats a span of milliseconds in its largest unit: `12 s`, `5 min`, `3 h`, `2 d`. */
+/** Formats a span of milliseconds in its largest unit: `12 s`, `5 min`, `3 hours`, `2 days`. */
 export function formatSpan(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  // Less than two of a unit is shown in the smaller unit: `90 s`, `36 h`.
-  const unit = UNITS.find(([, size]) => seconds >= 2 * size);
-  return unit === undefined ? `${seconds} s` : `${Math.floor(seconds / unit[1])} ${unit[0]}`;
+  return formatDuration(ms, { units: 1 });
 }
 
 /** Formats how long ago a time was: `5 min ago`. Both arguments are Unix times in ms. */

@@ -19,13 +19,15 @@ export function parseNumber(text: string): number {
 }
 
 /**
- * Parses a duration such as `30m` or `1d` into milliseconds. Throws an `InvalidArgumentError` for
+ * Parses a duration such as `30m` or `2 hours` into milliseconds. Throws an `InvalidArgumentError` for
  * anything else.
  */
 export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
-  throw new InvalidArgumentError('Expected at most 100 years, such as 30s, 5m, 2h, 3d, or 1w.');
+  throw new InvalidArgumentError(
+    'Expected a duration of at most 100 years, such as 30s, "90 min", 2h, or "3 days".',
+  );
 }
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */

@@ -1,12 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { osUser } from '../input/os-user.js';
+import type { KnownAgent } from '../../client/known-agents.js';
 import type { Archive } from '../../storage/archive.js';
 import { requireOwnRun } from './owner.js';
 
 /** What the MCP server needs from the command. */
 export interface RunsAccess {
-  readonly agents: readonly { readonly name: string; readonly description: string }[];
+  /** The agents of the configuration. */
+  readonly agents: readonly (KnownAgent & { readonly description: string })[];
   readonly taskQueue: string;
   readonly client: () => Promise<Client>;
   /** Resolves when a worker serves the queue. Returns whether this process hosts it. */

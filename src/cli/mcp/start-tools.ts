@@ -3,7 +3,9 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { sha256Hex } from '../../core/digest.js';
-import { IdTakenError } from '../../core/errors.js';
+import { agentProblem } from '../../client/known-agents.js';
+import { IdTakenError, InputError } from '../../core/errors.js';
+import { canonicalJson } from '../../core/json.js';
 import type { RunInput } from '../../core/input/input.js';
 import { visible } from '../../core/text/summaries.js';
 import { readRun } from '../../history/read-run.js';
@@ -38,7 +40,15 @@ export function addStartTools(
         `read its result with agent_result. Available agents: ${names || 'none'}.`,
       inputSchema: z.strictObject({
         agent: z.string().min(1),
-        message: z.string().min(1).describe('the task'),
+        message: z
+          .string()
+          .min(1)
+          .optional()
+          .describe('the task; may be omitted for a graph with input, and with open: true'),
+        input: z
+          .record(z.string(), z.json())
+          .optional()
+          .describe('only for a graph: fields of its state'),
         operation_id: operationId,
         context: z.json().optional().describe("for the agent's tools; the model never sees it"),
         open: z.boolean().optional().describe('keep the run open for more messages by agent_send'),
@@ -48,24 +58,31 @@ export function addStartTools(
         repeated: z.boolean().describe('true: this operation had already started the run'),
       }),
     },
-    withErrorCode(async ({ agent, message, operation_id: operation, context, open }) => {
-      const settings = {
-        message,
-        by: mcpClaim(),
-        ...(context !== undefined && { context }),
-        ...(open && { open }),
-      };
-      const input = createRunInput(agent, settings);
-      // A worker elsewhere may have other agents.
-      if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
-        throw new CommandError(
-          'usage',
-          `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
-        );
-      }
-      const options = { operationId: operation, taskQueue, owner: await owner() };
-      return toolResult({ ...(await startOnce(await client(), input, options)) });
-    }),
+    withErrorCode(
+      async ({ agent, message, input: fields, operation_id: operation, context, open }) => {
+        const settings = {
+          by: mcpClaim(),
+          ...(message !== undefined && { message }),
+          ...(fields !== undefined && { input: fields }),
+          ...(context !== undefined && { context }),
+          ...(open && { open }),
+        };
+        const input = createRunInput(agent, settings);
+        // A worker elsewhere may have other agents.
+        if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
+          throw new CommandError(
+            'usage',
+            `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
+          );
+        }
+        // A worker elsewhere may have another version of an agent, but hardly one that reads less.
+        const isKnown = agents.some(({ name }) => name === agent);
+        const problem = isKnown ? agentProblem(agents, input) : null;
+        if (problem !== null) throw new InputError(problem);
+        const options = { operationId: operation, taskQueue, owner: await owner() };
+        return toolResult({ ...(await startOnce(await client(), input, options)) });
+      },
+    ),
   );
 }
 
@@ -101,11 +118,16 @@ async function startOnce(
   }
   await requireOwnRun(client, { run: id, owner });
   const existing = await readRun(client, id);
-  // The input of a later segment has no message.
-  const message = existing.view.input?.message ?? input.message;
-  if (existing.agent === input.agent && message === input.message) return { id, repeated: true };
+  const before = existing.view.input;
+  // The input of a later segment has neither a message nor an input.
+  const isSame =
+    (before?.message ?? input.message) === input.message &&
+    canonicalJson(before?.input ?? input.input ?? {}) === canonicalJson(input.input ?? {});
+  if (existing.agent === input.agent && isSame) return { id, repeated: true };
   const difference =
-    existing.agent === input.agent ? 'with another message' : `of agent ${visible(existing.agent)}`;
+    existing.agent === input.agent
+      ? 'with another message or input'
+      : `of agent ${visible(existing.agent)}`;
   throw new IdTakenError(
     `operation_id: expected a new id, got ${JSON.stringify(operation)}, which started run ${id} ` +
       `${difference}; choose a new one, or read that run with agent_status`,

@@ -1,5 +1,6 @@
 import type { Schedules } from '../../client/schedule/methods.js';
 import type { RecordedTimes } from '../../client/schedule/view.js';
+import { formatInterval } from '../../core/text/duration.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { formatDateTime } from '../format/format-time.js';
@@ -19,8 +20,8 @@ export async function noteSchedule(
   if (context.options.json) context.out(JSON.stringify(details));
 }
 
-/** Returns the times of a schedule as text: `every 3600 s`, `0 9 * * * (Europe/Berlin)`. */
+/** Returns the times of a schedule as text: `every hour`, `0 9 * * * (Europe/Berlin)`. */
 export function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
-  if (cron === undefined) return `every ${(everyMs ?? 0) / 1_000} s`;
+  if (cron === undefined) return formatInterval(everyMs ?? 0);
   return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
 }

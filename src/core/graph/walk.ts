@@ -1,6 +1,6 @@
 import { appendMessage, endTurn } from '../change.js';
 import type { AgentDefinition } from '../definition/definition.js';
-import type { JsonObject } from '../json.js';
+import { isObject, type JsonObject } from '../json.js';
 import { completed, failed } from '../make-outcome.js';
 import { holds } from '../requests/predicate.js';
 import type { RunState } from '../state.js';
@@ -10,7 +10,7 @@ import { END, type GraphDefinition, type GraphNode } from './definition.js';
 import type { GraphState, NodeVisits } from './graph-state.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/report.js';
-import { findNode, graphOf } from './node-tool.js';
+import { callsModel, findNode, graphOf } from './node-tool.js';
 import { answerText, evaluateText, valueAt } from './values.js';
 
 /** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
@@ -76,6 +76,28 @@ export function inputProblem(
   );
   if (own === undefined) return null;
   return `input.${own.save}: only the node "${own.name}" of graph "${name}" fills this field; omit it`;
+}
+
+/**
+ * Returns which part of a run's start would have no effect, or null: a message that nothing in the
+ * graph reads, or the input of an agent that is not a graph.
+ */
+export function droppedPart(
+  { name, graph }: { readonly name: string; readonly graph?: GraphDefinition | undefined },
+  { message, input }: { readonly message?: unknown; readonly input?: unknown },
+): string | null {
+  if (graph === undefined) {
+    if (input === undefined) return null;
+    return `input: agent "${name}" is not a graph and would never see it; omit it, or give \`context\` to its tools`;
+  }
+  if (message === undefined) return null;
+  const fields = graph.fields.join(', ');
+  const { messageTo, historyTo } = graph;
+  if (messageTo === undefined && historyTo === undefined && !graph.nodes.some(callsModel)) {
+    return `message: nothing in graph "${name}" reads it; omit it, and give \`input\` with fields of its state (${fields})`;
+  }
+  if (messageTo === undefined || !isObject(input) || input[messageTo] === undefined) return null;
+  return `input.${messageTo}: the message of a run of graph "${name}" fills this field; give one of the two`;
 }
 
 function historyEntry(

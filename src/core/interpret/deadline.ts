@@ -1,3 +1,4 @@
+import { formatDuration } from '../text/duration.js';
 import { deniedCall } from '../calls/call-result.js';
 import type { RecordedDecision } from '../decisions.js';
 import type { RunEvent } from '../events.js';
@@ -54,8 +55,7 @@ function afterExpiry(state: RunState, work: AskingWork, at: number): readonly Ru
   const { name, request } = work;
   const over: RunEvent = { type: 'work-ended', name };
   if (request.kind === 'limit') return [over, { type: 'limit-kept' }];
-  const seconds = Math.round(((request.expiresAt ?? at) - request.raisedAt) / 1_000);
-  const why = `no decision within ${seconds} s`;
+  const why = `no decision within ${formatDuration((request.expiresAt ?? at) - request.raisedAt)}`;
   if (isUndo(work)) {
     const call = name.slice(UNDO.length);
     return [over, { type: 'undo-changed', call, state: 'denied', message: why }];

@@ -1,4 +1,5 @@
 import { isTooDeep, tooDeep } from '../foreign-json.js';
+import { formatDuration } from '../text/duration.js';
 import { decidedBefore } from '../decisions.js';
 import { decisionShape } from '../guards/requests.js';
 import { guard } from '../guards/shape.js';
@@ -121,7 +122,7 @@ export function expiryProblem(
   now: number,
 ): Refused | null {
   if (expiresAt === undefined || expiresAt === null || expiresAt > now) return null;
-  const message = `request: ${id} expired ${Math.round((now - expiresAt) / 1_000)} s ago`;
+  const message = `request: ${id} expired ${formatDuration(now - expiresAt, { units: 1 })} ago`;
   return { reason: 'expired', message };
 }
 

@@ -1,3 +1,4 @@
+import { formatDuration } from '../text/duration.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { callSummary } from '../text/summaries.js';
@@ -136,7 +137,7 @@ export function undoProblem(state: Keeper & HasTools, id: unknown, now: number):
   if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
   if (found.until <= now) {
     const agoMs = now - found.until;
-    return `call: the time to undo ${found.call.id} ended ${Math.round(agoMs / 1_000)} s ago`;
+    return `call: the time to undo ${found.call.id} ended ${formatDuration(agoMs, { units: 1 })} ago`;
   }
   const fault = undoFault(state, found.call);
   return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;
