@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { RUN_STATUSES } from '../src/core/status.js';
 import { ERROR_CODES } from '../src/cli/exit-codes.js';
 
 const ROOT = new URL('../', import.meta.url).pathname;
@@ -74,6 +75,13 @@ describe('the documents', () => {
 });
 
 describe('docs/command.md', () => {
+  test('has the table of statuses as the code has it', () => {
+    const [, section = ''] = read('docs/command.md').split('## Statuses');
+    const [table = ''] = section.split('\n## ');
+    const rows = [...table.matchAll(/^\| `(\w+)` +\| (.*?) +\|$/gm)].map(([, ...row]) => row);
+    expect(rows).toEqual(Object.entries(RUN_STATUSES));
+  });
+
   test('lists every code of an error, and no other', () => {
     const [, section = ''] = read('docs/command.md').split('## Errors as JSON');
     const [table = ''] = section.split('\n## ');

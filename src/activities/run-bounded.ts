@@ -48,7 +48,7 @@ export async function runBounded<T>(
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
   const timedOut = after(bounds.timeoutMs).then(() =>
-    abort.abort(new Error(`timed out after ${formatDuration(bounds.timeoutMs)}`)),
+    abort.abort(new Error(`timed out after ${formatDuration(bounds.timeoutMs, { as: 'exact' })}`)),
   );
   const abandoned = aborted.then(() => after(GRACE_MS)).then(() => interrupted(bounds.cancelled));
   try {

@@ -46,6 +46,6 @@ export async function callTurnFunction<T>(
     name: `${name} of agent "${pinned.definition.name}"`,
     timeoutMs,
     cancelled: context.cancellationSignal,
-    timeoutError: () => new Error(`timed out after ${formatDuration(timeoutMs)}`),
+    timeoutError: () => new Error(`timed out after ${formatDuration(timeoutMs, { as: 'exact' })}`),
   });
 }

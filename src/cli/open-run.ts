@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError } from '../core/errors.js';
+import { statusText } from '../core/status.js';
 import { visible } from '../core/text/summaries.js';
 import { endOfRun } from '../history/end-of-run.js';
 import { readRun, type RunReading } from '../history/read-run.js';
@@ -74,8 +75,7 @@ export async function requireOpenRun(context: CliContext, id: string): Promise<O
   const { run } = opened;
   const end = endOfRun(run);
   if (end === null) return opened;
-  const { status } = end.outcome;
-  const how = end.reason === status ? status : `${status} (${end.reason})`;
+  const how = statusText({ status: end.outcome.status, reason: end.reason });
   const when = formatAgo(run.view.ended?.at ?? Date.now(), Date.now());
   const see = await nextCommandFor(context, run, ['status', id]);
   throw new CommandError('run_ended', `run ${visible(id)} has ended: ${how}, ${when}. See: ${see}`);

@@ -1,37 +1,21 @@
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { Outcome } from '../core/outcome.js';
-import type { RunStatusName } from '../core/status.js';
+import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../core/status.js';
 import { parseDuration } from '../core/text/duration.js';
 import { show } from '../core/text/format-value.js';
 import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
 import { queryTerm } from './queries.js';
-import { outcomeStatus, type RunRow } from './run-row.js';
+import type { RunRow } from './run-row.js';
 
-const OPEN_STATUSES = [
-  'working',
-  'waiting_message',
-  'waiting_decision',
-  'waiting_time',
-  'blocked',
-  'paused',
-] as const satisfies readonly RunStatusName[];
-const OUTCOME_STATUSES = [
-  'completed',
-  'stopped',
-  'cancelled',
-  'failed',
-] as const satisfies readonly Outcome['status'][];
-
-/** The statuses that a list can be filtered by. */
-export const LIST_STATUSES = [...OPEN_STATUSES, 'done', ...OUTCOME_STATUSES] as const;
+/** The statuses that a list can be filtered by; `ended` is any status of a run that has ended. */
+const LIST_STATUSES = [...Object.keys(RUN_STATUSES), 'ended'];
 
 /** Selects the runs of a list. A run is listed if it matches every given filter. */
 export interface ListFilter {
   /** Only runs of this agent. */
   readonly agent?: string | undefined;
-  /** The status of the run, or the status of its outcome. */
-  readonly status?: (typeof LIST_STATUSES)[number] | undefined;
+  /** The status of the run; `ended`: any status of a run that has ended. */
+  readonly status?: RunStatusName | 'ended' | undefined;
   /** Only runs that were started with this tag, or with all of these. The server does not index tags. */
   readonly tag?: string | readonly string[] | undefined;
   /** Only runs whose id begins with this text. */
@@ -138,7 +122,7 @@ export function listQuery(
   { agent, status, idPrefix }: ListFilter,
   { since, byAttributes }: Pick<StartRange, 'since'> & { readonly byAttributes: boolean },
 ): string {
-  const isOpen = OPEN_STATUSES.some((name) => name === status);
+  const isOpen = status !== undefined && isOpenStatus(status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
   if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
   if (idPrefix !== undefined) conditions.push(queryTerm('WorkflowId', idPrefix, 'STARTS_WITH'));
@@ -173,5 +157,5 @@ export function matchesFilter(
   if (before !== null && startedAt >= before) return false;
   if (status === undefined || row.status === status) return true;
   if (row.agent === null && !isWhole) return true;
-  return row.status === 'done' && outcomeStatus(row.reason) === status;
+  return status === 'ended' && !isOpenStatus(row.status);
 }

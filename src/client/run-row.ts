@@ -2,7 +2,7 @@ import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { ListedWorkflow } from '../temporal/server-answers.js';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { COMPLETE_REASONS, STOP_REASONS, type Outcome } from '../core/outcome.js';
-import type { RunStatusName } from '../core/status.js';
+import { isOpenStatus, type RunStatusName } from '../core/status.js';
 import { readRun } from '../history/read-run.js';
 import { toRunStatus } from './status.js';
 import { NoRunError, UnreadableError } from '../core/errors.js';
@@ -19,6 +19,8 @@ export interface RunRow {
   readonly startedAt: string;
   /** ISO 8601; null while the run is open. */
   readonly closedAt: string | null;
+  /** The task queue of the workers that execute the run. */
+  readonly taskQueue: string;
   /** The tags that the run was started with. */
   readonly tags: readonly string[];
   /**
@@ -44,7 +46,7 @@ export async function readRunRow(
   return unreadable === null ? row : { unreadable, ...row };
 }
 
-/** Returns the status of an outcome from its reason, since a row contains only the reason. */
+/** Returns the status of an outcome from its reason, which is what the server has of it. */
 export function outcomeStatus(reason: string | null): Outcome['status'] {
   if (COMPLETE_REASONS.some((each) => each === reason)) return 'completed';
   if (STOP_REASONS.some((each) => each === reason)) return 'stopped';
@@ -64,13 +66,14 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
       agent,
       status: name,
       reason: reason ?? null,
-      ...timesOf(info),
+      ...placeOf(info),
       tags: tagsOf(info),
     };
   }
   // A run that Temporal ended could not record its end.
-  const end = (status === 'done' && reason) || endByTemporal(info);
-  return { id, agent, status: 'done', reason: end, ...timesOf(info), tags: tagsOf(info) };
+  const end = (!isOpenStatus(status) && reason) || endByTemporal(info);
+  const how = outcomeStatus(end);
+  return { id, agent, status: how, reason: end, ...placeOf(info), tags: tagsOf(info) };
 }
 
 async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
@@ -80,24 +83,33 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     const { agent, status, reason } = toRunStatus(run, Date.now());
     // The memo contains the tags as soon as the agent is loaded.
     const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
-    return { id, agent: agent || null, status, reason, ...timesOf(info), tags };
+    return { id, agent: agent || null, status, reason, ...placeOf(info), tags };
   } catch (error) {
     // The server may have deleted it in the meantime.
     const isUnreadable = UnreadableError.isInstance(error);
     if (!isUnreadable && !NoRunError.isInstance(error)) throw error;
-    const status = closeTime === undefined ? 'working' : 'done';
     const reason = closeTime === undefined ? null : endByTemporal(info);
-    const row = { id, agent: null, status, reason, ...timesOf(info), tags: tagsOf(info) } as const;
+    const status = reason === null ? 'working' : endStatus(reason);
+    const row = { id, agent: null, status, reason, ...placeOf(info), tags: tagsOf(info) } as const;
     return isUnreadable ? { ...row, unreadable: error.message } : row;
   }
+}
+
+/** Returns the status of a run of which only Temporal's word for its end is known. */
+function endStatus(end: string): RunStatusName {
+  // A run that a limit has stopped is completed for Temporal.
+  return end === 'completed' ? 'unknown' : outcomeStatus(end);
 }
 
 function endByTemporal({ status }: WorkflowExecutionInfo): string {
   return status.name.toLowerCase();
 }
 
-function timesOf(info: WorkflowExecutionInfo): Pick<RunRow, 'startedAt' | 'closedAt'> {
+function placeOf(
+  info: WorkflowExecutionInfo,
+): Pick<RunRow, 'startedAt' | 'closedAt' | 'taskQueue'> {
   return {
+    taskQueue: info.taskQueue,
     startedAt: startOf(info).toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,
   };

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../core/status.js';
+import { isOpenStatus, type RunStatus } from '../core/status.js';
 import { finalOutcome, runStatus, type StateStatus } from '../core/run-status.js';
 import { nothingSpent } from '../core/turn.js';
 import { currentActivity } from '../history/current-activity.js';
@@ -31,7 +31,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   const isHeld = description.status.name === 'PAUSED' && end === null;
   return {
     ...common,
-    ...(end !== null && { status: 'done', reason: end.reason }),
+    ...(end !== null && { status: end.outcome.status, reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
     message:
       stuckMessage(work) ?? status.message ?? (isCancelling ? 'a cancel is requested' : null),
@@ -54,9 +54,9 @@ function archivedStatus(
   { status, outcome, reason, message }: StateStatus,
 ): Pick<RunStatus, 'status' | 'reason' | 'message' | 'pending' | 'doing' | 'outcome' | 'archived'> {
   const at = events.at(-1)?.at ?? 0;
-  const isWhole = status === 'done';
+  const isWhole = !isOpenStatus(status);
   return {
-    status: 'done',
+    status: isWhole ? status : 'unknown',
     reason: isWhole ? reason : 'unknown',
     message: isWhole
       ? message

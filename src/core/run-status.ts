@@ -81,7 +81,8 @@ function isOver(state: RunState): boolean {
 }
 
 function statusName(state: RunState, ended: Outcome | null): RunStatusName {
-  if (ended !== null || isOver(state)) return 'done';
+  const end = ended ?? (isOver(state) ? getOutcome(state) : null);
+  if (end !== null) return end.status;
   if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';

@@ -10,15 +10,52 @@ import type { AttemptReport } from './report.js';
 import type { EffectiveLimits, ForkPoint, RunState } from './state.js';
 import type { PromptChunk } from './transcript/transcript.js';
 
-/** What a run is doing. */
-export type RunStatusName =
-  | 'working'
-  | 'waiting_message'
-  | 'waiting_decision'
-  | 'waiting_time'
-  | 'blocked'
-  | 'paused'
-  | 'done';
+/** The statuses of a run that continues, with their meanings. */
+const OPEN_STATUSES = {
+  working: 'it calls a model or tools, or is about to',
+  waiting_message: 'an open run waits for its next message',
+  waiting_decision: 'it waits for a decision of a person',
+  waiting_time: 'it waits until a time; a message wakes it',
+  blocked: 'it waits until something outside it is fixed',
+  paused: 'it waits until it is resumed',
+} as const;
+
+/**
+ * The statuses of a run, with their meanings: the one word for each state in lists, in the status,
+ * on the live line, in JSON, over MCP, and in docs/command.md. A run that has ended has the status
+ * of its outcome.
+ */
+export const RUN_STATUSES = {
+  ...OPEN_STATUSES,
+  completed: 'it has ended with an answer, or was closed',
+  stopped: 'a limit, or a person at a limit, has ended it',
+  cancelled: 'it was canceled',
+  failed: 'it has ended with an error, or was ended from outside',
+  unknown: 'the server has deleted it, and the archive does not have its end',
+} as const satisfies Readonly<
+  Record<keyof typeof OPEN_STATUSES | Outcome['status'] | 'unknown', string>
+>;
+
+/** What a run is doing, or how it has ended. */
+export type RunStatusName = keyof typeof RUN_STATUSES;
+
+/** Whether a run with this status continues. */
+export function isOpenStatus(status: string): status is keyof typeof OPEN_STATUSES {
+  return Object.hasOwn(OPEN_STATUSES, status);
+}
+
+/** Returns a status for people: `completed (answer)`, `blocked (provider_auth)`, `working`. */
+export function statusText({
+  status,
+  reason,
+}: {
+  readonly status: RunStatusName;
+  readonly reason: string | null;
+}): string {
+  // The reason of any other open run is that of its last turn.
+  const hasReason = !isOpenStatus(status) || status === 'blocked' || status === 'waiting_decision';
+  return !hasReason || reason === null || reason === status ? status : `${status} (${reason})`;
+}
 
 /** The answer of query `status`. */
 export interface RunStatus {

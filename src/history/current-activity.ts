@@ -42,5 +42,5 @@ function progressOf(one: InFlight, pending: PendingActivity | undefined, now: nu
 }
 
 function seconds(ms: number): string {
-  return formatDuration(ms, { units: 1 });
+  return formatDuration(ms, { as: 'rounded' });
 }

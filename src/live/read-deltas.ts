@@ -29,7 +29,9 @@ export async function readDeltas(
     throw new Error(`${url}: expected status 200, got ${response.statusCode}`);
   }
   response.setTimeout(SILENCE_MS, () => {
-    response.destroy(new Error(`${url}: sent nothing for ${formatDuration(SILENCE_MS)}`));
+    response.destroy(
+      new Error(`${url}: sent nothing for ${formatDuration(SILENCE_MS, { as: 'exact' })}`),
+    );
   });
   let rest = '';
   for await (const text of response.setEncoding('utf8')) {

@@ -189,7 +189,7 @@ async function callOver(
 async function within<T>(waitMs: number, name: string, work: Promise<T>): Promise<T> {
   const over = new AbortController();
   const late = pause(waitMs, undefined, { signal: over.signal }).then(() => {
-    const message = `MCP server "${name}" has not answered within ${formatDuration(waitMs)}`;
+    const message = `MCP server "${name}" has not answered within ${formatDuration(waitMs, { as: 'exact' })}`;
     throw new CallFault('unsent', message);
   });
   late.catch(() => undefined);

@@ -179,7 +179,7 @@ function tooLate(
   { notYet, withinMs }: { readonly notYet: string; readonly withinMs: number },
 ): DeploymentError {
   return new DeploymentError(
-    `${deploymentTitle(version)} could not be made current within ${formatDuration(withinMs)}: ${notYet}. ` +
+    `${deploymentTitle(version)} could not be made current within ${formatDuration(withinMs, { as: 'exact' })}: ${notYet}. ` +
       'If the current build also serves task queues that this build no longer has, start the worker ' +
       `with --no-promote (promote: false) and run: ${promotionCommand(version)} --ignore-missing-task-queues`,
   );

@@ -94,10 +94,10 @@ function states(found: readonly RunRow[]): Record<string, unknown> {
 }
 
 const EXPECTED = {
-  done: { agent: name, status: 'done', reason: 'answer', open: false },
-  refused: { agent: name, status: 'done', reason: 'input', open: false },
+  done: { agent: name, status: 'completed', reason: 'answer', open: false },
+  refused: { agent: name, status: 'failed', reason: 'input', open: false },
   blocked: { agent: name, status: 'blocked', reason: 'credentials', open: true },
-  terminated: { agent: name, status: 'done', reason: 'terminated', open: false },
+  terminated: { agent: name, status: 'failed', reason: 'terminated', open: false },
 };
 
 describe('with the search attributes in the namespace', () => {
@@ -123,7 +123,7 @@ describe('with the search attributes in the namespace', () => {
   test.each([
     ['blocked', ['blocked']],
     ['working', []],
-    ['done', ['done', 'refused', 'terminated']],
+    ['ended', ['done', 'refused', 'terminated']],
     ['completed', ['done']],
     ['failed', ['refused', 'terminated']],
     ['stopped', []],
@@ -149,7 +149,7 @@ describe('with the search attributes in the namespace', () => {
   });
 
   test('filters of the server and of the client can be combined', async () => {
-    const all = { agent: name, status: 'done', since: '1h', idPrefix: `${prefix}-` };
+    const all = { agent: name, status: 'ended', since: '1h', idPrefix: `${prefix}-` };
     expect(Object.keys(states(await rows(all))).toSorted()).toEqual([
       'done',
       'refused',

@@ -208,7 +208,13 @@ describe('perdure as an MCP server', () => {
       stub.requests.filter(({ body }) => JSON.stringify(body).includes(task.message)),
     ).toHaveLength(1);
     const { value: status } = await server.call('agent_status', { id });
-    expect(status).toMatchObject({ id, agent: 'clerk', status: 'done', reason: 'answer', step: 1 });
+    expect(status).toMatchObject({
+      id,
+      agent: 'clerk',
+      status: 'completed',
+      reason: 'answer',
+      step: 1,
+    });
     expect(server.stderr()).toContain('worker in this process');
   });
 
@@ -269,7 +275,7 @@ describe('perdure as an MCP server', () => {
     expect((await server.call('agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
     const isOver = async (): Promise<void> => {
       const { value: over } = await server.call('agent_status', { id });
-      expect(over).toMatchObject({ status: 'done', reason: 'cancelled' });
+      expect(over).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
     };
     await vi.waitFor(isOver, { timeout: 30_000, interval: 100 });
     expect(await probeOwnServer(server, id)).toMatchObject({ done: true, status: 'cancelled' });

@@ -228,28 +228,30 @@ describe('the header', () => {
 describe('formats', () => {
   test('are short for counts, times, and costs', () => {
     expect([formatCount(1, 'step'), formatCount(0, 'step')]).toEqual(['1 step', '0 steps']);
-    const times: readonly (readonly [number, string, string?])[] = [
-      [-5, '0 s'],
-      [20, '20 ms', '0 s'],
-      [420, '0.4 s', '0 s'],
-      [9_949, '9.9 s', '10 s'],
-      [9_950, '10 s'],
-      [12_300, '12 s'],
+    const times: readonly (readonly [number, string, string?, string?])[] = [
+      [-5, '0.0 s', '0 s'],
+      [20, '0.0 s', '20 ms', '0 s'],
+      [420, '0.4 s', '420 ms', '0 s'],
+      [2_000, '2.0 s', '2 s'],
+      [9_949, '9.9 s', '9.949 s', '10 s'],
+      [12_000, '12 s'],
       [60_000, '1 min'],
       [90_000, '90 s'],
-      [125_000, '2 min 5 s', '2 min'],
+      [125_000, '2 min 5 s', '2 min 5 s', '2 min'],
       [3_600_000, '1 hour'],
       [5_400_000, '90 min'],
       [7_200_000, '2 hours'],
-      [9_000_000, '2 h 30 min', '2 hours'],
+      [9_000_000, '2 h 30 min', '2 h 30 min', '2 hours'],
       [129_600_000, '36 hours'],
       [86_400_000, '1 day'],
-      [190_000_000, '2 d 4 h', '2 days'],
+      [190_000_000, '2 d 4 h', '2 d 4 h', '2 days'],
       [2_592_000_000, '30 days'],
     ];
-    for (const [ms, long, short = long] of times) {
-      const shown = [formatDuration(ms), formatDuration(ms, { units: 1 })];
-      expect({ ms, shown }).toEqual({ ms, shown: [long, short] });
+    for (const [ms, measured, exact = measured, rounded = exact] of times) {
+      const shown = (['measured', 'exact', 'rounded'] as const).map((as) =>
+        formatDuration(ms, { as }),
+      );
+      expect({ ms, shown }).toEqual({ ms, shown: [measured, exact, rounded] });
     }
     expect([3_600_000, 7_200_000, 90_000, 86_400_000, 1_000].map(formatInterval)).toEqual([
       'every hour',

@@ -97,7 +97,8 @@ describe('the transcript of a run', () => {
       told: { messages: [], total: 0 },
       code: 0,
     });
-    expect(stderr).toContain(`No worker is running on task queue "${taskQueue}"`);
+    // The command needs no worker, so it does not mention the missing one.
+    expect(stderr).not.toContain('worker is running');
     expect(stderr).toContain('it has not started');
     await idle.terminate();
   });

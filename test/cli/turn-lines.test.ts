@@ -104,7 +104,7 @@ describe('the lines of an open run', () => {
     const until = formatDateTime(3_601_000);
     expect(stepLines(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
     expect(stepLines(view(waiting))).toEqual([]);
-    expect(live(waiting)).toContain(`waits until ${until}, for 60 min`);
+    expect(live(waiting)).toContain(`waiting_time until ${until}, for 60 min`);
 
     const paused = after(opened(), { type: 'pause-changed', paused: true });
     const lines = createStepLines(paint, fixes);
@@ -132,7 +132,7 @@ describe('the lines of an open run', () => {
     expect(live(opened(), compacting)).toContain(' · summarizing, m · ');
 
     const over = after(opened(), ...replied('one'));
-    expect(live(over)).toContain(' · waits for a message · ');
+    expect(live(over)).toContain(' · waiting_message · ');
   });
 
   test('show a block in each segment, although each counts its events from 1', () => {

@@ -226,7 +226,7 @@ describe('cancelling', () => {
     await handle.cancel();
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
     expect(await handle.query<RunStatus>('status')).toMatchObject({
-      status: 'done',
+      status: 'cancelled',
       message: null,
     });
   });

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { RunStatus } from '../../src/core/status.js';
+import { isOpenStatus, type RunStatus } from '../../src/core/status.js';
 import { statusQuery } from '../../src/workflows/messages/definitions.js';
 
 const LIMIT_MS = 30_000;
@@ -24,7 +24,7 @@ export async function statusWhere(
     const status = await statusBy(handle, deadline).catch((error: unknown) => void (seen = error));
     if (status && fits(status)) return status;
     seen = status ?? seen;
-    if (status?.status === 'done' || Date.now() > deadline) break;
+    if ((status && !isOpenStatus(status.status)) || Date.now() > deadline) break;
     if (done !== true) continue;
     // The run that was followed has ended, and a new one has its id.
     await pause(PAUSE_MS);

@@ -65,7 +65,7 @@ export async function callProvider(
         timeoutMs: MAX_CALL_MS,
         cancelled: context.cancellationSignal,
         timeoutError: () =>
-          new ModelError(`no reply within ${formatDuration(MAX_CALL_MS)}`, {
+          new ModelError(`no reply within ${formatDuration(MAX_CALL_MS, { as: 'exact' })}`, {
             kind: 'retry',
             type: 'timeout',
           }),

@@ -117,7 +117,7 @@ async function execute(
       return onThrown(context, pinned, error);
     }
     case 'timeout': {
-      const message = `${name} timed out after ${formatDuration(timeoutMs)}`;
+      const message = `${name} timed out after ${formatDuration(timeoutMs, { as: 'exact' })}`;
       if (effect === 'read') return failed('timeout', message);
       if (effect === 'keyed' && context.info.attempt < pinned.attempts) throw retryFailure(message);
       return { ok: 'unknown', message };

@@ -124,7 +124,9 @@ async function runUndo(
     case 'value':
       return { happened: true, result: { ok: true, text: '' } };
     case 'timeout':
-      return unknown(`undo of ${name} timed out after ${formatDuration(timeoutMs)}`);
+      return unknown(
+        `undo of ${name} timed out after ${formatDuration(timeoutMs, { as: 'exact' })}`,
+      );
     case 'thrown': {
       const { type, message } = normalizeError(end.error);
       if (isLast || type === 'ToolError') return unknown(`undo of ${name}: ${message}`);

@@ -1,5 +1,6 @@
 import { endOfRun } from '../../history/end-of-run.js';
 import { nextTarget } from '../../history/follow-target.js';
+import type { RunStatusName } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
@@ -44,7 +45,7 @@ async function reportIdle(context: CliContext, { run }: OpenedRun): Promise<Exit
   const turn = view.state?.turn.number ?? 0;
   context.note(`Run ${visible(id)} ${state} for a message; its last turn is ${turn}.`);
   for (const line of await openLines(context, run)) context.note(line);
-  const status = paused ? 'paused' : 'waiting_message';
+  const status: RunStatusName = paused ? 'paused' : 'waiting_message';
   if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));
   return EXIT.waiting;
 }

@@ -11,7 +11,6 @@ import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { formatCount } from '../format/format.js';
 import { previousRunId, readSegment } from '../../history/segments.js';
@@ -43,10 +42,6 @@ async function exportHistory(context: CliContext, options: ExportOptions): Promi
   checkOptions(options);
   const { archive } = openStores(context.home, context.env);
   const opened = { ...(await openRun(context, id, { archive: true })), archive };
-  const { client, run } = opened;
-  if (run.description !== null) {
-    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
-  }
   if (all) return await exportAll(context, opened, out ?? '');
   const found =
     segment === undefined ? newestSegment(opened) : await segmentNumbered(opened, segment);

@@ -19,7 +19,6 @@ import { withOptions } from '../input/options.js';
 import type { Command } from '../command.js';
 import type { CliContext } from '../context.js';
 import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 
 export interface GraphCommandOptions {
@@ -98,10 +97,7 @@ function unknownName(name: string, agents: readonly Agent[]): UsageError {
 }
 
 async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
-  const { client, run } = await openRun(context, id, { archive: true });
-  if (run.description !== null) {
-    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
-  }
+  const { run } = await openRun(context, id, { archive: true });
   const { state } = run.view;
   if (state === null || !isLoaded(state)) {
     throw new CommandError(
@@ -136,7 +132,11 @@ function hereText(status: RunStatusName): string {
       return 'is paused here';
     case 'working':
       return 'works here';
-    case 'done':
+    case 'completed':
+    case 'stopped':
+    case 'cancelled':
+    case 'failed':
+    case 'unknown':
       return 'ended here';
   }
 }

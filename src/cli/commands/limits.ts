@@ -103,5 +103,5 @@ function lines({ turn, run }: EffectiveLimits): readonly string[] {
 
 function formatLimit(name: LimitName, limit: number | null | undefined): string {
   if (limit === undefined || limit === null) return 'none';
-  return name === 'wallMs' ? formatDuration(limit) : String(limit);
+  return name === 'wallMs' ? formatDuration(limit, { as: 'exact' }) : String(limit);
 }

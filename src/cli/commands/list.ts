@@ -10,8 +10,8 @@ import { EXIT, UsageError } from '../exit-codes.js';
 import { formatDateTime } from '../format/format-time.js';
 import { columns } from '../format/table.js';
 import { noteServer } from '../hosting/note-server.js';
-import { noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
-import { nextCommand, nextCommandOf } from '../reports/next-command.js';
+import { needsWorker, noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
+import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 
 export interface ListOptions {
   readonly agent?: string;
@@ -39,9 +39,10 @@ export const list: Command<ListOptions> = {
     noteServer(context, await context.server());
     const client = await context.client();
     const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
-    const isAnyOpen = rows.some(({ status }) => status !== 'done');
-    const presence = await readWorkerPresence(client, await context.taskQueue());
-    noteMissingWorker(context, presence, isAnyOpen ? [nextCommand(context, 'worker')] : []);
+    for (const taskQueue of new Set(rows.filter(needsWorker).map((row) => row.taskQueue))) {
+      const presence = await readWorkerPresence(client, taskQueue);
+      noteMissingWorker(context, presence, await nextCommandFor(context, presence, ['worker']));
+    }
     if (cursor !== null) noteNextPage(context, filter, cursor);
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0)
@@ -100,7 +101,7 @@ const FIELDS = [
   'reason',
   'startedAt',
   'closedAt',
-] as const satisfies readonly Exclude<keyof RunRow, 'tags' | 'unreadable'>[];
+] as const satisfies readonly Exclude<keyof RunRow, 'tags' | 'taskQueue' | 'unreadable'>[];
 const HEADERS = FIELDS.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
 
 function cells(row: RunRow): readonly string[] {

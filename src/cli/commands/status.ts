@@ -5,7 +5,7 @@ import type { CliContext } from '../context.js';
 import { EXIT, type ExitCode } from '../exit-codes.js';
 import { withDiskCheck } from '../hosting/full-disk.js';
 import { nextSteps } from '../reports/next-steps.js';
-import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
+import { needsWorker, noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
 import { openRun } from '../open-run.js';
 import { nextCommandFor, nextCommandAbout } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-header.js';
@@ -26,8 +26,9 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const found = await readStatus(client, run, now);
   const { archived } = found;
   const worker = await readWorkerPresence(client, run.taskQueue);
-  const commands = found.status === 'done' ? [] : [await nextCommandFor(context, run, ['worker'])];
-  if (!archived) noteMissingWorker(context, worker, commands);
+  if (!archived && needsWorker(found)) {
+    noteMissingWorker(context, worker, await nextCommandFor(context, run, ['worker']));
+  }
   if (context.options.json) {
     context.out(JSON.stringify(found));
     return EXIT.completed;

@@ -13,7 +13,6 @@ import { dialogue, pairLines, type SegmentMark } from '../run-view/dialogue.js';
 import { turnLines } from '../run-view/turn-lines.js';
 import type { CliContext } from '../context.js';
 import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { readWorkerPresence, noteMissingWorker } from '../hosting/note-worker.js';
 import { openRun, type OpenedRun } from '../open-run.js';
 import { dataPalette } from '../format/table.js';
 import { formatCount } from '../format/format.js';
@@ -57,10 +56,6 @@ async function printTranscript(context: CliContext, options: TranscriptOptions):
   checkRange({ '--from': from, '--until': to });
   checkView(options);
   const opened = await openRun(context, id, { archive: true });
-  const { client, run } = opened;
-  if (run.description !== null) {
-    noteMissingWorker(context, await readWorkerPresence(client, run.taskQueue), []);
-  }
   const { archive } = openStores(context.home, context.env);
   if (turns) return await printTurns(context, opened, archive);
   return await printMessages(context, { ...opened, archive }, options);

@@ -2,7 +2,7 @@ import { formatDuration } from '../../core/text/duration.js';
 
 /** Formats a span of milliseconds in its largest unit: `12 s`, `5 min`, `3 hours`, `2 days`. */
 export function formatSpan(ms: number): string {
-  return formatDuration(ms, { units: 1 });
+  return formatDuration(ms, { as: 'rounded' });
 }
 
 /** Formats how long ago a time was: `5 min ago`. Both arguments are Unix times in ms. */

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { livePollers, listPollers, type Poller } from '../../temporal/pollers.js';
+import type { RunStatusName } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format-time.js';
@@ -29,15 +30,24 @@ export async function readWorkerPresence(
   return { taskQueue, isUp: true, text };
 }
 
-/** Notes that no worker is running, and the commands that start one. */
+/**
+ * Whether a run with this status makes no progress without a worker. A run that waits for a person
+ * or is paused makes none anyway, and the command that continues it says what it needs.
+ */
+export function needsWorker({ status }: { readonly status: RunStatusName }): boolean {
+  return status === 'working' || status === 'waiting_time' || status === 'blocked';
+}
+
+/** Notes that no worker is running, and the command that starts one. */
 export function noteMissingWorker(
   { note }: Pick<CliContext, 'note'>,
   { isUp, taskQueue, text }: WorkerPresence,
-  commands: readonly string[],
+  command: string,
 ): void {
   if (isUp) return;
-  const fix = commands.length === 0 ? '' : ` Start one with: ${commands.join('  or: ')}`;
-  note(`No worker is running on task queue "${visible(taskQueue)}": ${text}.${fix}`);
+  note(
+    `No worker is running on task queue "${visible(taskQueue)}": ${text}. Start one with: ${command}`,
+  );
 }
 
 function absenceText([last]: readonly Poller[], now: number): string {

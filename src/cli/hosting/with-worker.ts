@@ -28,7 +28,9 @@ export async function withWorker<T>(
   try {
     await hosting.ensure();
     const receipt = await send();
-    if (hosting.isHosting && !isIdle) {
+    // A paused run makes no progress anyway until it is resumed.
+    const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
+    if (hosting.isHosting && !isIdle && !isPaused) {
       const start = await workerCommands(context, opened.run);
       context.note(
         `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +

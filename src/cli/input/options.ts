@@ -1,5 +1,5 @@
 import { Option, type Command as Entry } from 'commander';
-import { LIST_STATUSES } from '../../client/list-filter.js';
+import { RUN_STATUSES } from '../../core/status.js';
 import {
   collectArguments,
   collectLimits,
@@ -230,7 +230,7 @@ export const OPTIONS = {
   // Of commands that read.
   status: {
     flags: '--status <status>',
-    text: `list only runs with this status: ${LIST_STATUSES.join(', ')}`,
+    text: `list only runs with this status: ${Object.keys(RUN_STATUSES).join(', ')}, or ended for all that have ended`,
   },
   idPrefix: {
     flags: '--id-prefix <text>',

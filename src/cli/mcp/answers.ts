@@ -5,7 +5,7 @@ import { headline } from '../../core/requests/request-view.js';
 import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Outcome } from '../../core/outcome.js';
-import type { RunStatus } from '../../core/status.js';
+import { RUN_STATUSES, type RunStatus } from '../../core/status.js';
 import { redactMessage } from '../../secrets/redact.js';
 import type { ErrorCode } from '../exit-codes.js';
 import { errorCode } from '../reports/report-error.js';
@@ -14,9 +14,7 @@ import { errorCode } from '../reports/report-error.js';
 export const statusAnswer = z.object({
   id: z.string(),
   agent: z.string(),
-  status: z
-    .string()
-    .describe('working, waiting_message, waiting_decision, waiting_time, blocked, paused, or done'),
+  status: z.string().describe(Object.keys(RUN_STATUSES).join(', ')),
   reason: z
     .string()
     .nullable()
@@ -46,7 +44,9 @@ export const resultAnswer = z.object({
   done: z.boolean().describe('false: the turn is not over; ask again'),
   status: z
     .string()
-    .describe('completed, stopped, cancelled, or failed; the status of the run if done is false'),
+    .describe(
+      'as in agent_status; if the run continues, that of its newest turn once done is true',
+    ),
   reason: z.string().nullable(),
   answer: z.string().nullable(),
   output: z.unknown().describe('the typed value, for agents with an output'),

@@ -2,7 +2,7 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
 import { waitForResult } from '../../client/result.js';
-import type { RunStatus } from '../../core/status.js';
+import { isOpenStatus, type RunStatus } from '../../core/status.js';
 import { readRun } from '../../history/read-run.js';
 import { clientFor, runId, type RunsAccess } from './access.js';
 import {
@@ -54,7 +54,7 @@ export function addReadTools(server: McpServer, access: RunsAccess): void {
     },
     withErrorCode(async ({ id, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
       const now = await readStatus(id);
-      if (now.status === 'done' && now.outcome !== null) {
+      if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
       const client = await clientFor(access, id);

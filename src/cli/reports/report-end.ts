@@ -3,6 +3,7 @@ import type { Projection } from '../../history/projection.js';
 import { parseJson } from '../../core/json.js';
 import type { Outcome } from '../../core/outcome.js';
 import type { FinishedTurn } from '../../core/state.js';
+import { statusText } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { CliContext } from '../context.js';
@@ -79,8 +80,8 @@ async function report(context: CliContext, result: Report): Promise<ExitCode> {
 }
 
 function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
-  const { status, reason, steps, toolCalls, usage, error, lost = [] } = outcome;
-  const text = `${title}${status === reason ? status : `${status} (${reason})`}`;
+  const { status, steps, toolCalls, usage, error, lost = [] } = outcome;
+  const text = `${title}${statusText(outcome)}`;
   const color = {
     completed: paint.green,
     failed: paint.red,

@@ -3,6 +3,7 @@ import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
 import { headline } from '../../core/requests/request-view.js';
+import { statusText, type RunStatusName } from '../../core/status.js';
 import { callSummary, visible } from '../../core/text/summaries.js';
 import type { Palette } from '../format/output.js';
 import { formatDateTime, formatSpan } from '../format/format-time.js';
@@ -49,18 +50,25 @@ function waitTexts(
   { now, run }: { readonly now: number; readonly run: string },
 ): readonly string[] {
   if (view.blocked.size > 0) {
-    return [...view.blocked.values()].map(({ reason }) => `blocked (${reason})`);
+    return [...view.blocked.values()].map(({ reason }) =>
+      statusText({ status: 'blocked', reason }),
+    );
   }
   const [request] = viewedRequests(view, run);
-  if (request !== undefined) return [visible(`waits for a decision: ${headline(request)}`)];
+  if (request !== undefined) {
+    const status = statusText({ status: 'waiting_decision', reason: request.kind });
+    return [visible(`${status}: ${headline(request)}`)];
+  }
   const waits = waitingFor(view);
   switch (waits?.type) {
     case 'message':
-      return ['waits for a message'];
+      return ['waiting_message' satisfies RunStatusName];
     case 'paused':
-      return ['paused'];
+      return ['paused' satisfies RunStatusName];
     case 'time':
-      return [`waits until ${formatDateTime(waits.until)}, for ${formatSpan(waits.until - now)}`];
+      return [
+        `${'waiting_time' satisfies RunStatusName} until ${formatDateTime(waits.until)}, for ${formatSpan(waits.until - now)}`,
+      ];
     case undefined:
       return [];
   }

@@ -1,8 +1,7 @@
-import type { Outcome } from '../../core/outcome.js';
 import type { AttemptReport } from '../../core/report.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/waiting-for.js';
-import type { RunStatus } from '../../core/status.js';
+import { isOpenStatus, statusText, type RunStatus } from '../../core/status.js';
 import { visible } from '../../core/text/summaries.js';
 import { printable } from '../../core/text/hidden.js';
 import type { Palette } from '../format/output.js';
@@ -28,7 +27,7 @@ export interface StatusView {
 /** Formats the status of a run as a table. */
 export function statusLines(view: StatusView, paint: Palette): readonly string[] {
   const { run, status, worker, link, next } = view;
-  const isOpen = status.status !== 'done';
+  const isOpen = isOpenStatus(status.status);
   return entries(
     [
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
@@ -79,20 +78,18 @@ function leftLines({ left = [] }: RunStatus): readonly string[] {
   return left.map(({ server, message }) => printable(`MCP server ${server}: ${message}`));
 }
 
-function statusWord({ status, reason, outcome }: RunStatus, paint: Palette): string {
-  // A run that has not ended has the outcome of its last turn.
-  if (status !== 'done') {
-    const hasReason = status === 'blocked' || status === 'waiting_decision';
-    const text = hasReason && reason !== null ? `${status} (${reason})` : status;
-    return status === 'working' ? paint.cyan(text) : paint.yellow(text);
+function statusWord(status: RunStatus, paint: Palette): string {
+  const text = statusText(status);
+  switch (status.status) {
+    case 'working':
+      return paint.cyan(text);
+    case 'completed':
+      return paint.green(text);
+    case 'failed':
+      return paint.red(text);
+    default:
+      return paint.yellow(text);
   }
-  const text = outcome === null ? status : endText(outcome);
-  if (outcome?.status === 'completed') return paint.green(text);
-  return outcome?.status === 'failed' ? paint.red(text) : paint.yellow(text);
-}
-
-function endText({ status, reason }: Outcome): string {
-  return status === reason ? status : `${status} (${reason})`;
 }
 
 function messageLines({ message }: RunStatus): readonly string[] {
@@ -103,7 +100,8 @@ function stepLine({ view }: RunReading, reading: RunStatus): string {
   const { step, turn, limits, status, outcome } = reading;
   const cap = limits.turn.steps ?? null;
   const calls = formatCount(view.state?.turn.spent.toolCalls ?? 0, 'call');
-  const over = status === 'done' || outcome === null ? '' : ` · ${endText(outcome)}`;
+  // A run that has not ended has the outcome of its last turn.
+  const over = !isOpenStatus(status) || outcome === null ? '' : ` · ${statusText(outcome)}`;
   return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}${over}`;
 }
 

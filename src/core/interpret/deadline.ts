@@ -55,7 +55,7 @@ function afterExpiry(state: RunState, work: AskingWork, at: number): readonly Ru
   const { name, request } = work;
   const over: RunEvent = { type: 'work-ended', name };
   if (request.kind === 'limit') return [over, { type: 'limit-kept' }];
-  const why = `no decision within ${formatDuration((request.expiresAt ?? at) - request.raisedAt)}`;
+  const why = `no decision within ${formatDuration((request.expiresAt ?? at) - request.raisedAt, { as: 'exact' })}`;
   if (isUndo(work)) {
     const call = name.slice(UNDO.length);
     return [over, { type: 'undo-changed', call, state: 'denied', message: why }];

@@ -1,6 +1,6 @@
 import type { LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
-import type { RunStatus } from '../status.js';
+import { isOpenStatus, type RunStatus } from '../status.js';
 import { shellLine } from '../text/shell.js';
 import type { DecisionKind, Request } from './request.js';
 
@@ -181,7 +181,7 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
  */
 export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
   const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle, hasWorker } = run;
-  if (status === 'done') return [{ words: ['transcript', id], purpose: 'read the messages' }];
+  if (!isOpenStatus(status)) return [{ words: ['transcript', id], purpose: 'read the messages' }];
   const [grant] = grants;
   const undo = undoable.findLast(({ state, until }) => state === undefined && until > now);
   return [

@@ -122,7 +122,7 @@ export function expiryProblem(
   now: number,
 ): Refused | null {
   if (expiresAt === undefined || expiresAt === null || expiresAt > now) return null;
-  const message = `request: ${id} expired ${formatDuration(now - expiresAt, { units: 1 })} ago`;
+  const message = `request: ${id} expired ${formatDuration(now - expiresAt, { as: 'rounded' })} ago`;
   return { reason: 'expired', message };
 }
 

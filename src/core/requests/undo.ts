@@ -137,7 +137,7 @@ export function undoProblem(state: Keeper & HasTools, id: unknown, now: number):
   if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
   if (found.until <= now) {
     const agoMs = now - found.until;
-    return `call: the time to undo ${found.call.id} ended ${formatDuration(agoMs, { units: 1 })} ago`;
+    return `call: the time to undo ${found.call.id} ended ${formatDuration(agoMs, { as: 'rounded' })} ago`;
   }
   const fault = undoFault(state, found.call);
   return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;

@@ -59,20 +59,26 @@ const SHOWN = [
 ] as const;
 
 /**
- * Formats milliseconds: `20 ms`, `0.4 s`, `90 s`, `2 min 5 s`, `1 hour`, `36 hours`, `2 days`. With
- * `units: 1`, rounds to whole seconds and down to one unit: `2 min`.
+ * Formats milliseconds in at most two units: `0.4 s`, `2.0 s`, `90 s`, `2 min 5 s`, `1 hour`,
+ * `36 hours`, `2 days`. `as`: `exact` for a time that a person has set (`20 ms`, `2 s`), `rounded`
+ * for whole seconds and one unit (`2 min`); default: a time that was measured.
  */
-export function formatDuration(ms: number, { units = 2 }: { readonly units?: 1 | 2 } = {}): string {
+export function formatDuration(
+  ms: number,
+  { as = 'measured' }: { readonly as?: 'measured' | 'exact' | 'rounded' } = {},
+): string {
   const exact = Math.max(0, ms) / 1_000;
-  if (units === 2 && exact > 0 && exact < 0.1) return `${Math.ceil(ms)} ms`;
-  if (units === 2 && exact < 9.95 && !Number.isInteger(exact)) return `${exact.toFixed(1)} s`;
+  if (as === 'measured' && exact < 9.95) return `${exact.toFixed(1)} s`;
+  if (as === 'exact' && exact < 60 && !Number.isInteger(exact)) {
+    return exact < 1 ? `${ms} ms` : `${exact} s`;
+  }
   const seconds = Math.round(exact);
   // Less than two of a unit is shown in the smaller unit, unless it is exactly one.
   const at = SHOWN.findIndex(([size]) => seconds >= 2 * size || seconds === size || size === 1);
   const [[size, symbol, word] = SHOWN[3], smaller] = SHOWN.slice(at);
   const count = Math.floor(seconds / size);
   const rest = smaller === undefined ? 0 : Math.floor((seconds % size) / smaller[0]);
-  if (units === 2 && smaller !== undefined && rest > 0) {
+  if (as !== 'rounded' && smaller !== undefined && rest > 0) {
     return `${count} ${symbol} ${rest} ${smaller[1]}`;
   }
   return `${count} ${word === symbol || count === 1 ? word : `${word}s`}`;
@@ -80,5 +86,5 @@ export function formatDuration(ms: number, { units = 2 }: { readonly units?: 1 |
 
 /** Formats the time between two firings: `every hour`, `every 90 s`. */
 export function formatInterval(ms: number): string {
-  return `every ${formatDuration(ms).replace(/^1 (?=[a-z]{3})/, '')}`;
+  return `every ${formatDuration(ms, { as: 'exact' }).replace(/^1 (?=[a-z]{3})/, '')}`;
 }

@@ -56,8 +56,8 @@ describe('the Mermaid text', () => {
     expect(text.slice(1, 21)).toEqual([
       '  start(["start"])',
       '  n0["load the mail<br/>run<br/>3×, 1.2 s"]',
-      '  n1{"sort<br/>choose<br/>3×, 0 s"}',
-      '  n2[["ask<br/>agent desk<br/>2×, 4 s<br/>waits here"]]',
+      '  n1{"sort<br/>choose<br/>3×, 0.0 s"}',
+      '  n2[["ask<br/>agent desk<br/>2×, 4.0 s<br/>waits here"]]',
       '  n3[\\"👤 send<br/>confirm<br/>1×, 2 min 5 s"/]',
       '  n4{{"page<br/>route"}}',
       '  finish(["end"])',
@@ -177,7 +177,7 @@ describe('the Mermaid text', () => {
       const text = toMermaid(drawGraph(graph, { state: { values: {}, at: null, visited } }));
       for (const line of lines(text)) expect(line).toMatch(LINE);
       expect(text).toContain(`n0["${name}<br/>run"]`);
-      expect(text).toContain('n1["a<br/>run<br/>1×, 5 ms"]');
+      expect(text).toContain('n1["a<br/>run<br/>1×, 0.0 s"]');
     },
   );
 
