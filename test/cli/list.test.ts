@@ -114,6 +114,7 @@ describe('with the search attributes in the namespace', () => {
       'agent',
       'status',
       'reason',
+      'taskQueue',
       'startedAt',
       'closedAt',
       'tags',

@@ -34,9 +34,9 @@ const payout = defineGraph({
 
 const double = defineGraph({
   name: 'double',
-  state: z.object({ n: z.number().default(1), twice: z.number().default(0) }),
+  state: z.object({ n: z.number().default(1), twice: z.string().default('') }),
   answerFrom: 'twice',
-  nodes: ({ run }) => ({ do: run({ execute: (s) => ({ twice: 2 * s.n }) }) }),
+  nodes: ({ run }) => ({ do: run({ run: (s) => ({ twice: String(2 * s.n) }) }) }),
 }).wire({ start: 'do', edges: { do: { done: 'end' } } });
 
 export default defineConfig({
@@ -302,7 +302,7 @@ describe('perdure as an MCP server', () => {
     };
     expect(await wrong('agent_start', { agent: 'clerk', message: 'x' })).toContain('operation_id');
     expect(await wrong('agent_start', { agent: 'clark', message: 'x', ...operation })).toContain(
-      'agent: expected one of clerk, poet, payout; got "clark"',
+      'agent: expected one of double, clerk, poet, payout; got "clark"',
     );
     expect(
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),

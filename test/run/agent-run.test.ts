@@ -65,7 +65,7 @@ describe('a run', () => {
     const { currentDetails } = await handle.query<{ currentDetails: string }>(
       '__temporal_workflow_metadata',
     );
-    expect(currentDetails).toContain('done \\(answer');
+    expect(currentDetails).toContain('completed \\(answer');
     expect(currentDetails).toContain('weather Rome');
     const { memo, searchAttributes } = await handle.describe();
     expect(memo).toEqual({ tags: ['x'], turn: 1, status: 'completed', reason: 'answer' });
