@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../../src/core/status.js';
 import { createProgram } from '../../src/cli/program.js';
 import {
   commandLine,
@@ -105,7 +106,7 @@ describe('a printed command', () => {
     const { command, options } = await parse(raise?.words ?? []);
     expect(command).toBe('raise');
     const { id: _, request: __, digest: ___, ...given } = options;
-    expect(addedBy(given)).toEqual({ [name]: 3 });
+    expect(addedBy(given)).toEqual({ [name]: name === 'wallMs' ? 600_000 : 3 });
     expect(checkLimits(addedBy(given), 'arguments')).toBeNull();
   });
 
@@ -129,15 +130,7 @@ describe('a printed command', () => {
     expect(decidingCommands('desk-1', approval({ expiresAt: NOW + 1 }), NOW)).toHaveLength(4);
   });
 
-  const statuses = [
-    'working',
-    'waiting_message',
-    'waiting_decision',
-    'waiting_time',
-    'blocked',
-    'paused',
-    'done',
-  ] as const;
+  const statuses = Object.keys(RUN_STATUSES) as RunStatusName[];
   const grants = [{ id: 'g1', shown: 'x', at: 1, request: 'r1', tool: 'put' }] as never;
   const undoable = (state?: 'undone', until = NOW + 1): NonNullable<RunFacts['undoable']> => [
     { call: 'call_1_1_0', tool: 'put', shown: 'x', until, ...(state && { state }) },
@@ -155,9 +148,9 @@ describe('a printed command', () => {
             const parsed = await Promise.all(shown.map(parse));
             const names = parsed.map(({ command }) => command);
             expect(new Set(names).size).toBe(names.length);
-            if (status === 'done') expect(names).toEqual(['transcript']);
+            if (!isOpenStatus(status)) expect(names).toEqual(['transcript']);
             else expect(names.includes('undo')).toBe(hasWorker);
-            expect(names.includes('resume')).toBe(status !== 'done' && (isBlocked || isPaused));
+            expect(names.includes('resume')).toBe(isOpenStatus(status) && (isBlocked || isPaused));
           }
   });
 
