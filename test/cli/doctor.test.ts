@@ -388,12 +388,11 @@ test('the command exits with 1 for a problem and prints one JSON document', asyn
   const { code, stdout, stderr } = await command.start(['doctor', '--json', '--no-model'], {
     env: { TEMPORAL_ADDRESS: '127.0.0.1:1', OPENAI_API_KEY: KEY },
   }).ended;
-  const report = { ok: false, problems: ['server'], conclusion: stderr.trim() };
-  expect(JSON.parse(stdout)).toMatchObject(report);
+  const conclusion = stderr.trim();
+  expect(JSON.parse(stdout)).toMatchObject({ ok: false, problems: ['server'], conclusion });
   expect(stdout + stderr).not.toContain(KEY);
-  const rest = 'Not checked: namespace, worker agents, model gpt-4.1-mini.';
-  const conclusion = expect.stringMatching(`^1 problem(; \\d notes?)?\\. ${rest}\n$`);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: conclusion });
+  expect(conclusion).toMatch(/^1 problem.*\. Not checked: namespace, worker agents, model gpt/);
+  expect(code).toBe(1);
 });
 
 async function temporal(args: readonly string[]): Promise<void> {

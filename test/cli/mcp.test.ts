@@ -9,45 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
-
-const CONFIG = `
-import { defineAgent, defineConfig, defineGraph, defineTool } from 'perdure';
-import { z } from 'zod';
-
-const chat = defineTool({
-  name: 'chatter',
-  description: 'writes where the protocol goes',
-  effect: 'read',
-  input: z.object({}),
-  execute: () => {
-    console.log('not the protocol');
-    return 'said';
-  },
-});
-
-const payout = defineGraph({
-  name: 'payout',
-  state: z.object({ what: z.string().default('') }),
-  messageTo: 'what',
-  nodes: ({ confirm }) => ({ sure: confirm({ show: () => 'Sure?' }) }),
-}).wire({ start: 'sure', edges: { sure: { yes: 'end', no: 'end' } } });
-
-const double = defineGraph({
-  name: 'double',
-  state: z.object({ n: z.number().default(1), twice: z.string().default('') }),
-  answerFrom: 'twice',
-  nodes: ({ run }) => ({ do: run({ run: (s) => ({ twice: String(2 * s.n) }) }) }),
-}).wire({ start: 'do', edges: { do: { done: 'end' } } });
-
-export default defineConfig({
-  agents: [
-    double,
-    defineAgent({ name: 'clerk', instructions: 'x', model: 'stub', description: 'does errands', tools: [chat] }),
-    defineAgent({ name: 'poet', instructions: 'y', model: 'stub' }),
-    payout,
-  ],
-});
-`;
+import { MCP_CONFIG } from '../support/mcp-config.js';
 
 interface Answer {
   readonly isError: boolean;
@@ -78,7 +40,7 @@ let temporal: Temporal;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'perdure-mcp-cli-'));
-  await writeFile(join(folder, 'perdure.config.ts'), CONFIG);
+  await writeFile(join(folder, 'perdure.config.ts'), MCP_CONFIG);
   program = await builtProgram();
   stub = await startStub();
   temporal = new Temporal({
