@@ -152,7 +152,7 @@ function seen(request: Request, width: number): string {
     'line of a step': wrapped(`request r1 (${request.kind}): ${headline(request)}`, width),
     'notice, memo': briefly(request).split('\n'),
     fix: [request.fix],
-    'live line': [visible(`waits for a decision: ${headline(request)}`)],
+    'live line': [visible(`waiting_decision (${request.kind}): ${headline(request)}`)],
     'status line': [`${request.why}; decide: ${request.fix}`],
     ...(width === WIDTHS.at(-1) && toModels(request)),
   };
