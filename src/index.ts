@@ -55,8 +55,10 @@ export type { TurnOf, Typed, TypedInput, TypedPrompts } from './core/definition/
 export type {
   Compaction,
   LimitName,
+  LimitOptions,
   Limits,
   LimitSet,
+  LimitSetOptions,
   ModelPrice,
   ModelSettings,
   OnInvalid,

@@ -1,5 +1,6 @@
 import type {
   Compaction,
+  LimitOptions,
   Limits,
   OnInvalid,
   OnLimit,
@@ -85,7 +86,7 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   // When a turn ends
 
   /** Limits per turn, and in `run` for the whole run; default 50 steps and 200 calls per turn. */
-  readonly limits?: Limits;
+  readonly limits?: LimitOptions;
   /**
    * How a turn ends at a limit; default `answer`. With `ask`, the run waits until a person raises
    * the limit or ends the turn.

@@ -13,6 +13,7 @@ import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { assertRuleNames } from './check-requests.js';
 import { refuseCatalog } from './catalog-entry.js';
 import { assertAgentOptions, isAgent, isTemplate } from './options.js';
+import { toLimits } from '../core/input/check-limits.js';
 import { createRememberer } from './memory.js';
 import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
 import { createRetriever } from './retriever.js';
@@ -66,7 +67,7 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     toolExposure,
     toolChoice: options.toolChoice ?? 'auto',
     toolCalls: options.toolCalls ?? 'parallel',
-    limits: options.limits ?? {},
+    limits: toLimits(options.limits ?? {}),
     onLimit: options.onLimit ?? 'answer',
     settings: checkedSettings(options),
     ...(options.callSettings && { callSettings: [...new Set(options.callSettings)].toSorted() }),

@@ -1,7 +1,7 @@
 import { credentialProblem } from '../core/input/turn-settings.js';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { checkLimits } from '../core/input/check-limits.js';
+import { checkLimits, toLimits } from '../core/input/check-limits.js';
 import { COMPACTION } from '../core/compaction.js';
 import { isObject } from '../core/json.js';
 import { authorTextProblem, type AgentTexts } from '../core/text/author-texts.js';
@@ -141,7 +141,7 @@ const agentOptions = z.strictObject({
 /** Throws an `InputError` with a line for each fault of an agent's definition. */
 export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits' | 'rules'>): void {
   checkOptions('agent', { schema: agentOptions, options });
-  const problem = checkLimits(options.limits, 'limits');
+  const problem = checkLimits(toLimits(options.limits), 'limits');
   if (problem !== null) throw new InputError(`agent "${options.name}": ${problem}`);
   assertRules(options.rules, `agent "${options.name}"`);
 }

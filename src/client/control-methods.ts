@@ -1,4 +1,4 @@
-import type { Limits } from '../core/definition/definition.js';
+import type { LimitOptions } from '../core/definition/definition.js';
 import type { EffectiveLimits } from '../core/state.js';
 import type { DecisionOptions } from '../updates/control.js';
 import type { RunLike } from './run-handle.js';
@@ -89,7 +89,7 @@ export interface ControlMethods {
    */
   setLimits(
     run: RunLike<unknown>,
-    limits: Limits,
+    limits: LimitOptions,
     options?: DecisionOptions,
   ): Promise<EffectiveLimits>;
 }

@@ -2,6 +2,7 @@ import { deprecate } from 'node:util';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
+import { toLimits } from '../core/input/check-limits.js';
 import { isObject } from '../core/json.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
 import { perdureHome } from '../storage/home.js';
@@ -245,7 +246,7 @@ function controlMethods(client: Client, withBy: ReturnType<typeof withActor>): C
     cancel,
     close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
     setLimits: async (run, limits, options) =>
-      await setLimits(client, idOf(run), limits, withBy('setLimits', options)),
+      await setLimits(client, idOf(run), toLimits(limits), withBy('setLimits', options)),
   };
 }
 

@@ -1,7 +1,8 @@
 import { InputError } from '../core/errors.js';
 import { wellFormedJson } from '../core/foreign-json.js';
 import type { Typed, TypedInput, TypedPrompts } from '../core/definition/output-type.js';
-import type { Limits } from '../core/definition/definition.js';
+import type { LimitOptions } from '../core/definition/definition.js';
+import { toLimits } from '../core/input/check-limits.js';
 import type { ForkInput } from '../core/input/check-fork.js';
 import { isProblem, parseRunInput, type RunInput } from '../core/input/input.js';
 import type { AttachedArtifact } from '../core/input/attached-artifacts.js';
@@ -18,7 +19,7 @@ export type AgentLike<Output = Json, Input = unknown, Prompts = unknown> =
 /** The settings of a run, in addition to its agent and its message. */
 export interface RunSettings {
   /** Limits that lower the agent's limits or replace defaults. */
-  readonly limits?: Limits;
+  readonly limits?: LimitOptions;
   /** JSON that every user function receives. The model never sees it. */
   readonly context?: Json;
   /**
@@ -75,7 +76,12 @@ export function createRunInput(
   },
 ): RunInput {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  const whole = wellFormedJson({ ...Object.fromEntries(set), agent: agentName(agent) });
+  const limits = given.limits === undefined ? {} : { limits: toLimits(given.limits) };
+  const whole = wellFormedJson({
+    ...Object.fromEntries(set),
+    ...limits,
+    agent: agentName(agent),
+  });
   const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
   return input;

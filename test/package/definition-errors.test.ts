@@ -62,6 +62,8 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
 const n = { n: z.number() };
 const tool = { name: 't', description: 'x', effect: 'read', input: z.object(n), execute: () => 1 };
 
+const DOUBLE = call('defineTool', tool);
+
 /** Mistakes of beginners, with parts of the message: the field, the value, and the fix. */
 const BEGINNERS: readonly (readonly [string, string, object, readonly string[]])[] = [
   ['a raw shape', 'defineTool', { ...tool, input: n }, ['input: ', 'an object', 'z.object({ … })']],
@@ -78,13 +80,19 @@ const BEGINNERS: readonly (readonly [string, string, object, readonly string[]])
     'a duration',
     'defineAgent',
     { name: 'a', instructions: 'x', limits: { wallMs: '5 minutes' } },
-    ['limits.wallMs: expected', 'ms', '"5 minutes"', '300000'],
+    ['limits.wallMs: expected', 'ms', 'write wall: "5 minutes"'],
   ],
   [
-    'an unknown limit',
+    'a time that is none',
     'defineAgent',
-    { name: 'a', instructions: 'x', limits: { wall: '5 minutes' } },
-    ['limits.wall: expected wallMs', '300000'],
+    { name: 'a', instructions: 'x', limits: { wall: 'five minutes' } },
+    ['limits.wall: expected', '"5 minutes"', 'got "five minutes"'],
+  ],
+  [
+    'a tool twice',
+    'defineAgent',
+    { name: 'a', instructions: 'x', tools: [DOUBLE, DOUBLE] },
+    ['"t"'],
   ],
   [
     'a wrong op',
@@ -98,11 +106,49 @@ const BEGINNERS: readonly (readonly [string, string, object, readonly string[]])
   ],
 ];
 
+/** Compiled, never called: each marked line must not compile. */
+export function wrongTypes(client: perdure.PerdureClient): void {
+  const base = { name: 't', description: 'x', effect: 'read', execute: () => 1 } as const;
+  // @ts-expect-error -- a raw shape, as in MCP's SDK
+  perdure.defineTool({ ...base, input: n });
+  // @ts-expect-error -- no effect
+  perdure.defineTool({ name: 't', description: 'x', input: z.object(n), execute: () => 1 });
+  // @ts-expect-error -- words are for `wall`
+  perdure.defineAgent({ name: 'a', instructions: 'x', limits: { wallMs: '5 minutes' } });
+  // @ts-expect-error -- no duration
+  perdure.defineAgent({ name: 'a', instructions: 'x', limits: { wall: 'five minutes' } });
+  // @ts-expect-error -- a decide function returns calls or an answer, not a text
+  perdure.defineAgent({ name: 'a', instructions: 'x', decide: async () => 'done' });
+  // @ts-expect-error -- the message is not the run
+  void client.send({ run: 'desk-1', message: 'Hello' });
+  // @ts-expect-error -- the former name
+  void client.ask('desk-1', 'Hello');
+  const rule = { tool: 't', then: 'ask' } as const;
+  const where = { op: '>', path: 'n', value: 1 } as const;
+  // @ts-expect-error -- no such operator
+  perdure.defineAgent({ name: 'a', instructions: 'x', rules: [{ ...rule, where }] });
+  // @ts-expect-error -- an open run does not end
+  void client.run('desk', 'Hello', { open: true });
+}
+
 const SECRET = 'hunter2-token';
 
 describe('the mistake in a definition', () => {
   test.each(BEGINNERS)('of a beginner, %s, names field and fix', (_, name, options, parts) => {
     for (const part of parts) expect(() => call(name, options)).toThrow(part);
+  });
+
+  test('a time of a limit is a duration, in ms or in words', () => {
+    const agent = perdure.defineAgent({
+      name: 'a',
+      instructions: 'x',
+      limits: { wall: '5 minutes', run: { wall: 1_000 } },
+    });
+    expect(agent.limits).toEqual({ wallMs: 300_000, run: { wallMs: 1_000 } });
+    const both = { name: 'a', instructions: 'x', limits: { wall: 1, wallMs: 1 } };
+    expect(() => call('defineAgent', both)).toThrow(
+      'limits.wall: expected wall or wallMs, got both',
+    );
   });
 
   test.each(CASES)('%s(%j) is an InputError', (name, given, message) => {

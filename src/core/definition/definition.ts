@@ -1,3 +1,4 @@
+import type { Duration } from '../text/duration.js';
 import type { Json, JsonObject } from '../json.js';
 import type { GraphDefinition } from '../graph/definition.js';
 import type { Rule } from '../requests/rules.js';
@@ -17,6 +18,12 @@ export type BudgetName = Extract<LimitName, 'tokens' | 'costUsd'>;
 
 /** The remaining tokens and US dollars. */
 export type Budget = { readonly [K in BudgetName]?: number };
+
+/** Limits as people write them: `wall` is the time as a duration, in place of `wallMs`. */
+export type LimitSetOptions = LimitSet & { readonly wall?: Duration | null };
+
+/** Limits of each turn, and in `run` those of the whole run, as people write them. */
+export type LimitOptions = LimitSetOptions & { readonly run?: LimitSetOptions };
 
 /** Limits of each turn, and in `run` those of the whole run. */
 export interface Limits extends LimitSet {
