@@ -84,6 +84,8 @@ export type {
   CallArtifacts,
   DefinedTool,
   Tool,
+  GenerateOptions,
+  NodeContext,
   ToolContext,
   ToolReturn,
   UndoContext,

@@ -32,6 +32,7 @@ export {
   toolContext,
   type TestNodeContext,
   type TestToolContext,
+  type NodeContextOptions,
   type ToolContextOptions,
 } from './testing/tool-context.js';
 

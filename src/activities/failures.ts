@@ -67,7 +67,7 @@ export interface ToolBlocked {
  */
 export function blockedToolFailure(
   { info: { attempt } }: Context,
-  { blocked }: { readonly blocked?: ToolBlock },
+  { blocked }: { readonly blocked?: BlockedReason },
   found: ToolBlocked,
 ): ApplicationFailure {
   const { reason, message, definition } = found;

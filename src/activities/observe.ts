@@ -25,7 +25,7 @@ import { redactJson } from '../secrets/redact-json.js';
 interface ModelCall {
   readonly definition: AgentDefinition;
   readonly model: Pick<ResolvedModel, 'name' | 'provider' | 'price'>;
-  readonly input: CallModelInput;
+  readonly input: Pick<CallModelInput, 'turn' | 'step'>;
   readonly request: ModelRequest;
   /** Whether spans contain message content, which may be confidential. */
   readonly content: boolean;

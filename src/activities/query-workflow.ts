@@ -6,6 +6,7 @@ import type { ApplicationFailure } from '@temporalio/common';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import type { RunArtifact, Message } from '../core/transcript/messages.js';
+import type { NodeAllowance } from '../core/calls/child.js';
 import type { PromptPage, TranscriptPage } from '../core/status.js';
 import type { PromptChunk } from '../core/transcript/transcript.js';
 import type { ActivityDependencies } from './dependencies.js';
@@ -29,6 +30,8 @@ export interface WorkflowQueries {
   definition(): Promise<AgentDefinition>;
   /** Returns the run's artifacts, oldest first. */
   artifacts(): Promise<readonly RunArtifact[]>;
+  /** Returns what limits the model calls of a node's function. */
+  allowance(): Promise<NodeAllowance>;
 }
 
 /**
@@ -71,6 +74,7 @@ export function queryWorkflow(
       return messages;
     },
     definition: () => query<AgentDefinition>('definition'),
+    allowance: () => query<NodeAllowance>('allowance'),
     artifacts: () => query<readonly RunArtifact[]>('artifacts'),
   };
 }

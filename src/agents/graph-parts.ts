@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { AnswerContract } from './agent-output.js';
 import type { GraphDefinition } from '../core/graph/definition.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { ToolContext } from '../tools/tool.js';
+import type { NodeContext } from '../tools/tool.js';
 
 /** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
 export interface GraphParts {
@@ -26,7 +26,7 @@ export interface GraphParts {
  */
 export type NodeFunction = (
   given: { readonly state: JsonObject; readonly item?: Json },
-  context: ToolContext,
+  context: NodeContext,
 ) => Promise<NodeResult>;
 
 /**

@@ -19,6 +19,9 @@ export type ModelBlock = (typeof MODEL_BLOCKS)[number];
 export const TOOL_BLOCKS = ['tool_missing', 'tool_changed', 'credentials', 'storage'] as const;
 export type ToolBlock = (typeof TOOL_BLOCKS)[number];
 
+/** The reasons that can block the work of a graph's node, whose function may call a model. */
+export const NODE_BLOCKS = [...new Set([...TOOL_BLOCKS, ...MODEL_BLOCKS])] as const;
+
 /**
  * The reasons that can block a run before it begins. `storage`: the store refuses the run's
  * context.

@@ -118,7 +118,9 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   /** For a changed tool of an MCP server: the definition that a person has accepted. */
   readonly accepted?: string;
   /** Why the run is blocked, if this is a probe. */
-  readonly blocked?: ToolBlock;
+  readonly blocked?: ToolBlock | ModelBlock;
+  /** For a node: the replies that an earlier call of it paid for (see `AttemptMemory`). */
+  readonly paid?: Json;
   /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
   /** The worker must apply the rules to the call first, including the input's `rules`. */

@@ -14,7 +14,7 @@ import type { CallResult } from './calls/call-result.js';
 import type { RecordedDecision } from './decisions.js';
 import type { BudgetName, Limits } from './definition/definition.js';
 import type { Incoming, RefusedMessage } from './inbox.js';
-import type { FailReason, StopReason } from './outcome.js';
+import type { FailReason, StopReason, Usage } from './outcome.js';
 import type { RecordedReply, ReplyUsage } from './reply.js';
 import type { AttemptReport } from './report.js';
 import type { Ending, RequestedLimits, RunConfig } from './state.js';
@@ -60,6 +60,8 @@ export type TurnEvent =
   | { readonly type: 'messages-refused'; readonly refused: RefusedPart }
   /** A decision function called its model but returned no decision. */
   | { readonly type: 'tokens-used'; readonly used: ReplyUsage }
+  /** The model calls of a node's function cost this. */
+  | { readonly type: 'usage-spent'; readonly usage: Usage }
   /** A decision function had no budget left for another model call. */
   | { readonly type: 'limit-hit'; readonly limit: BudgetName }
   /** One call of the open batch has a result. The transcript gets it when the batch is complete. */

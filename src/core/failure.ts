@@ -3,8 +3,9 @@ import type { BudgetName } from './definition/definition.js';
 import { isObject, type Json } from './json.js';
 import { FAIL_REASONS, type FailReason } from './outcome.js';
 import { refusedShape } from './guards/message.js';
-import { replyUsageShape, reportShape } from './guards/outcome.js';
+import { replyUsageShape, reportShape, usageShape } from './guards/outcome.js';
 import type { ReplyUsage } from './reply.js';
+import type { Usage } from './outcome.js';
 import type { AttemptReport } from './report.js';
 import type { RefusedPart } from './transcript/messages.js';
 import {
@@ -45,6 +46,7 @@ export type ActivityProblem =
       readonly paid?: Json;
       readonly reports?: readonly AttemptReport[];
       readonly used?: ReplyUsage;
+      readonly spent?: Usage;
     }
   | {
       readonly type: 'failed';
@@ -56,6 +58,7 @@ export type ActivityProblem =
       readonly limit?: BudgetName;
       readonly reports?: readonly AttemptReport[];
       readonly used?: ReplyUsage;
+      readonly spent?: Usage;
     };
 
 /**
@@ -70,12 +73,14 @@ export function parseProblem(
 }
 
 /**
- * The paid calls of a decision function whose activity ended without a reply, from the details of
- * its failure or cancellation. They count exactly once, regardless of the cause.
+ * The paid model calls of a decision function or a node whose activity ended without a result, from
+ * the details of its failure or cancellation. They count exactly once, regardless of the cause.
  */
 export interface Payment {
   /** Tokens that no earlier end of the call reported. */
   readonly used?: ReplyUsage;
+  /** For a node: tokens and cost, because its calls may go to several models. */
+  readonly spent?: Usage;
   /** The replies, for the next attempt. */
   readonly paid?: Json;
 }
@@ -84,11 +89,16 @@ export interface Payment {
 export function parsePayment(details: readonly unknown[] | null | undefined): Payment {
   const [first] = details ?? [];
   if (!isObject(first)) return {};
-  const { used, paid } = first;
-  return { ...(isUsage(used) && { used }), ...(isJson(paid) && { paid }) };
+  const { used, spent, paid } = first;
+  return {
+    ...(isUsage(used) && { used }),
+    ...(isSpent(spent) && { spent }),
+    ...(isJson(paid) && { paid }),
+  };
 }
 
 const isUsage = guard(replyUsageShape);
+const isSpent = guard(usageShape);
 const isJson = guard(json);
 
 const isActivityProblem = guard(
@@ -104,6 +114,7 @@ const isActivityProblem = guard(
       paid: optional(json),
       reports: optional(list(reportShape)),
       used: optional(replyUsageShape),
+      spent: optional(usageShape),
     }),
     failed: fields<Extract<ActivityProblem, { type: 'failed' }>>({
       type: oneOf('failed'),
@@ -113,6 +124,7 @@ const isActivityProblem = guard(
       limit: optional(oneOf('tokens', 'costUsd')),
       reports: optional(list(reportShape)),
       used: optional(replyUsageShape),
+      spent: optional(usageShape),
     }),
   }),
 );

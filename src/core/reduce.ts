@@ -77,6 +77,8 @@ function reduceEvent(state: RunState, event: RunEvent): RunState {
       return leaveOut(state, event.refused);
     case 'tokens-used':
       return addTokensUsed(state, event.used);
+    case 'usage-spent':
+      return addSpent(state, event);
     case 'limit-hit':
       return withTurn(state, { limit: event.limit });
     case 'call-finished':

@@ -84,7 +84,8 @@ export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
 }
 
-function addUsage(
+/** Returns the sum of a usage and of the tokens and the cost of more model calls. */
+export function addUsage(
   { costUsd: spent, ...sum }: Usage,
   { used, cost }: { used: ReplyUsage; cost: number | null },
 ): Usage {

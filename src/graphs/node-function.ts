@@ -1,8 +1,8 @@
 import type { NodeFunction, NodeResult } from '../agents/graph-parts.js';
+import type { NodeContext } from '../tools/tool.js';
 import type { Json } from '../core/json.js';
 import { isObject } from '../core/json.js';
 import { show } from '../core/text/format-value.js';
-import type { ToolContext } from '../tools/tool.js';
 import { returnedJson } from './json-value.js';
 import { checkedPatch, parsedState, type StateFields } from './state-schema.js';
 
@@ -44,7 +44,7 @@ export function routeFunction(
   };
 }
 
-function contextWith(context: ToolContext, exit: unknown): object {
+function contextWith(context: NodeContext, exit: unknown): object {
   return { ...context, exit };
 }
 

@@ -2,7 +2,7 @@ import type { Agent } from '../agents/agent.js';
 import type { Typed, TypedInput } from '../core/definition/output-type.js';
 import type { Duration } from '../core/text/duration.js';
 import type { Predicate } from '../core/requests/predicate.js';
-import type { Tool, ToolContext } from '../tools/tool.js';
+import type { NodeContext, Tool } from '../tools/tool.js';
 import type { Json } from '../core/json.js';
 import type { z } from 'zod';
 import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
@@ -70,8 +70,8 @@ export interface ExitChoice<Exits extends string = string> {
   readonly patch?: object;
 }
 
-/** What the function of a `route` receives: the context of a tool, and `exit`. */
-export interface RouteContext<Shape extends z.ZodObject, Exits extends string> extends ToolContext {
+/** What the function of a `route` receives: the context of a node, and `exit`. */
+export interface RouteContext<Shape extends z.ZodObject, Exits extends string> extends NodeContext {
   readonly exit: <Name extends Exits>(name: Name, patch?: GraphPatchOf<Shape>) => ExitChoice<Name>;
 }
 
@@ -97,7 +97,7 @@ export type GraphInputTemplate<Input> = unknown extends Input
 /** What an `each` node does with one item: a function, an agent, a graph, or a tool. */
 export type EachAction<Shape extends z.ZodObject, Item> =
   | ({
-      run(state: GraphStateOf<Shape>, item: Item, context: ToolContext): unknown;
+      run(state: GraphStateOf<Shape>, item: Item, context: NodeContext): unknown;
     } & NodeFunctionOptions)
   | ({
       readonly agent: string | Agent;
@@ -122,7 +122,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
     options: {
       run(
         state: GraphStateOf<Shape>,
-        context: ToolContext,
+        context: NodeContext,
       ): Promise<ExactFields<Patch, GraphPatchOf<Shape>>>;
     } & NodeFunctionOptions &
       GraphNodeOptions,

@@ -41,6 +41,14 @@ export type DurableStep =
       readonly ms: number;
       readonly patch?: JsonObject;
     }
+  /** A model has replied to the function of a node (`context.generate`); `text` is its beginning. */
+  | {
+      readonly type: 'node-replied';
+      readonly node: string;
+      readonly model: string;
+      readonly text: string;
+      readonly usage: Usage;
+    }
   /** The run has a plan, or has changed it. */
   | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
   /** An action of the plan has made progress; `done` of `total` have succeeded so far. */

@@ -1,4 +1,5 @@
 import type { GraphState } from '../core/graph/graph-state.js';
+import { isToolResult } from '../core/guards/recorded.js';
 import { nodeOfCall } from '../core/graph/node-tool.js';
 import { nextAction } from '../core/next-action.js';
 import { planProgress, type PlanProgress } from '../core/plan/progress.js';
@@ -10,7 +11,12 @@ import type { DurableStep } from './durable-events.js';
 import { endOfRun } from './end-of-run.js';
 import { withGraphSteps } from './graph-steps.js';
 import { messageSteps, type MessageProgress } from './message-steps.js';
-import { createProjector, type BlockedSince, type Projection } from './projection.js';
+import {
+  createProjector,
+  type BlockedSince,
+  type Projection,
+  type Projector,
+} from './projection.js';
 import { carriedState, readBegun } from './reader/end.js';
 
 /** Receives the events of one segment in order, and returns the steps that each one adds. */
@@ -54,6 +60,7 @@ export function createStepEmitter(runId: string): StepEmitter {
   return (event) => {
     const carriedIn = event.type === 'started' ? (readBegun(event)?.before?.state ?? null) : null;
     if (carriedIn !== null) emitted = emittedIn(carriedIn);
+    const replies = replySteps(event, projector);
     projector.push(event);
     const view = projector.processed();
     const carriedOut = event.type === 'ended' ? carriedState(event.carried) : null;
@@ -67,6 +74,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...startSteps(event, view, { carriedIn, runId }),
       ...unblockedSteps(before, emitted, view),
       ...closedSteps(before.requests, view.state),
+      ...replies,
       ...withGraphSteps(messages.steps, before, {
         graph: (view.state ?? carriedIn)?.graph,
         plan: emitted.plan,
@@ -76,6 +84,17 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...changeSteps(before, emitted, view),
     ];
   };
+}
+
+/** Returns the replies of models to the function of a node, when its activity has ended. */
+function replySteps(event: HistoryEvent, projector: Projector): readonly DurableStep[] {
+  if (event.type !== 'completed') return [];
+  const { result } = event;
+  if (!isToolResult(result) || !('generated' in result)) return [];
+  const call = projector.processed().inFlight.get(event.scheduled)?.call;
+  const node = call && nodeOfCall(call);
+  if (!node) return [];
+  return (result.generated ?? []).map((reply) => ({ type: 'node-replied', node, ...reply }));
 }
 
 function emittedBy({ state, blocked, ended }: Projection): Emitted {

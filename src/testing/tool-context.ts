@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../core/json.js';
 import { ToolError } from '../tools/tool-error.js';
-import type { CallArtifacts, ToolContext } from '../tools/tool.js';
+import type { CallArtifacts, GenerateOptions, NodeContext, ToolContext } from '../tools/tool.js';
 
 /** The parts of a tool's context that a test chooses; each has a default. */
 export interface ToolContextOptions {
@@ -69,8 +69,20 @@ export function toolContext(options: ToolContextOptions = {}): TestToolContext {
   };
 }
 
-/** A node's context: that of a tool, and the `exit` of a `route`. */
-export interface TestNodeContext<Exits extends string = string> extends TestToolContext {
+/** The parts of a node's context that a test chooses. */
+export interface NodeContextOptions extends ToolContextOptions {
+  /**
+   * The replies to `generate`, in order: a text, or, for a call with an `output`, the value, which
+   * the schema must accept. An error is thrown.
+   */
+  readonly replies?: readonly unknown[];
+}
+
+/** A node's context: that of a tool, `generate`, and the `exit` of a `route`. */
+export interface TestNodeContext<Exits extends string = string>
+  extends TestToolContext, NodeContext {
+  /** What the function has passed to `generate`, oldest first. */
+  readonly generated: readonly GenerateOptions[];
   /** Returns the choice as data, so a test can compare it. */
   readonly exit: <Name extends Exits>(
     name: Name,
@@ -96,15 +108,36 @@ export interface TestNodeContext<Exits extends string = string> extends TestTool
  * ) => (text.includes('!') ? exit('urgent', { text: text.trim() }) : exit('later'));
  *
  * console.log(await sort({ text: 'fire!' }, nodeContext()));
+ *
+ * const context = nodeContext({ replies: ['Dear Ann, …'] });
+ * console.log(await context.generate({ message: 'Write to Ann.' }), context.generated);
  * ```
  */
 export function nodeContext<Exits extends string = string>(
-  options: ToolContextOptions = {},
+  options: NodeContextOptions = {},
 ): TestNodeContext<Exits> {
+  const replies = [...(options.replies ?? [])];
+  const generated: GenerateOptions[] = [];
   return {
     ...toolContext(options),
+    generated,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has parsed the value
+    generate: (async (request: GenerateOptions & { readonly output?: z.ZodType }) => {
+      const { output, ...given } = request;
+      generated.push(given);
+      return await scriptedReply(replies, output);
+    }) as NodeContext['generate'],
     exit: (name, patch) => ({ exit: name, ...(patch !== undefined && { patch }) }),
   };
+}
+
+async function scriptedReply(replies: unknown[], output: z.ZodType | undefined): Promise<unknown> {
+  if (replies.length === 0) {
+    throw new Error('generate: the test has no further reply; add one to `replies`');
+  }
+  const reply = replies.shift();
+  if (reply instanceof Error) throw reply;
+  return output === undefined ? reply : await output.parseAsync(reply);
 }
 
 function artifactsOf(values: ReadonlyMap<string, unknown>): CallArtifacts {

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ModelSettings } from '../core/definition/definition.js';
 import type {
   CatalogEntry,
   Effect,
@@ -49,6 +50,30 @@ export interface ToolContext {
   readonly context: Json;
   /** The artifacts of earlier calls. */
   readonly artifacts: CallArtifacts;
+}
+
+/** A request of a node's function to a model. */
+export interface GenerateOptions {
+  /** The name of a model, as an agent has it; default: the graph's model. */
+  readonly model?: string;
+  /** What the model reads as the message of the user. */
+  readonly message: string;
+  readonly instructions?: string;
+  readonly settings?: ModelSettings;
+}
+
+/** What the function of a graph's node receives: the context of a tool, and `generate`. */
+export interface NodeContext extends ToolContext {
+  /**
+   * Makes a model call and returns its text, or, with `output`, the value that the schema parses
+   * from it; a reply that does not fit is sent back up to four times. The call is durable: an
+   * attempt of the same visit whose worker is lost does not pay again for a reply that has arrived.
+   * Tokens and cost count for the run, and its limits apply.
+   */
+  readonly generate: {
+    <Output>(options: GenerateOptions & { readonly output: z.ZodType<Output> }): Promise<Output>;
+    (options: GenerateOptions & { readonly output?: never }): Promise<string>;
+  };
 }
 
 /**

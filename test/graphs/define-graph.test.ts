@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { cases, defineGraph, defineTool, InputError, text } from '../../src/index.js';
-import { toolContext } from '../../src/testing.js';
+import { nodeContext } from '../../src/testing.js';
 
 const search = defineTool({
   name: 'search',
@@ -183,7 +183,7 @@ describe('a function of a node', () => {
       state,
       nodes: (kinds) => ({ load: kinds.run({ run: run as never }) }),
     }).wire({ start: 'load', edges: { load: 'end' } });
-    return await graph.graph.functions.get('load')?.({ state: recorded as never }, toolContext());
+    return await graph.graph.functions.get('load')?.({ state: recorded as never }, nodeContext());
   };
 
   test('receives the parsed state and returns a patch', async () => {
@@ -195,7 +195,7 @@ describe('a function of a node', () => {
 
   test('of a route returns the exit', async () => {
     const page = mail.graph.functions.get('page');
-    expect(await page?.({ state: { urgent: true } }, toolContext())).toEqual({
+    expect(await page?.({ state: { urgent: true } }, nodeContext())).toEqual({
       exit: 'paged',
       patch: { constructor: 'x' },
     });

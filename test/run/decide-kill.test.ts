@@ -19,39 +19,45 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test('a worker killed by SIGKILL in the fifth model call of a decision: the first four are paid for once', async () => {
-  const stub = await startStub();
-  const queue = `decide-kill-${randomUUID()}`;
-  const env = {
-    ADDRESS: inject('temporalAddress'),
-    QUEUE: queue,
-    OPENAI_BASE_URL: stub.baseUrl,
-    PERDURE_HOME: home,
-  };
-  const asked: string[] = [];
-  const reached = new Promise<void>((resolve) => {
-    stub.answer(({ text }) => {
-      const [, number = ''] = /question (\d)/.exec(text) ?? [];
-      asked.push(number);
-      if (asked.length !== 5) return replyText(`answer ${number}`);
-      resolve();
-      return replyText('lost', { holdBeforeHeaders: 'never' });
+test.each([
+  ['decision', 'deciding'],
+  ['node', 'generating'],
+])(
+  'a worker killed by SIGKILL in the fifth model call of a %s: the first four are paid for once',
+  async (_, agent) => {
+    const stub = await startStub();
+    const queue = `decide-kill-${randomUUID()}`;
+    const env = {
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: queue,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: home,
+    };
+    const asked: string[] = [];
+    const reached = new Promise<void>((resolve) => {
+      stub.answer(({ text }) => {
+        const [, number = ''] = /question (\d)/.exec(text) ?? [];
+        asked.push(number);
+        if (asked.length !== 5) return replyText(`answer ${number}`);
+        resolve();
+        return replyText('lost', { holdBeforeHeaders: 'never' });
+      });
     });
-  });
-  const first = await workerChild(env);
-  const handle = await rig.client.workflow.start('agent', {
-    taskQueue: queue,
-    workflowId: queue,
-    args: [{ agent: 'deciding', message: 'Go' }],
-  });
-  await reached;
-  await first.kill();
-  const second = await workerHere(env);
-  const { outcome } = await rig.end(handle);
-  await Promise.all([second.stop(), stub.close()]);
-  expect(asked).toEqual(['1', '2', '3', '4', '5', '5']);
-  expect(outcome).toMatchObject({
-    status: 'completed',
-    answer: 'answer 1 answer 2 answer 3 answer 4 answer 5',
-  });
-});
+    const first = await workerChild(env);
+    const handle = await rig.client.workflow.start('agent', {
+      taskQueue: queue,
+      workflowId: queue,
+      args: [{ agent, message: 'Go' }],
+    });
+    await reached;
+    await first.kill();
+    const second = await workerHere(env);
+    const { outcome } = await rig.end(handle);
+    await Promise.all([second.stop(), stub.close()]);
+    expect(asked).toEqual(['1', '2', '3', '4', '5', '5']);
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      answer: 'answer 1 answer 2 answer 3 answer 4 answer 5',
+    });
+  },
+);

@@ -9,7 +9,7 @@ import type { WorkerOptions } from '../../src/worker/options.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
-import { decidingAgent } from './deciding-agent.js';
+import { decidingAgent, generatingGraph } from './deciding-agent.js';
 import { ledgerGraphs } from './ledger-graph.js';
 import { stdioFixture } from './mcp-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
@@ -49,6 +49,7 @@ export async function workerByEnv(
         ...capped,
         contractAgent(),
         decidingAgent(),
+        generatingGraph(),
         retrievingAgent(env['LEDGER'] ?? ''),
         ...ledgerGraphs(env['LEDGER'] ?? ''),
         ...blockingAgents(env['CHECKS']),

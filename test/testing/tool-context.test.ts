@@ -109,3 +109,20 @@ describe('nodeContext', () => {
     context.exit('never');
   });
 });
+
+test('the context of a node gives scripted replies to generate, checked by the schema', async () => {
+  const context = nodeContext({ replies: ['Hello.', { kind: 'bill' }, { kind: 7 }] });
+  const output = z.object({ kind: z.string() });
+  expect(await context.generate({ message: 'Greet' })).toBe('Hello.');
+  const sorted = await context.generate({ model: 'small', message: 'Sort', output });
+  expectTypeOf(sorted).toEqualTypeOf<{ kind: string }>();
+  expect(sorted).toEqual({ kind: 'bill' });
+  await expect(context.generate({ message: 'Sort', output })).rejects.toThrow('kind');
+  await expect(context.generate({ message: 'More' })).rejects.toThrow('no further reply');
+  expect(context.generated).toMatchObject([
+    { message: 'Greet' },
+    { model: 'small', message: 'Sort' },
+    { message: 'Sort' },
+    { message: 'More' },
+  ]);
+});

@@ -18,7 +18,9 @@ const MAX_OUTPUT_BYTES = 128 * 1024;
 /**
  * Returns the schema that a model's answer should fit; undefined if the agent's output has none.
  */
-export function answerSchema({ output }: AgentDefinition): ResponseSchema | undefined {
+export function answerSchema({
+  output,
+}: Pick<AgentDefinition, 'output'>): ResponseSchema | undefined {
   if (output?.type !== 'json') return undefined;
   const { name, schema } = output;
   const instruction =

@@ -3,7 +3,9 @@ import { isObject, parseJson, type JsonObject } from '../../core/json.js';
 import type { BlobRef } from '../../core/transcript/messages.js';
 import type { Payment } from '../../core/failure.js';
 import type { AttemptReport } from '../../core/report.js';
-import { addTokens } from '../../core/spend.js';
+import { addTokens, addUsage, toUsage } from '../../core/spend.js';
+import type { ModelPrice } from '../../core/definition/definition.js';
+import type { Usage } from '../../core/outcome.js';
 import type { ReplyUsage } from '../../core/reply.js';
 import { replyUsageShape } from '../../core/guards/outcome.js';
 import { guard } from '../../core/guards/shape.js';
@@ -41,18 +43,20 @@ export interface PaidReply {
 export interface AttemptMemory {
   readonly reports: AttemptReport[];
   paid: PaidReply | null;
-  /** The replies to a decision function's requests, in the order of arrival. */
+  /** The replies to the requests of a decision function or a node, in the order of arrival. */
   readonly decideReplies: DecideReply[];
 }
 
 /**
- * A reply to a decision function's request. It has neither `reply` nor `blob` if it could not be
+ * A reply to a request of a decision function or a node. It has neither `reply` nor `blob` if it could not be
  * kept.
  */
 export interface DecideReply extends PaidReply {
   /** SHA-256 of the request. */
   readonly digest: string;
   readonly usage: ReplyUsage;
+  /** US dollars; null if the price is unknown, absent if it is the price of the run's model. */
+  readonly costUsd?: number | null;
   /** The run has counted the usage, which an earlier end of the call reported. */
   readonly counted?: true;
 }
@@ -154,6 +158,26 @@ export function usedBy({ decideReplies }: AttemptMemory): ReplyUsage {
   return decideReplies.reduce((sum, one) => addTokens(sum, uncounted(one)), NO_USAGE);
 }
 
+/**
+ * Returns the usage and the cost of the model calls that the run has not counted yet. `price`: of
+ * the calls without a cost of their own.
+ */
+export function spentBy({ decideReplies }: AttemptMemory, price: ModelPrice | null): Usage {
+  return decideReplies
+    .filter(({ counted }) => counted !== true)
+    .map(({ usage, costUsd }) =>
+      costUsd === undefined ? toUsage(usage, price) : { ...usage, costUsd },
+    )
+    .reduce(sumOf, NOTHING_SPENT);
+}
+
+const NOTHING_SPENT: Usage = { ...NO_USAGE, costUsd: 0 };
+
+/** Returns the sum of two usages. */
+export function sumOf(sum: Usage, { costUsd: cost, ...used }: Usage): Usage {
+  return addUsage(sum, { used, cost });
+}
+
 /** Returns the payment for an attempt that ends without a decision. */
 export function paymentOf(memory: AttemptMemory): Payment {
   const paid = toDetails(memory)?.['paid'];
@@ -173,13 +197,16 @@ const MAX_DECIDE_REPLIES = 64;
  */
 export function noteDecideCall(
   { decideReplies }: AttemptMemory,
-  call: Pick<DecideReply, 'digest' | 'usage'>,
+  call: Pick<DecideReply, 'digest' | 'usage' | 'costUsd'>,
 ): (paid: PaidReply | null) => void {
   const noted: DecideReply = { ...call, checks: 0 };
   decideReplies.push(noted);
   if (decideReplies.length > MAX_DECIDE_REPLIES) {
-    const usage = decideReplies.splice(0, 2).map(uncounted).reduce(addTokens);
-    decideReplies.unshift({ digest: '', usage, checks: 0 });
+    const merged = { reports: [], paid: null, decideReplies: decideReplies.splice(0, 2) };
+    const isPriced = merged.decideReplies.every(({ costUsd }) => costUsd !== undefined);
+    const { costUsd } = spentBy(merged, null);
+    const cost = isPriced && { costUsd };
+    decideReplies.unshift({ digest: '', usage: usedBy(merged), ...cost, checks: 0 });
   }
   return (paid) => {
     const at = decideReplies.indexOf(noted);

@@ -106,8 +106,10 @@ function chooseModel(
     decide,
     call,
     memory,
-    price: own.price,
-    left: input.left,
+    words: { name: 'model.call', what: 'decision' },
+    priceOf: () => own.price,
+    left: async () => input.left,
+    hasReserved: true,
     closing: input.closing === true,
     userContext,
   });
@@ -147,7 +149,7 @@ async function withStream(
  * Returns a reply without the secrets that this process knows. It is redacted before anything is
  * digested or recorded, so digests, prompts, and executed arguments have the same text.
  */
-function redactReply(reply: ModelReply): ModelReply {
+export function redactReply(reply: ModelReply): ModelReply {
   const { requestId, provider } = reply;
   return {
     ...reply,

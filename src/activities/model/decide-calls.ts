@@ -3,7 +3,8 @@ import type { DecideModel } from '../../agents/decide-function.js';
 import type { Budget, BudgetName, ModelPrice } from '../../core/definition/definition.js';
 import { reserveWithin } from '../../core/limits.js';
 import type { ReplyUsage } from '../../core/reply.js';
-import { addTokens, toUsage } from '../../core/spend.js';
+import { toUsage } from '../../core/spend.js';
+import type { Usage } from '../../core/outcome.js';
 import { ModelError } from '../../models/model-error.js';
 import type { ModelReply, ModelRequest } from '../../models/model.js';
 import { estimateUsage } from '../../models/usage-estimate.js';
@@ -11,15 +12,16 @@ import type { BlobStore } from '../../storage/blob-store.js';
 import {
   noteDecideCall,
   readPaidReply,
+  spentBy,
+  sumOf,
   toPaidReply,
-  usedBy,
   type DecideReply,
   type AttemptMemory,
 } from './attempt-memory.js';
 import { capped, composeDecideRequest } from './decide-request.js';
 import { handOver } from './hand-over.js';
 
-/** Maximum model calls in a decision, because the replies are remembered for another attempt. */
+/** Maximum model calls of one function, because the replies are remembered for another attempt. */
 const MAX_CALLS = 32;
 /**
  * Maximum bytes of an inline reply. A larger one is offloaded, because up to `MAX_CALLS` of them
@@ -28,31 +30,41 @@ const MAX_CALLS = 32;
 const INLINE_BYTES = 2 * 1024;
 
 /**
- * A decision function has no budget for another model call; a turn that ends by this error has
- * reached the limit.
+ * A function has no budget for another model call; a turn that ends by this error has reached the
+ * limit.
  */
 export class BudgetError extends ModelError {
   readonly limit: BudgetName;
 
-  constructor(limit: BudgetName) {
-    const message = `model.call: the limit "${limit}" allows no further call in this decision; answer with what you have, or let this error end the turn at its limit`;
+  constructor(limit: BudgetName, { name, what }: CallWords) {
+    const message = `${name}: the limit "${limit}" allows no further call in this ${what}; answer with what you have, or let this error end the turn at its limit`;
     super(message, { kind: 'request', type: 'limit' });
     this.limit = limit;
   }
 }
 
-type OpenCall = Pick<DecideReply, 'digest' | 'usage'>;
+type OpenCall = Pick<DecideReply, 'digest' | 'usage' | 'costUsd'>;
 
-/** Options for the model calls of a decision. */
+/** How errors name the function's model calls. */
+interface CallWords {
+  readonly name: 'model.call' | 'context.generate';
+  readonly what: 'decision' | 'node';
+}
+
+/** Options for the model calls of a function. */
 export interface DecideCallOptions {
   readonly blobs: BlobStore;
   readonly context: Context;
-  /** Calls the agent's model once; its replies have no secrets. */
+  readonly words: CallWords;
+  /** Calls the model of a request once; its replies have no secrets. */
   readonly call: (request: ModelRequest, signal: AbortSignal) => Promise<ModelReply>;
   readonly memory: AttemptMemory;
-  readonly price: ModelPrice | null;
-  /** The remaining budget of turn and run; absent if nothing limits the calls. */
-  readonly left?: Budget | undefined;
+  /** Returns the price of the model that a request names. */
+  readonly priceOf: (request: ModelRequest) => ModelPrice | null;
+  /** Returns the remaining budget of turn and run; undefined if nothing limits the calls. */
+  readonly left: () => Promise<Budget | undefined>;
+  /** The run has already reserved the budget for the first call. */
+  readonly hasReserved: boolean;
 }
 
 /** The calls of one attempt. Several decisions share them if classes are sampled concurrently. */
@@ -60,13 +72,18 @@ interface Shared extends DecideCallOptions {
   /** Replies of earlier attempts. Two equal requests of a decision are two calls. */
   readonly unused: DecideReply[];
   /** The minimum usage of the calls under way. */
-  readonly underWay: Map<symbol, ReplyUsage>;
+  readonly underWay: Map<symbol, Usage>;
   count: number;
 }
 
 /** The model of one decision. */
 export interface DecideCalls {
   readonly model: DecideModel;
+  /**
+   * Returns the reply to a whole request: that of an earlier attempt, or of a model call. `digest`
+   * identifies the request.
+   */
+  readonly reply: (request: ModelRequest, digest: string) => Promise<ModelReply>;
   /**
    * Ends the calls under way. They count with an estimate of their prompts, which the provider has
    * received.
@@ -113,32 +130,46 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
   const requestReply = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
     const id = Symbol(digest);
     const usage = { ...estimateUsage(request, NO_REPLY), estimated: true } as const;
-    open.set(id, { digest, usage });
-    shared.underWay.set(id, usage);
+    const price = shared.priceOf(request);
+    const least = toUsage(usage, price);
+    open.set(id, { digest, usage, costUsd: least.costUsd });
+    shared.underWay.set(id, least);
     try {
       const reply = await shared.call(request, cut.signal);
       cut.signal.throwIfAborted();
       over(id);
-      await keep(shared, { digest, usage: usageOf(reply, request) }, reply);
+      const paid = usageOf(reply, request);
+      const { costUsd } = toUsage(paid, price);
+      await keep(shared, { digest, usage: paid, costUsd }, reply);
       return reply;
     } finally {
       over(id);
     }
   };
+  const replyTo = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
+    shared.count += 1;
+    if (shared.count > MAX_CALLS) {
+      const { name, what } = shared.words;
+      throw new Error(`${name}: expected at most ${MAX_CALLS} calls in a ${what}`);
+    }
+    const isFirst = shared.count === 1 && shared.memory.decideReplies.length === 0;
+    const known = shared.unused.findIndex((one) => one.digest === digest);
+    const [found] = known < 0 ? [] : shared.unused.splice(known, 1);
+    if (found !== undefined) return await readPaidReply(found, shared.blobs);
+    if (isFirst && shared.hasReserved) return await requestReply(request, digest);
+    return await requestReply(await withinBudget(shared, request), digest);
+  };
   const answer = async (requested: unknown): ReturnType<DecideModel['call']> => {
     cut.signal.throwIfAborted();
     const { request, digest } = composeDecideRequest(own, requested);
-    shared.count += 1;
-    if (shared.count > MAX_CALLS) {
-      throw new Error(`model.call: expected at most ${MAX_CALLS} calls in a decision`);
-    }
-    const known = shared.unused.findIndex((one) => one.digest === digest);
-    const [found] = known < 0 ? [] : shared.unused.splice(known, 1);
-    const { text, calls, finish, usage } =
-      found === undefined
-        ? await requestReply(withinBudget(shared, request), digest)
-        : await readPaidReply(found, shared.blobs);
+    const { text, calls, finish, usage } = await replyTo(request, digest);
     return { text, calls, finish, ...(usage && { usage }) };
+  };
+  const noted = <Reply>(replying: Promise<Reply>): Promise<Reply> => {
+    pending.add(replying);
+    // A function may ignore the result of a call.
+    replying.catch(() => undefined).finally(() => pending.delete(replying));
+    return replying;
   };
 
   return {
@@ -149,14 +180,9 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
     },
     model: {
       name: own.model,
-      call(requested = {}) {
-        const answering = answer(requested);
-        pending.add(answering);
-        // A function may ignore the result of a call.
-        answering.catch(() => undefined).finally(() => pending.delete(answering));
-        return answering;
-      },
+      call: (requested = {}) => noted(answer(requested)),
     },
+    reply: (request, digest) => noted(replyTo(request, digest)),
   };
 }
 
@@ -164,20 +190,20 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
  * Returns the request with as many output tokens as the budget allows. Throws a `BudgetError` if it
  * allows none.
  */
-function withinBudget(
-  { left, memory, price, underWay, count }: Shared,
+async function withinBudget(
+  { left: getLeft, memory, priceOf, underWay, words }: Shared,
   request: ModelRequest,
-): ModelRequest {
-  // The run has already reserved the budget for the first call.
-  if (left === undefined || (count === 1 && memory.decideReplies.length === 0)) return request;
-  const used = [...underWay.values()].reduce(addTokens, usedBy(memory));
+): Promise<ModelRequest> {
+  const left = await getLeft();
+  if (left === undefined) return request;
+  const price = priceOf(request);
   const { refusedBy, maxOutputTokens } = reserveWithin(left, {
-    usage: toUsage(used, price),
+    usage: [...underWay.values()].reduce(sumOf, spentBy(memory, price)),
     input: estimateUsage(request, NO_REPLY).inputTokens,
     price,
     wanted: request.settings.maxOutputTokens ?? Infinity,
   });
-  if (refusedBy !== null) throw new BudgetError(refusedBy);
+  if (refusedBy !== null) throw new BudgetError(refusedBy, words);
   return capped(request, maxOutputTokens ?? undefined);
 }
 

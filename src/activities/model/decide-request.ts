@@ -123,7 +123,8 @@ function requestProblem(given: unknown): string | null {
   return null;
 }
 
-function requestDigest(request: ModelRequest): string {
+/** Returns the SHA-256 of a request's fields, without its model. */
+export function requestDigest(request: ModelRequest): string {
   const { instructions, messages, tools, toolChoice, settings, responseFormat } = request;
   const sent = { instructions, messages, tools, toolChoice, settings, responseFormat };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- requests are sent as JSON

@@ -14,7 +14,7 @@ import { normalizeError } from '../../tools/result/normalize-error.js';
 import { failureText, returnedError } from '../../tools/result/returned-error.js';
 import { StrayError } from '../../tools/stray-errors.js';
 import { ToolError } from '../../tools/tool-error.js';
-import type { CallArtifacts, Tool } from '../../tools/tool.js';
+import type { CallArtifacts, NodeContext, Tool } from '../../tools/tool.js';
 import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
 import { interruptionCause, retryFailure } from '../failures.js';
@@ -23,6 +23,7 @@ import { queryWorkflow } from '../query-workflow.js';
 import { currentDenial } from '../requests/evaluate-call.js';
 import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
+import type { Generator } from './generate.js';
 import { createToolContext } from './tool-context.js';
 import {
   nodeResultProblem,
@@ -47,6 +48,8 @@ export interface Execution {
   readonly input: RunToolInput;
   readonly userContext: Json;
   readonly artifacts: CallArtifacts;
+  /** The model calls of a node's function; null for a tool. */
+  readonly generator: Generator | null;
 }
 
 /**
@@ -113,6 +116,8 @@ async function execute(
       return { ok: true, ...(await recordResult(pinned, value, deps.blobs)) };
     }
     case 'thrown': {
+      const ended = (await execution.generator?.onThrown(end.error)) ?? null;
+      if (ended !== null) return ended;
       const error = await toToolFault(deps, context, { pinned, error: end.error });
       return onThrown(context, pinned, error);
     }
@@ -140,7 +145,15 @@ async function callFunction(
   signal: AbortSignal,
 ): Promise<SerializedResult | { readonly error: unknown } | { readonly unreadable: string }> {
   const { tool, pinned, value } = execution;
-  const returned = await tool.executeParsed(value, createToolContext(context, execution, signal));
+  const { generator } = execution;
+  const toolContext = createToolContext(context, execution, signal);
+  const returned =
+    generator === null
+      ? await tool.executeParsed(value, toolContext)
+      : await generator.during(signal, (generate) => {
+          const nodeContext: NodeContext = { ...toolContext, generate };
+          return tool.executeParsed(value, nodeContext);
+        });
   try {
     return await readReturned(context, execution, { returned, signal });
   } catch (error) {

@@ -17,7 +17,7 @@ import {
 } from '../../core/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
-import type { Tool } from '../../tools/tool.js';
+import type { NodeContext, Tool, ToolContext } from '../../tools/tool.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import type { PinnedAgent } from '../definitions.js';
 import type { ActivityDependencies } from '../dependencies.js';
@@ -258,10 +258,15 @@ function findNodeFunction(
   return run && toTool(pinned, run);
 }
 
+function isNodeContext(context: ToolContext): context is NodeContext {
+  return 'generate' in context;
+}
+
 function toTool(pinned: ToolDefinition, run: NodeFunction): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts } = pinned;
   const execute: Tool['execute'] = async (input, context) => {
     const { state, item } = nodeInput.parse(input);
+    if (!isNodeContext(context)) throw new Error('the function of a node needs its context');
     return await run({ state, ...(item !== undefined && { item }) }, context);
   };
   return {

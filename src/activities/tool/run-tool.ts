@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { artifactText } from '../../core/artifacts/artifact-text.js';
 import type { RunToolInput, RunToolResult } from '../../core/contract.js';
 import { recordedOk, type ToolSuccess } from '../../core/calls/call-result.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import { canonicalJson } from '../../core/json.js';
 import { parseProblem } from '../../core/failure.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
@@ -24,6 +25,7 @@ import {
   withStorageMapping,
 } from '../storage-faults.js';
 import { deniedResult, executeCall, type Execution } from './execute-call.js';
+import { createGenerator } from './generate.js';
 import { prepareCall } from './prepare-call.js';
 import { openArtifacts } from './tool-context.js';
 import { toRunIds } from './user-function.js';
@@ -41,23 +43,37 @@ export async function runTool(
   input: RunToolInput,
 ): Promise<RunToolResult> {
   const context = Context.current();
-  const stopHeartbeat = startHeartbeat(context);
+  const generator = nodeOfCall(input.call) === null ? null : createGenerator(deps, context, input);
+  const stopHeartbeat = startHeartbeat(context, () => generator?.details());
   try {
-    // A call that waits for the store is executed again when its result can be stored.
-    if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
-    const prepared = await prepareOrReport(deps, context, input);
-    const found = { ok: 'not_started', message: 'this worker can execute it' } as const;
-    if (input.find && !input.judge) return found;
-    if (!prepared.ok) return prepared.result;
-    const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
-    if (undecided !== null) return undecided;
-    if (input.judge) return deniedResult(deps, context, prepared.execution) ?? found;
-    const result = await executeAndStore(deps, context, prepared.execution);
-    cacheResult(deps, context, { ...prepared.execution, result });
-    return result;
+    const result = await execute(deps, context, { input, generator });
+    return generator === null || result.ok === 'undecided'
+      ? result
+      : { ...result, ...generator.report() };
+  } catch (error) {
+    throw generator?.withPayment(error) ?? error;
   } finally {
     stopHeartbeat();
   }
+}
+
+async function execute(
+  deps: ActivityDependencies,
+  context: Context,
+  { input, generator }: Pick<Execution, 'input' | 'generator'>,
+): Promise<RunToolResult> {
+  // A call that waits for the store is executed again when its result can be stored.
+  if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
+  const prepared = await prepareOrReport(deps, context, { input, generator });
+  const found = { ok: 'not_started', message: 'this worker can execute it' } as const;
+  if (input.find && !input.judge) return found;
+  if (!prepared.ok) return prepared.result;
+  const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
+  if (undecided !== null) return undecided;
+  if (input.judge) return deniedResult(deps, context, prepared.execution) ?? found;
+  const result = await executeAndStore(deps, context, prepared.execution);
+  cacheResult(deps, context, { ...prepared.execution, result });
+  return result;
 }
 
 /**
@@ -120,13 +136,13 @@ async function evaluateBeforeExecution(
 async function prepareOrReport(
   deps: ActivityDependencies,
   context: Context,
-  input: RunToolInput,
+  given: Pick<Execution, 'input' | 'generator'>,
 ): Promise<PreparedExecution> {
   try {
-    return await withStorageMapping({}, () => prepareExecution(deps, context, input));
+    return await withStorageMapping({}, () => prepareExecution(deps, context, given));
   } catch (error) {
     const isProblem = error instanceof ApplicationFailure && parseProblem(error.details) !== null;
-    if (input.effect !== 'once' || isProblem) throw error;
+    if (given.input.effect !== 'once' || isProblem) throw error;
     return { ok: false, result: { ok: 'not_started', message: normalizeError(error).message } };
   }
 }
@@ -134,7 +150,7 @@ async function prepareOrReport(
 async function prepareExecution(
   deps: ActivityDependencies,
   context: Context,
-  input: RunToolInput,
+  { input, generator }: Pick<Execution, 'input' | 'generator'>,
 ): Promise<PreparedExecution> {
   const call = await prepareCall(deps, context, input);
   if (!call.ok) return call;
@@ -142,7 +158,7 @@ async function prepareExecution(
   const { id: run } = toRunIds(context.info);
   const artifacts = await openArtifacts(input, { ...deps, run });
   if (input.effect === 'once' && !input.find) await assertCurrentAttempt(context);
-  return { ok: true, execution: { ...call, input, userContext, artifacts } };
+  return { ok: true, execution: { ...call, input, userContext, artifacts, generator } };
 }
 
 /** Adds the tool message that the workflow will append to this worker's transcript cache. */

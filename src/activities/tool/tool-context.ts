@@ -10,6 +10,7 @@ import { guarded } from '../../tools/guard.js';
 import { nearestFirst } from '../../validation/nearest.js';
 import { ToolError } from '../../tools/tool-error.js';
 import type { CallArtifacts, ToolContext } from '../../tools/tool.js';
+import type { Generator } from './generate.js';
 import { createLog, toRunIds, toSafeDetails } from './user-function.js';
 
 /** Creates the context that a tool's `execute` receives. */
@@ -19,16 +20,21 @@ export function createToolContext(
     readonly input: RunToolInput;
     readonly userContext: Json;
     readonly artifacts: CallArtifacts;
+    readonly generator: Generator | null;
   },
   signal: AbortSignal,
 ): ToolContext {
   const { info } = context;
-  const { input, userContext, artifacts } = call;
+  const { input, userContext, artifacts, generator } = call;
   return {
     artifacts,
     signal,
     idempotencyKey: input.key,
-    heartbeat: (details?: Json) => context.heartbeat(toSafeDetails(details)),
+    heartbeat: (details?: Json) => {
+      const safe = toSafeDetails(details);
+      const kept = generator?.details();
+      context.heartbeat(kept === undefined ? safe : { ...kept, details: safe });
+    },
     log: createLog(context),
     run: { ...toRunIds(info), turn: input.turn, step: input.step },
     call: {

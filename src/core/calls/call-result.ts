@@ -1,3 +1,4 @@
+import type { BudgetName } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { parseJson, type Json } from '../json.js';
 import type {
@@ -46,6 +47,8 @@ export interface CallResult {
   readonly executed: boolean;
   /** The usage of a called agent. */
   readonly usage?: Usage;
+  /** The limit that allowed a node's function no further model call. */
+  readonly limit?: BudgetName;
 }
 
 /** Returns a tool's value, or the name of the artifact that it returned. */

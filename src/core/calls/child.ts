@@ -1,6 +1,6 @@
 import { errorText, type CallResult } from './call-result.js';
 import { budgetLeft, nextDeadline } from '../limits.js';
-import type { LimitSet } from '../definition/definition.js';
+import type { Budget, LimitSet } from '../definition/definition.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Outcome } from '../outcome.js';
 import { calledMs, nodeOfCall } from '../graph/node-tool.js';
@@ -41,6 +41,29 @@ export function childBudget(state: RunState, now: number): LimitSet {
     ...(tokens !== undefined && { tokens: Math.max(1, Math.floor((tokens - own) / among)) }),
     ...(costUsd !== undefined && { costUsd: Math.max(1e-9, (costUsd - ownCost) / among) }),
     ...(wallMs !== null && { wallMs }),
+  };
+}
+
+/** What limits the model calls of a node's function. */
+export interface NodeAllowance {
+  /** Its share of the remaining tokens and money; absent if nothing limits them. */
+  readonly left?: Budget;
+  /** Maximum number of failed attempts; absent: the run waits until the model answers. */
+  readonly attempts?: number;
+}
+
+/**
+ * Returns the budget of one of the node's calls that have no result yet: an equal share of what
+ * remains. Null if nothing limits it.
+ */
+export function nodeBudget(state: RunState): Budget | null {
+  const left = budgetLeft(state);
+  const among = getOpenBatch(state)?.results.filter((result) => result === null).length ?? 1;
+  if (left === null || among <= 1) return left;
+  const { tokens, costUsd } = left;
+  return {
+    ...(tokens !== undefined && { tokens: Math.floor(tokens / among) }),
+    ...(costUsd !== undefined && { costUsd: costUsd / among }),
   };
 }
 

@@ -4,6 +4,7 @@ import { toolValue, type CallResult } from '../calls/call-result.js';
 import { failed } from '../make-outcome.js';
 import { isObject, type Json, type JsonObject } from '../json.js';
 import { errorIn } from './error-in.js';
+import type { BudgetName } from '../definition/definition.js';
 import { keepsEarlierMeaning, type RunState } from '../state.js';
 import type { Batch } from '../turn.js';
 import { planEnd } from '../plan/confirmation.js';
@@ -29,6 +30,8 @@ interface NodeEnd {
   readonly exit: string;
   readonly patch?: JsonObject;
   readonly error?: { readonly type: string; readonly message: string };
+  /** The limit that allowed the node's function no further model call. */
+  readonly limit?: BudgetName;
   /** The plan that a person confirmed. */
   readonly confirmed?: ConfirmedPlan;
   /** A person's request for another plan; the model reads it as a message. */
@@ -106,7 +109,7 @@ function withReads(state: RunState, { save }: { readonly save: string }, batch: 
 export function leaveWith(
   state: RunState,
   node: GraphNode,
-  { exit, patch, error, at }: NodeEnd & { readonly at: number },
+  { exit, patch, error, limit, at }: NodeEnd & { readonly at: number },
 ): RunState {
   const graph = graphOf(state);
   const field = error === undefined ? undefined : graph?.errorTo;
@@ -120,6 +123,8 @@ export function leaveWith(
     return leaveWith(state, node, { exit: 'failed', error: { type: 'too_large', message }, at });
   }
   const hasExit = node.exits.some(({ name }) => name === exit);
+  // The turn ends at its limit, or a person raises it and the node runs again.
+  if (limit !== undefined && !hasExit) return withTurn(state, { limit });
   if (error !== undefined && !hasExit) {
     const message = `node "${node.name}": ${error.type}: ${error.message}`;
     return endTurn(state, failed(state, { reason: 'error', message }));
@@ -195,7 +200,8 @@ function toolEnd(node: { readonly save?: string }, result: CallResult | undefine
 }
 
 function failedEnd(result: CallResult | undefined): NodeEnd {
-  return { exit: 'failed', error: errorIn(result?.text ?? '') };
+  const { limit } = result ?? {};
+  return { exit: 'failed', error: errorIn(result?.text ?? ''), ...(limit && { limit }) };
 }
 
 /** Returns the end of a node that called an agent or a graph. */

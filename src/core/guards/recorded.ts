@@ -22,8 +22,9 @@ import type {
 } from '../transcript/messages.js';
 import type { Verdict } from '../requests/rules.js';
 import { verdictShape } from './requests.js';
-import type { Outcome } from '../outcome.js';
-import { outcomeShape, replyUsageShape, reportShape } from './outcome.js';
+import type { Outcome, Usage } from '../outcome.js';
+import type { BudgetName } from '../definition/definition.js';
+import { outcomeShape, replyUsageShape, reportShape, usageShape } from './outcome.js';
 import type { ParsedAnswer, RecordedReply } from '../reply.js';
 import type { AttemptReport } from '../report.js';
 import {
@@ -49,6 +50,22 @@ import type { PromptChunk } from '../transcript/transcript.js';
 // An operator can complete an activity with any value, so each recorded result is checked before
 // use.
 
+/** A reply of a model to the function of a graph's node. */
+export interface GeneratedReply {
+  readonly model: string;
+  /** The beginning of the reply. */
+  readonly text: string;
+  /** The tokens and the cost of the call. */
+  readonly usage: Usage;
+}
+
+/** What the model calls of a node's function have cost, and their replies; absent without calls. */
+export interface Generated {
+  /** The usage that no earlier end of the call has reported. */
+  readonly spent?: Usage;
+  readonly generated?: readonly GeneratedReply[];
+}
+
 /** The rules' verdict on a call that no model reply has recorded, and what its tool would get. */
 interface Undecided {
   readonly verdict: Verdict;
@@ -61,9 +78,15 @@ interface Undecided {
  * decision.
  */
 export type RunToolResult =
-  | ({ readonly ok: true } & ToolSuccess)
-  | { readonly ok: false; readonly text: string; readonly reports?: readonly AttemptReport[] }
-  | { readonly ok: 'unknown' | 'not_started'; readonly message: string }
+  | ({ readonly ok: true } & ToolSuccess & Generated)
+  | ({
+      readonly ok: false;
+      readonly text: string;
+      readonly reports?: readonly AttemptReport[];
+      /** The limit that allowed a node's function no further model call. */
+      readonly limit?: BudgetName;
+    } & Generated)
+  | ({ readonly ok: 'unknown' | 'not_started'; readonly message: string } & Generated)
   | ({ readonly ok: 'undecided' } & Undecided);
 
 /**
@@ -159,17 +182,24 @@ const success = {
   attachments: optional(list(attachmentShape)),
   reports: optional(list(reportShape)),
 };
+const generated = {
+  spent: optional(usageShape),
+  generated: optional(list(fields<GeneratedReply>({ model: text, text, usage: usageShape }))),
+};
 const successShape = fields<ToolSuccess>(success);
 const toolResult = either(
-  fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success }),
+  fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success, ...generated }),
   fields<Extract<RunToolResult, { ok: false }>>({
     ok: oneOf(false),
     text,
     reports: optional(list(reportShape)),
+    limit: optional(oneOf('tokens', 'costUsd')),
+    ...generated,
   }),
   fields<Extract<RunToolResult, { message: string }>>({
     ok: oneOf('unknown', 'not_started'),
     message: text,
+    ...generated,
   }),
   fields<Extract<RunToolResult, { ok: 'undecided' }>>({
     ok: oneOf('undecided'),

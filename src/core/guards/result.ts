@@ -1,7 +1,7 @@
 import type { CallResult } from '../calls/call-result.js';
 import { createdArtifactShape, attachmentShape, blobShape } from './message.js';
 import { usageShape } from './outcome.js';
-import { fields, flag, json, list, optional, text, yes } from './shape.js';
+import { fields, flag, json, list, oneOf, optional, text, yes } from './shape.js';
 
 export const resultShape = fields<CallResult>({
   id: text,
@@ -20,4 +20,5 @@ export const resultShape = fields<CallResult>({
   grant: optional(text),
   executed: flag,
   usage: optional(usageShape),
+  limit: optional(oneOf('tokens', 'costUsd')),
 });

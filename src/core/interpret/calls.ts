@@ -1,4 +1,4 @@
-import { TOOL_BLOCKS } from '../blocked.js';
+import { NODE_BLOCKS, TOOL_BLOCKS } from '../blocked.js';
 import { findTool, notExecuted } from '../calls/batch.js';
 import { denial } from '../calls/denial.js';
 import {
@@ -17,7 +17,10 @@ import type { RunEvent } from '../events.js';
 import { toWork, type FactOf } from '../facts.js';
 import { isToolResult, type RunToolResult } from '../guards/recorded.js';
 import { getInterruption } from '../work/interruption.js';
+import { parsePayment } from '../failure.js';
+import { nodeOfCall } from '../graph/node-tool.js';
 import { isObject, textField } from '../json.js';
+import type { Usage } from '../outcome.js';
 import type { RunState } from '../state.js';
 import { openCallById } from '../turn.js';
 import { keptOf } from '../requests/undo.js';
@@ -74,15 +77,29 @@ export function finishCall(result: CallResult, at: number): readonly RunEvent[] 
 /** Returns the events of a tool's completed activity, with any result. */
 export function callReturned(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null) return overAlready(state, fact);
-  if (!isToolResult(fact.result)) return [];
+  const isResult = isToolResult(fact.result);
+  const spent = isResult && 'spent' in fact.result ? spentEvents(fact.result) : [];
+  if (open === null) return [...spent, ...overAlready(state, fact)];
+  if (!isResult) return [];
   const { work } = open;
   if (isSearch(work) && isFound(fact.result)) {
     // A call to which the rules were applied is no longer blocked; the others are attempted next.
     const next = isJudged(fact) ? unblocked(work) : work;
     return [{ type: 'work-changed', work: { ...next, found: true, phase: 'waiting' } }];
   }
-  return resultEvents(state, open, { result: fact.result, at: fact.at });
+  return [...spent, ...resultEvents(state, open, { result: fact.result, at: fact.at })];
+}
+
+/** Returns the event that counts the model calls of a node's function. */
+function spentEvents({ spent }: { readonly spent?: Usage }): readonly RunEvent[] {
+  return spent === undefined ? [] : [{ type: 'usage-spent', usage: spent }];
+}
+
+function failedResult(
+  call: ToolCall,
+  { text, limit }: Extract<RunToolResult, { ok: false }>,
+): CallResult {
+  return { ...toolErrorCall(call, text), ...(limit && { limit }) };
 }
 
 /** Whether the activity in flight cannot have executed the call. */
@@ -112,7 +129,7 @@ export function resultEvents(
     case false:
       return [
         ...lossEvents(result),
-        ...finishCall(underGrant(open, toolErrorCall(call, result.text)), at),
+        ...finishCall(underGrant(open, failedResult(call, result)), at),
       ];
     case 'unknown':
       return unknownOutcome(open, result.message, at);
@@ -214,9 +231,17 @@ export function succeeded(
 /** Returns the events of a tool's activity that failed permanently or lost its worker. */
 export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null) return overAlready(state, fact);
-  const problem = getInterruption(state) === null ? blockingProblem(fact, TOOL_BLOCKS) : null;
-  if (problem !== null) return blockWork(state, fact, problem);
+  const spent = spentEvents(parsePayment(fact.failure.details));
+  if (open === null) return [...spent, ...overAlready(state, fact)];
+  const { call } = open;
+  const reasons = nodeOfCall(call) === null ? TOOL_BLOCKS : NODE_BLOCKS;
+  const problem = getInterruption(state) === null ? blockingProblem(fact, reasons) : null;
+  if (problem !== null) return [...spent, ...blockWork(state, fact, problem)];
+  return [...spent, ...lostEvents(open, fact)];
+}
+
+/** Returns the events of a call whose activity has failed or has lost its worker. */
+function lostEvents(open: OpenCall, fact: FactOf<'failed'>): readonly RunEvent[] {
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
   if (isSearch(open.work)) return finishCall(notExecuted(call, message), fact.at);
@@ -242,12 +267,15 @@ function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallR
  */
 export function callCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  if (open === null) return overAlready(state, fact);
+  const { paid, ...payment } = parsePayment(fact.details);
+  const spent = spentEvents(payment);
+  if (open === null) return [...spent, ...overAlready(state, fact)];
   const { call, tool, work } = open;
-  if (getInterruption(state) !== null) return finishCall(cancelledCall(call, tool), fact.at);
+  if (getInterruption(state) !== null)
+    return [...spent, ...finishCall(cancelledCall(call, tool), fact.at)];
   const mayHaveActed = work.phase === 'in-flight' && work.as !== 'find';
   if (mayHaveActed && tool.effect === 'once') {
     return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'), fact.at);
   }
-  return probeCanceled(state, fact);
+  return [...spent, ...probeCanceled(state, fact, paid)];
 }

@@ -1,5 +1,6 @@
 import { callArtifacts } from '../../core/artifacts/named-artifacts.js';
-import { TOOL_BLOCKS } from '../../core/blocked.js';
+import { NODE_BLOCKS, TOOL_BLOCKS } from '../../core/blocked.js';
+import { nodeOfCall } from '../../core/graph/node-tool.js';
 import type { RunToolInput } from '../../core/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { isUnjudged } from '../../core/requests/consent.js';
@@ -81,6 +82,7 @@ function activityFor(
 ): ActivityStart {
   const summary = callSummary(call);
   const current = currentInput(run, input, work);
+  const reasons = nodeOfCall(call) === null ? TOOL_BLOCKS : NODE_BLOCKS;
   switch (step.as) {
     case 'check':
       return blobCheck(call.id, step);
@@ -89,7 +91,7 @@ function activityFor(
       return activityStart('runFunction', { ...current, function: 'verify' as const }, verify);
     }
     case 'find': {
-      const blocked = blockedField({ ...step, as: 'probe' }, TOOL_BLOCKS);
+      const blocked = blockedField({ ...step, as: 'probe' }, reasons);
       const find = { ...current, ...blocked, find: true as const };
       return activityStart('runTool', find, findActivity(summary));
     }
@@ -97,7 +99,7 @@ function activityFor(
     case 'probe': {
       // This worker could not execute the call, so the task is not dispatched eagerly to it again.
       const wasBlocked = work?.probeMs !== undefined;
-      const blocked = blockedField(step, TOOL_BLOCKS);
+      const blocked = blockedField(step, reasons);
       return activityStart(
         'runTool',
         { ...current, ...blocked },
@@ -121,7 +123,14 @@ function currentInput(
   const { again, ...rest } = input;
   const once = again && !work?.retried && { again };
   const evaluation = isUnjudged(input.call) && !work?.approved && { evaluateRules: true as const };
-  return { ...rest, ...once, ...evaluation, ...(form !== undefined && { accepted: form }) };
+  const paid = work?.paid !== undefined && { paid: work.paid };
+  return {
+    ...rest,
+    ...once,
+    ...evaluation,
+    ...paid,
+    ...(form !== undefined && { accepted: form }),
+  };
 }
 
 function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {

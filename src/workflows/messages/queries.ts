@@ -1,4 +1,5 @@
-import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { defineQuery, setHandler, workflowInfo } from '@temporalio/workflow';
+import { nodeBudget, type NodeAllowance } from '../../core/calls/child.js';
 import { graphView } from '../../core/plan/progress.js';
 import { runStatus } from '../../core/run-status.js';
 import type { RunStatus } from '../../core/status.js';
@@ -30,8 +31,20 @@ export function handleQueries(run: RunContext): void {
   });
   setHandler(pendingQuery, () => openRequests(run.state, workflowInfo().workflowId));
   setHandler(artifactsQuery, () => run.state.artifacts ?? []);
+  setHandler(allowanceQuery, () => allowance(run));
   setHandler(definitionQuery, () => run.state.config.definition);
   setHandler(graphQuery, () => graphView(run.state));
+}
+
+/** What limits the model calls of a node's function; only the run's own activities ask for it. */
+const allowanceQuery = defineQuery<NodeAllowance>('allowance');
+
+function allowance({ state, input: { modelAttempts } }: RunContext): NodeAllowance {
+  const left = nodeBudget(state);
+  return {
+    ...(left !== null && { left }),
+    ...(modelAttempts !== undefined && { attempts: modelAttempts }),
+  };
 }
 
 /** Returns the run's status for queries and search attributes. */

@@ -1,0 +1,130 @@
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import { createStepEmitter } from '../../src/history/emit-steps.js';
+import type { ModelPrice } from '../../src/core/definition/definition.js';
+import { ModelError } from '../../src/models/model-error.js';
+import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
+import { expectKeptReplays } from '../support/replays.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+beforeEach(async () => {
+  desk = await createDesk();
+});
+afterEach(async () => await desk.close());
+afterAll(async () => await expectKeptReplays());
+
+const price = { input: 100_000, cachedInput: 100_000, output: 200_000 };
+
+/** A model with these replies, which costs 2 dollars for 10 tokens of input, and its requests. */
+function scripted(
+  inputTokens: number,
+  ...replies: (string | ModelError)[]
+): Model & { readonly price: ModelPrice; readonly asked: ModelRequest[] } {
+  const asked: ModelRequest[] = [];
+  return {
+    asked,
+    price,
+    call: async (request): Promise<ModelReply> => {
+      asked.push(request);
+      const reply = replies.shift() ?? 'over';
+      if (reply instanceof ModelError) throw reply;
+      const usage = { inputTokens, outputTokens: 5, cachedTokens: 0 };
+      return { text: reply, calls: [], finish: 'stop', usage };
+    },
+  };
+}
+
+const kind = z.object({ kind: z.enum(['bill', 'spam']) });
+
+/** A graph that asks two models in one node. */
+const sorter = defineGraph({
+  name: 'sorter',
+  state: z.object({
+    text: z.string(),
+    kind: z.enum(['bill', 'spam']).optional(),
+    answer: z.string().optional(),
+  }),
+  messageTo: 'text',
+  answerFrom: 'answer',
+  nodes: ({ run }) => ({
+    sort: run({
+      run: async (s, { generate }) => {
+        const sorted = await generate({
+          model: 'small',
+          instructions: 'Sort mails.',
+          message: s.text,
+          output: kind,
+          settings: { temperature: 0 },
+        });
+        const answer = await generate({ model: 'large', message: `Answer the ${sorted.kind}.` });
+        return { kind: sorted.kind, answer };
+      },
+    }),
+  }),
+}).wire({ start: 'sort', edges: { sort: 'end' } });
+
+test('a run node calls models: typed, repaired, and counted by each price', async () => {
+  const small = scripted(10, '{"kind":"letter"}', '{"kind":"bill"}');
+  const large = { ...scripted(10, 'Paid.'), price: { ...price, input: 0, output: 1_000_000 } };
+  await desk.work([sorter], { models: { small, large } });
+  const { outcome, history } = await desk.run({ agent: 'sorter', message: 'Please pay' });
+  expect(outcome).toMatchObject({
+    status: 'completed',
+    answer: 'Paid.',
+    output: { kind: 'bill' },
+    usage: { inputTokens: 30, outputTokens: 15, costUsd: 9 },
+  });
+  const [first, second] = small.asked;
+  expect(first).toMatchObject({
+    instructions: 'Sort mails.',
+    messages: [{ role: 'user', text: 'Please pay' }],
+    settings: { temperature: 0 },
+    responseFormat: { name: 'answer' },
+  });
+  expect(second?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+  const emit = createStepEmitter('run');
+  const steps = (history.events ?? []).flatMap((event) => emit(decodeEvent(event)));
+  expect(steps.filter(({ type }) => type === 'node-replied')).toMatchObject([
+    { node: 'sort', model: 'small', text: '{"kind":"letter"}', usage: { inputTokens: 10 } },
+    { node: 'sort', model: 'small', text: '{"kind":"bill"}', usage: { costUsd: 2 } },
+    { node: 'sort', model: 'large', text: 'Paid.', usage: { costUsd: 5 } },
+  ]);
+});
+
+test('a model call of a node beyond the budget ends the turn at the limit', async () => {
+  const small = scripted(200, '{"kind":"bill"}');
+  const large = scripted(10, 'Paid.');
+  await desk.work([sorter], { models: { small, large } });
+  const { outcome } = await desk.run({
+    agent: 'sorter',
+    message: 'Please pay',
+    limits: { tokens: 220 },
+  });
+  expect(outcome).toMatchObject({ status: 'stopped', reason: 'tokens' });
+  expect(outcome.usage).toMatchObject({ inputTokens: 200, outputTokens: 5 });
+  expect(large.asked).toEqual([]);
+});
+
+test('a model that refuses its key blocks the node, and earlier replies are paid for once', async () => {
+  const small = scripted(10, '{"kind":"bill"}');
+  const refused = new ModelError('wrong key', { kind: 'credentials', type: 'invalid_api_key' });
+  const large = scripted(10, refused, 'Paid.');
+  await desk.work([sorter], { models: { small, large } });
+  const handle = await desk.rig.start({ agent: 'sorter', message: 'Please pay' });
+  const status = await desk.statusWhere(handle, ({ status: name }) => name === 'blocked');
+  expect(status).toMatchObject({
+    reason: 'credentials',
+    usage: { inputTokens: 10, outputTokens: 5, costUsd: 2 },
+  });
+  await handle.executeUpdate(resumeUpdate, { args: [{}] });
+  const { outcome } = await desk.end(handle);
+  expect(outcome).toMatchObject({
+    answer: 'Paid.',
+    usage: { inputTokens: 20, outputTokens: 10, costUsd: 4 },
+  });
+  expect([small.asked.length, large.asked.length]).toEqual([1, 2]);
+});
