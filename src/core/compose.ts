@@ -1,3 +1,4 @@
+import { stepsOf } from './graph/node-tool.js';
 import { isCatalogCall } from './catalog/catalog.js';
 import { STOP_REASONS, type StopReason } from './outcome.js';
 import type { RunState } from './state.js';
@@ -45,7 +46,7 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
   const results = own
     .filter((message) => message.role === 'tool' && !lists.has(message.callId))
     .slice(-RESULTS);
-  const parts = [`Stopped: ${describeStop(reason)} after ${state.turn.spent.steps} step(s).`];
+  const parts = [`Stopped: ${describeStop(reason)} after ${stepsOf(state)} step(s).`];
   if (lastText !== undefined) parts.push(`Last text: ${cut(lastText.text, TEXT_CHARACTERS)}`);
   for (const result of results) parts.push(`Result: ${cut(result.text, RESULT_CHARACTERS)}`);
   return parts.join('\n\n');

@@ -1,6 +1,7 @@
 import type { Json } from './json.js';
 import type { BlobRef } from './transcript/messages.js';
 import type { FailReason, Outcome, OutcomeBody, StopReason } from './outcome.js';
+import { stepsOf } from './graph/node-tool.js';
 import type { RunState } from './state.js';
 import { getOutcome } from './turn.js';
 
@@ -82,7 +83,7 @@ function body(state: RunState, given: Answer | null): OutcomeBody {
     answer: given?.answer ?? null,
     ...(given?.blob && { blob: given.blob }),
     output: given?.output ?? null,
-    steps: spent.steps,
+    steps: stepsOf(state),
     toolCalls: spent.toolCalls,
     usage: spent.usage,
     segments: state.segments,

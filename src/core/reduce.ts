@@ -191,7 +191,8 @@ function callFinished(
   state: RunState,
   { result, at }: { result: CallResult; at: number },
 ): RunState {
-  const taken = takeResult(state, result);
+  const isLast = (getOpenBatch(state)?.results ?? []).filter((one) => one === null).length === 1;
+  const taken = takeResult(state, isLast ? result : { ...result, at });
   return getInterruption(state) === null ? completeBatch(taken, at) : taken;
 }
 

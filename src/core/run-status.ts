@@ -1,3 +1,4 @@
+import { stepsOf } from './graph/node-tool.js';
 import { isLoaded } from './definition/initial-config.js';
 import { nextAction } from './next-action.js';
 import type { Outcome } from './outcome.js';
@@ -35,7 +36,7 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
     reason: outcome?.reason ?? blocked?.reason ?? null,
     message: outcome?.error ?? blocked?.message ?? null,
     turn: state.turn.number,
-    step: state.turn.spent.steps,
+    step: stepsOf(state),
     segments: state.segments,
     queued: state.inbox.waiting.length,
     limits: config.limits,

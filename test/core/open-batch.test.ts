@@ -57,6 +57,25 @@ describe('a half-finished batch', () => {
     ]);
   });
 
+  test('gives each tool message the time at which its result arrived', () => {
+    const asked = reduce(begun(config()), {
+      type: 'model-replied',
+      reply: callReply(['look', 1], ['put', 2], ['look', 3]),
+      at: 1,
+    });
+    const arrived = [
+      ['call_1_1_1', 20],
+      ['call_1_1_2', 30],
+      ['call_1_1_0', 50],
+    ] as const;
+    const state = arrived.reduce(
+      (before, [id, at]) => reduce(before, { type: 'call-finished', result: ok(id, id), at }),
+      asked,
+    );
+    const messages = state.transcript.messages.slice(-3);
+    expect(messages.map(({ at }) => at)).toEqual([50, 20, 30]);
+  });
+
   test('accepts one result per call, whatever arrives after it', () => {
     const state = halfFinished();
     expect(reduce(state, { type: 'call-finished', result: ok('call_1_1_1', 'again'), at: 0 })).toBe(

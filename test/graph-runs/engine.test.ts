@@ -71,7 +71,7 @@ test('functions change the state, a route and a case choose the way, and the sta
     reason: 'answer',
     answer: 'picked and done',
     output: { text: 'a long text', n: 11, answer: 'picked and done' },
-    steps: 0,
+    steps: 3,
     toolCalls: 0,
   });
   const short = await desk.run({ agent: 'mail', input: { text: 'ab' } });

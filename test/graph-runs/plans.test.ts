@@ -45,7 +45,7 @@ describe('a plan in one reply', () => {
           a2: { ok: true },
         },
       },
-      steps: 2,
+      steps: 3,
       toolCalls: 2,
     });
   });
@@ -194,7 +194,7 @@ test('a node before the plan may answer, so that nothing is planned', async () =
     }),
   ]);
   const { outcome } = await desk.run({ agent: 'assistant', input: { message: ' ' } });
-  expect(outcome).toMatchObject({ answer: 'What shall I do?', steps: 0 });
+  expect(outcome).toMatchObject({ answer: 'What shall I do?', steps: 1 });
 });
 
 test('a plan from outside is refused', async () => {

@@ -2,7 +2,7 @@ import type { Context } from '@temporalio/activity';
 import type { z } from 'zod';
 import { foldName, type ArtifactRef } from '../../core/artifacts/named-artifacts.js';
 import type { RunToolInput } from '../../core/contract.js';
-import type { Json } from '../../core/json.js';
+import type { Json, JsonObject } from '../../core/json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { readOwned } from '../../storage/owned-text.js';
 import { readFor } from '../../storage/worker-store.js';
@@ -10,7 +10,6 @@ import { guarded } from '../../tools/guard.js';
 import { nearestFirst } from '../../validation/nearest.js';
 import { ToolError } from '../../tools/tool-error.js';
 import type { CallArtifacts, ToolContext } from '../../tools/tool.js';
-import type { Generator } from './generate.js';
 import { createLog, toRunIds, toSafeDetails } from './user-function.js';
 
 /** Creates the context that a tool's `execute` receives. */
@@ -20,7 +19,8 @@ export function createToolContext(
     readonly input: RunToolInput;
     readonly userContext: Json;
     readonly artifacts: CallArtifacts;
-    readonly generator: Generator | null;
+    /** The model calls of a node's function, whose replies each heartbeat carries. */
+    readonly generator: { details(): JsonObject | undefined } | null;
   },
   signal: AbortSignal,
 ): ToolContext {

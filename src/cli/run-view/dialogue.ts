@@ -57,7 +57,11 @@ export function dialogue(
 /** Formats calls, each with its result, for reading. */
 export function pairLines(pairs: readonly CallPair[], options: DialogueOptions): readonly string[] {
   return pairs.flatMap(({ call, result, n, turn, step }) => [
-    options.paint.bold(`#${n} · turn ${turn} · step ${step}`),
+    options.paint.bold(
+      [`#${n}`, `turn ${turn}`, `step ${step}`, ...(result ? [formatTime(result.at)] : [])].join(
+        ' · ',
+      ),
+    ),
     ...callLines(call, options).map((line) => `${INDENT}${line}`),
     ...resultLines(result, options).map((line) => `${INDENT}${line}`),
     '',

@@ -1,4 +1,4 @@
-import { getOpenBatch } from '../../core/turn.js';
+import { currentStep } from '../../core/graph/node-tool.js';
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
@@ -92,8 +92,9 @@ function positionText({ state }: Projection): string {
 function stepText(state: Projection['state']): string {
   const turn = state?.turn;
   if (turn?.phase.type === 'closing') return 'closing';
-  const step = (state && getOpenBatch(state)?.step) ?? (turn?.spent.steps ?? 0) + 1;
-  const cap = state?.config.limits.turn.steps;
+  const step = state === null ? 1 : currentStep(state);
+  // The limit does not count the visits of a graph's nodes.
+  const cap = state?.graph === undefined ? state?.config.limits.turn.steps : null;
   return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
 }
 

@@ -130,14 +130,22 @@ function progressLine(
     .slice(at + 1, at + 1 + message.calls.length)
     .filter((result) => result.role === 'tool');
   if (results.length < message.calls.length) return undefined;
-  const startedAt = messages[at - 1]?.at ?? message.at;
-  const endedAt = results.at(-1)?.at ?? message.at;
+  // Results are in the order of their calls, not in that of their arrival.
+  const startedAt = newestAt(messages.slice(0, at)) ?? message.at;
+  const endedAt = newestAt(results) ?? message.at;
   return [
     paint.bold(`step ${message.step}`),
     visible(callsOf(message)),
     resultsOf(results, paint),
     paint.dim(formatDuration(endedAt - startedAt)),
   ].join(' · ');
+}
+
+/** Returns the time of the newest of the last messages, those of one batch; undefined without any. */
+function newestAt(messages: readonly Message[]): number | undefined {
+  const from = messages.findLastIndex(({ role }) => role !== 'tool');
+  const last = messages.slice(Math.max(0, from));
+  return last.length === 0 ? undefined : Math.max(...last.map(({ at }) => at));
 }
 
 function callsOf({ calls = [] }: AssistantMessage): string {

@@ -47,6 +47,8 @@ export interface CallResult {
   readonly executed: boolean;
   /** The usage of a called agent. */
   readonly usage?: Usage;
+  /** When it arrived, Unix time in ms; absent if it arrived with the last result of its batch. */
+  readonly at?: number;
   /** The limit that allowed a node's function no further model call. */
   readonly limit?: BudgetName;
 }

@@ -78,7 +78,7 @@ export function closeBatch(
       ...guardedRepeats(next, call, result),
       ...countDenials(next, call, result),
     });
-    next = appendMessage(next, at, {
+    next = appendMessage(next, result.at ?? at, {
       role: 'tool',
       text: call.edited ? `${editedNote(call)}\n${result.text}` : result.text,
       ...(result.blob && { blob: result.blob }),

@@ -156,6 +156,33 @@ export function visitsOf(graph: RunState['graph']): number {
   return (graph?.visited ?? []).reduce((sum, { total }) => sum + total, 0);
 }
 
+/**
+ * Returns the number of steps of the current turn, as the status, the outcome, and the command show
+ * it. A step is a reply of the run's model that decides or answers, or, in a graph, a visit of a
+ * node that works without the graph's model: its function, its agent, its graph, its items, its
+ * tool, or its question to a person. The limit `steps` counts the replies alone.
+ */
+export function stepsOf(state: RunState): number {
+  const graph = graphOf(state);
+  const visits = (state.graph?.visited ?? []).filter(({ node }) => {
+    const found = graph && findNode(graph, node);
+    return found !== undefined && isStep(found);
+  });
+  return state.turn.spent.steps + visits.reduce((sum, { inTurn }) => sum + inTurn, 0);
+}
+
+/** Whether a visit of the node is a step. A `choose` takes no time, and a model's reply counts itself. */
+function isStep(node: GraphNode): boolean {
+  return node.kind !== 'choose' && !callsModel(node) && !isOfDecide(node);
+}
+
+/** Returns the number of the step under way: the next one before the model has replied. */
+export function currentStep(state: RunState): number {
+  const node = currentNode(state);
+  const isCounted = getOpenBatch(state) !== null || (node !== undefined && isStep(node));
+  return stepsOf(state) + (isCounted ? 0 : 1);
+}
+
 /** The number of calls of a model's message that are executed at the same time. */
 const MODEL_CALLS_AT_ONCE = 5;
 

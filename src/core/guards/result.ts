@@ -1,7 +1,7 @@
 import type { CallResult } from '../calls/call-result.js';
 import { createdArtifactShape, attachmentShape, blobShape } from './message.js';
 import { usageShape } from './outcome.js';
-import { fields, flag, json, list, oneOf, optional, text, yes } from './shape.js';
+import { amount, fields, flag, json, list, oneOf, optional, text, yes } from './shape.js';
 
 export const resultShape = fields<CallResult>({
   id: text,
@@ -20,5 +20,6 @@ export const resultShape = fields<CallResult>({
   grant: optional(text),
   executed: flag,
   usage: optional(usageShape),
+  at: optional(amount),
   limit: optional(oneOf('tokens', 'costUsd')),
 });
