@@ -1,8 +1,8 @@
 import type { NodeSpec } from './node-spec.js';
 
-type IsSingle<Names extends string> = string extends Names
-  ? false
-  : { [Name in Names]: [Exclude<Names, Name>] extends [never] ? true : false }[Names];
+type IsSingle<Names extends string> = {
+  [Name in Names]: [Exclude<Names, Name>] extends [never] ? true : false;
+}[Names];
 
 type Table<Exits extends string, Optional extends string, Target> = {
   readonly [Name in Exits]: Target;
@@ -11,9 +11,12 @@ type Table<Exits extends string, Optional extends string, Target> = {
 /** Where a node's exits lead: the target itself if there is one exit, else a table. */
 export type NodeEdges<Spec, Target> =
   Spec extends NodeSpec<infer Exits, infer Optional>
-    ? IsSingle<Exits> extends true
-      ? Target | Table<Exits, Optional, Target>
-      : Table<Exits, Optional, Target>
+    ? string extends Exits
+      ? // Unknown exits: another error of the graph has been reported, and needs no second one here.
+        Target | { readonly [Name in string]?: Target }
+      : IsSingle<Exits> extends true
+        ? Target | Table<Exits, Optional, Target>
+        : Table<Exits, Optional, Target>
     : never;
 
 /** The second step of a graph: where it starts, and where each exit leads. */

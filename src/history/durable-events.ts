@@ -49,6 +49,14 @@ export type DurableStep =
       readonly text: string;
       readonly usage: Usage;
     }
+  /** Items of an `each` have ended: `done` of `total` so far, of which `failed` have failed. */
+  | {
+      readonly type: 'items-ended';
+      readonly node: string;
+      readonly done: number;
+      readonly failed: number;
+      readonly total: number;
+    }
   /** The run has a plan, or has changed it. */
   | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
   /** An action of the plan has made progress; `done` of `total` have succeeded so far. */

@@ -1,6 +1,6 @@
 import type { GraphState } from '../core/graph/graph-state.js';
 import { isToolResult } from '../core/guards/recorded.js';
-import { nodeOfCall } from '../core/graph/node-tool.js';
+import { itemProgress, nodeOfCall, type CallProgress } from '../core/graph/node-tool.js';
 import { nextAction } from '../core/next-action.js';
 import { planProgress, type PlanProgress } from '../core/plan/progress.js';
 import { askingWork } from '../core/requests/open-requests.js';
@@ -32,6 +32,8 @@ interface Emitted extends MessageProgress {
   /** The run's last position in its graph; undefined for a run of an agent. */
   readonly graph: GraphState | undefined;
   readonly plan: PlanProgress | null;
+  /** The progress of the items of an `each`; null at any other node. */
+  readonly items: CallProgress | null;
 }
 
 type WaitBegun = Extract<DurableStep, { type: 'wait-begun' }>;
@@ -46,6 +48,7 @@ const NOTHING: Emitted = {
   wait: null,
   graph: undefined,
   plan: null,
+  items: null,
 };
 
 /**
@@ -75,6 +78,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...unblockedSteps(before, emitted, view),
       ...closedSteps(before.requests, view.state),
       ...replies,
+      ...itemSteps(before.items, emitted.items),
       ...withGraphSteps(messages.steps, before, {
         graph: (view.state ?? carriedIn)?.graph,
         plan: emitted.plan,
@@ -84,6 +88,14 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...changeSteps(before, emitted, view),
     ];
   };
+}
+
+/** Returns the step for items that have ended while their node goes on. */
+function itemSteps(before: CallProgress | null, now: CallProgress | null): readonly DurableStep[] {
+  if (now === null) return [];
+  // A new visit begins again.
+  const goesOn = before?.node === now.node && before.done <= now.done;
+  return now.done === (goesOn ? before.done : 0) ? [] : [{ type: 'items-ended', ...now }];
 }
 
 /** Returns the replies of models to the function of a node, when its activity has ended. */
@@ -115,6 +127,7 @@ function emittedIn(state: RunState): Emitted {
     wait: waitIn(state),
     graph: state.graph,
     plan: planProgress(state),
+    items: itemProgress(state),
   };
 }
 

@@ -95,6 +95,38 @@ test('a run node calls models: typed, repaired, and counted by each price', asyn
   ]);
 });
 
+test('the items of an each call a model, and their progress is emitted', async () => {
+  const graph = defineGraph({
+    name: 'items',
+    state: z.object({
+      list: z.array(z.number()).default([1, 2, 3]),
+      results: z.array(z.json()).optional(),
+    }),
+    nodes: ({ each }) => ({
+      all: each({
+        over: (s) => s.list,
+        atOnce: 1,
+        run: async (_, item: number, { generate }) =>
+          await generate({ model: 'small', message: `Item ${item}` }),
+        save: 'results',
+      }),
+    }),
+  }).wire({ start: 'all', edges: { all: { done: 'end', failed: 'end' } } });
+  await desk.work([graph], { models: { small: scripted(10, 'one', 'two', 'three') } });
+  const { outcome, history } = await desk.run({ agent: 'items', input: {} });
+  expect(outcome).toMatchObject({
+    output: { results: ['one', 'two', 'three'].map((value) => ({ ok: true, value })) },
+    usage: { inputTokens: 30, costUsd: 6 },
+    steps: 1,
+  });
+  const emit = createStepEmitter('run');
+  const steps = (history.events ?? []).flatMap((event) => emit(decodeEvent(event)));
+  expect(steps.filter(({ type }) => type === 'items-ended')).toEqual([
+    { type: 'items-ended', node: 'all', done: 1, failed: 0, total: 3 },
+    { type: 'items-ended', node: 'all', done: 2, failed: 0, total: 3 },
+  ]);
+});
+
 test('a model call of a node beyond the budget ends the turn at the limit', async () => {
   const small = scripted(200, '{"kind":"bill"}');
   const large = scripted(10, 'Paid.');

@@ -89,6 +89,15 @@ export function wirings(): void {
   // @ts-expect-error -- forgotten node with the name of a prototype's property
   unwired.wire({ start: 'load', edges: without });
 
+  // One mistake is one error: the compiler does not also complain about the wiring.
+  defineGraph({
+    name: 'cascade',
+    state,
+    // @ts-expect-error -- an unknown option
+    answrFrom: 'answer',
+    nodes: ({ run }) => ({ load: run({ run: async () => ({}) }) }),
+  }).wire({ start: 'load', edges: { load: 'end' } });
+
   defineGraph({
     name: 'faults',
     state,

@@ -1,4 +1,6 @@
-import { currentStep } from '../../core/graph/node-tool.js';
+import { currentNode, currentStep, itemProgress, nodeOfCall } from '../../core/graph/node-tool.js';
+import { planProgress } from '../../core/plan/progress.js';
+import type { RunState } from '../../core/state.js';
 import type { Attempt } from './attempts.js';
 import type { InFlight, Projection } from '../../history/projection.js';
 import { waitingFor } from '../../history/waiting-for.js';
@@ -32,9 +34,10 @@ export function liveLine(
   const attempted = inFlight.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
   return [
     paint.cyan(positionText(view)),
+    ...nodeTexts(state).map((text) => paint.cyan(text)),
     ...(inFlight.length === 0
       ? waitTexts(view, options).map((text) => paint.yellow(text))
-      : [doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
+      : [...doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
     ...attempted
       .filter(({ attempt }) => attempt > 1)
       .map((attempt) => paint.yellow(attemptText(attempt))),
@@ -89,6 +92,18 @@ function positionText({ state }: Projection): string {
   return turn > 1 ? `turn ${turn}, ${stepText(state)}` : stepText(state);
 }
 
+/** Returns the current node of a graph, with the progress of its items or actions. */
+function nodeTexts(state: RunState): readonly string[] {
+  const node = currentNode(state);
+  if (node === undefined) return [];
+  const name = visible(`node ${node.name}`);
+  const items = itemProgress(state);
+  if (items !== null) return [name, `${items.done} of ${formatCount(items.total, 'item')}`];
+  const plan = node.kind === 'execute' ? planProgress(state) : null;
+  if (plan === null) return [name];
+  return [name, `${plan.done} of ${formatCount(plan.actions.length, 'action')}`];
+}
+
 function stepText(state: Projection['state']): string {
   const turn = state?.turn;
   if (turn?.phase.type === 'closing') return 'closing';
@@ -98,7 +113,10 @@ function stepText(state: Projection['state']): string {
   return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
 }
 
-function doing(inFlight: readonly InFlight[], model: string): string {
+/** Returns what is in flight. The name of the node says what its own work is. */
+function doing(all: readonly InFlight[], model: string): readonly string[] {
+  const inFlight = all.filter(({ call }) => call === null || nodeOfCall(call) === null);
+  if (inFlight.length === 0) return [];
   const names = inFlight.map(({ call, activity, summary, input }) => {
     if (call !== null) return callSummary(call);
     if (activity === 'archiveMessages') return 'archiving older messages';
@@ -106,9 +124,11 @@ function doing(inFlight: readonly InFlight[], model: string): string {
     if (activity !== 'callModel') return visible(summary || activity);
     return 'compact' in input ? visible(`summarizing, ${model}`) : visible(model);
   });
-  return names.length === 1
-    ? names.join('')
-    : visible(`${formatCount(names.length, 'call')}: ${names.join(', ')}`);
+  return [
+    names.length === 1
+      ? names.join('')
+      : visible(`${formatCount(names.length, 'call')}: ${names.join(', ')}`),
+  ];
 }
 
 /** Returns how long the oldest activity in flight has been running. */

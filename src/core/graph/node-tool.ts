@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import { HEARTBEAT_MS, type RunState } from '../state.js';
+import { HEARTBEAT_MS, keepsEarlierMeaning, type RunState } from '../state.js';
 import { getOpenBatch } from '../turn.js';
 import type { GraphDefinition, GraphNode } from './definition.js';
 
@@ -160,12 +160,14 @@ export function visitsOf(graph: RunState['graph']): number {
  * Returns the number of steps of the current turn, as the status, the outcome, and the command show
  * it. A step is a reply of the run's model that decides or answers, or, in a graph, a visit of a
  * node that works without the graph's model: its function, its agent, its graph, its items, its
- * tool, or its question to a person. The limit `steps` counts the replies alone.
+ * tool, or its question to a person. The limit `steps` counts the replies alone, and so does a run
+ * that began with an earlier version.
  */
 export function stepsOf(state: RunState): number {
   const graph = graphOf(state);
+  if (graph === undefined || keepsEarlierMeaning(state, {})) return state.turn.spent.steps;
   const visits = (state.graph?.visited ?? []).filter(({ node }) => {
-    const found = graph && findNode(graph, node);
+    const found = findNode(graph, node);
     return found !== undefined && isStep(found);
   });
   return state.turn.spent.steps + visits.reduce((sum, { inTurn }) => sum + inTurn, 0);
@@ -174,6 +176,25 @@ export function stepsOf(state: RunState): number {
 /** Whether a visit of the node is a step. A `choose` takes no time, and a model's reply counts itself. */
 function isStep(node: GraphNode): boolean {
   return node.kind !== 'choose' && !callsModel(node) && !isOfDecide(node);
+}
+
+/** The progress of the calls of one visit. */
+export interface CallProgress {
+  readonly node: string;
+  /** The number of calls that have ended, and how many of those have failed. */
+  readonly done: number;
+  readonly failed: number;
+  readonly total: number;
+}
+
+/** Returns the progress of the items of an `each`; null at any other node. */
+export function itemProgress(state: RunState): CallProgress | null {
+  const node = currentNode(state);
+  const batch = getOpenBatch(state);
+  if (node?.kind !== 'each' || batch === null) return null;
+  const ended = batch.results.filter((result) => result !== null);
+  const failed = ended.filter(({ ok }) => !ok).length;
+  return { node: node.name, done: ended.length, failed, total: batch.calls.length };
 }
 
 /** Returns the number of the step under way: the next one before the model has replied. */
