@@ -40,7 +40,7 @@ const WAYS: Readonly<Record<string, (name: string, value?: unknown) => unknown>>
     defineGraph({ name: 'g', state, nodes, settings: { [name]: value } as never }).wire({
       start: 'done',
       edges: { done: 'end' },
-    } as never),
+    }),
   'settings of planAndExecute': (name, value = 'canary') =>
     planAndExecute({
       name: 'p',
