@@ -1,4 +1,4 @@
-import { isObject } from '../src/core/json.js';
+import { isObject } from '../src/core/text/json.js';
 
 /** The conversation that its first message specifies: every text in it is derived from this. */
 export interface Script {

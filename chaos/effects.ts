@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../src/core/json.js';
+import { isObject, parseJson } from '../src/core/text/json.js';
 import type { Message } from '../src/core/transcript/messages.js';
 import type { Ledger } from './ledger.js';
 import type { ChaosRun } from './traffic.js';

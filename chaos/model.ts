@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { isObject } from '../src/core/json.js';
-import type { StubRequest } from '../src/testing/requests.js';
-import type { StubMessage } from '../src/testing/stub-message.js';
+import { isObject } from '../src/core/text/json.js';
+import type { StubRequest, StubMessage } from '../src/testing/wire-input.js';
 import {
   replyCalls,
   replyError,

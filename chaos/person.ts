@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
-import { isObject, parseJson } from '../src/core/json.js';
-import type { Decision } from '../src/core/requests/decision.js';
-import type { Request } from '../src/core/requests/request.js';
+import { isObject, parseJson } from '../src/core/text/json.js';
+import type { Decision, Request } from '../src/core/transcript/request.js';
 import type { Ledger } from './ledger.js';
 import { digestOf } from './model.js';
 import { integer, seeded, type Random } from './random.js';

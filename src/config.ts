@@ -1,21 +1,20 @@
 import { z } from 'zod';
 import type { Agent } from './agents/agent.js';
-import { isAgent } from './agents/options.js';
-import { withCalled } from './agents/catalog.js';
-import { assertRuleNames, assertRules, requestOptions } from './agents/check-requests.js';
-import type { RequestOptions } from './agents/requests.js';
+import { isAgent, assertRuleNames, assertRules, requestOptions } from './agents/options.js';
+import { withCalled } from './agents/agent-definition.js';
+import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
-import { show } from './core/text/format-value.js';
+import { show } from './core/text/text.js';
 import { findPrice, findWindow } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
-import { secretNamesProblem } from './secrets/names.js';
+import { secretNamesProblem } from './secrets/known.js';
 import {
   checkOptions,
   expected,
   uniquelyNamed,
   type OptionSchemas,
+  likelyMeant,
 } from './validation/check-options.js';
-import { likelyMeant } from './validation/nearest.js';
 
 /** The default export of `perdure.config.ts`. */
 export interface Config extends RequestOptions {

@@ -6,8 +6,8 @@ export {
   type TagOptions,
   type Tags,
   type XmlElement,
-} from './output/tags.js';
+} from './output/parse-tags.js';
 
 // Classes with probabilities
-export { binaryClassify, classify, type Classes } from './output/classes/classify.js';
-export type { Classification } from './output/classes/distribution.js';
+export { binaryClassify, classify, type Classes } from './output/classes/classes.js';
+export type { Classification } from './output/classes/classes.js';

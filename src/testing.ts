@@ -1,8 +1,8 @@
 import type { TestServer } from './server/test-server.js';
-import type { ReplayResult } from './worker/replay.js';
+import type { ReplayResult } from './worker/bundle.js';
 
 // A scripted model
-export { scriptedModel, type ScriptedModel, type ScriptStep } from './testing/scripted.js';
+export { scriptedModel, type ScriptedModel, type ScriptStep } from './testing/script.js';
 
 // Replies, for the scripted model and for the server
 export {
@@ -38,9 +38,8 @@ export {
 
 // A server in the wire formats of providers
 export { startStub, type Stub, type StubDemand, type StubOptions } from './testing/stub-server.js';
-export type { Barrier } from './testing/barrier.js';
-export type { RequestEnd, StubApi, StubRequest } from './testing/requests.js';
-export type { StubMessage } from './testing/stub-message.js';
+export type { Barrier } from './testing/play.js';
+export type { RequestEnd, StubApi, StubRequest, StubMessage } from './testing/wire-input.js';
 export type { Answer } from './testing/script.js';
 
 // A Temporal server
@@ -72,7 +71,7 @@ export type { TestServer } from './server/test-server.js';
 export async function startTestServer(): Promise<TestServer> {
   const [{ startTestServer: start }, { installRuntime }] = await Promise.all([
     import('./server/test-server.js'),
-    import('./worker/runtime.js'),
+    import('./worker/parts.js'),
   ]);
   // Workers of this process then log only what is wrong, unless it has a runtime already.
   installRuntime('WARN');
@@ -80,7 +79,7 @@ export async function startTestServer(): Promise<TestServer> {
 }
 
 // Histories
-export type { ReplayResult } from './worker/replay.js';
+export type { ReplayResult } from './worker/bundle.js';
 
 /**
  * Replays an exported history with the installed version of perdure, without a server. `text` is
@@ -98,6 +97,6 @@ export type { ReplayResult } from './worker/replay.js';
  * ```
  */
 export async function replayHistory(text: string): Promise<ReplayResult> {
-  const { replayHistory: replay } = await import('./worker/replay.js');
+  const { replayHistory: replay } = await import('./worker/bundle.js');
   return await replay(text);
 }

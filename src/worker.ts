@@ -1,8 +1,8 @@
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { DeploymentError, InputError } from './core/errors.js';
-import { toMs } from './core/text/duration.js';
-import { withTraces } from './telemetry/activity-traces.js';
-import { perdureHome } from './storage/home.js';
+import { toMs } from './core/text/text.js';
+import { withTraces } from './telemetry/spans.js';
+import { perdureHome } from './storage/files.js';
 import { resolveTaskQueue } from './temporal/task-queue.js';
 import { locateTarget, unreachable } from './server/locate-target.js';
 import { assertOneSdk } from './temporal/sdk.js';
@@ -12,15 +12,19 @@ import {
   promote,
   type WorkerBuild,
 } from './worker/deployment.js';
-import { createLiveHub } from './live/hub.js';
+import { createLiveHub } from './live/attempts.js';
 import { pollsHere } from './live/process-hub.js';
 import { resolveLiveOptions } from './live/live-options.js';
-import { readLiveHosts } from './live/live-hosts.js';
+import { readLiveHosts } from './live/live-workers.js';
 import type { LiveServer, StartLiveServer } from './live/live-server.js';
-import { containStrayErrors } from './tools/stray-errors.js';
-import { WORKER_SETTINGS, onShutdown, createWorkerParts } from './worker/parts.js';
+import { containStrayErrors } from './tools/errors.js';
+import {
+  WORKER_SETTINGS,
+  onShutdown,
+  createWorkerParts,
+  installRuntimeOf,
+} from './worker/parts.js';
 import { assertWorkerOptions, type WorkerOptions } from './worker/options.js';
-import { installRuntimeOf } from './worker/runtime.js';
 import { loadWorkflowCode } from './worker/bundle.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

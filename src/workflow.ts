@@ -1,10 +1,8 @@
 // Workflows of perdure, for a workflows file of your own
 export { agent } from './workflows/agent.js';
-export { probe } from './workflows/probe.js';
-export { send, type SendInput } from './workflows/send.js';
-
+export { probe, send, type SendInput } from './workflows/send.js';
 // Running agents from a workflow of your own
-export { runAgent, type AgentRunInput } from './workflows/run-agent.js';
+export { runAgent, type AgentRunInput } from './workflows/calls/run-child-once.js';
 
 // Messages to a run: queries, updates, and signals
 export {
@@ -26,27 +24,30 @@ export {
   transcriptQuery,
   type ActorClaim,
   type TurnOutcome,
-} from './workflows/messages/definitions.js';
-export {
   resolveUpdate,
   revokeUpdate,
   undoUpdate,
-} from './workflows/messages/request-definitions.js';
-
+} from './workflows/messages/definitions.js';
 // Inputs and answers of a run
-export type { AnsweredRequest, Ask, AskReceipt } from './core/inbox.js';
+export type { AnsweredRequest, Ask, AskReceipt } from './core/input/inbox.js';
 export type { RunInput } from './core/input/input.js';
-export type { Outcome } from './core/outcome.js';
-export type { MessageRange, RunStatus, TranscriptPage, TranscriptRange } from './core/status.js';
-export type { CallResult } from './core/calls/call-result.js';
+export type { Outcome } from './core/transcript/outcome.js';
+export type {
+  MessageRange,
+  RunStatus,
+  TranscriptPage,
+  TranscriptRange,
+} from './core/state/status.js';
+export type { CallResult } from './core/transcript/call-result.js';
 export type {
   Decision,
   DecisionReceipt,
   Grant,
   RequestedGrant,
   RefusalReason,
-} from './core/requests/decision.js';
-export type { Request, RequestKind } from './core/requests/request.js';
+  Request,
+  RequestKind,
+} from './core/transcript/request.js';
 export type {
   AgentDefinition,
   McpPolicy,
@@ -55,8 +56,8 @@ export type {
 } from './core/definition/definition.js';
 
 // The graph of a run
-export type { RunGraph } from './core/graph/draw-run.js';
-export type { GraphDefinition } from './core/graph/definition.js';
+export type { RunGraph } from './core/graph/draw.js';
+export type { GraphDefinition } from './core/definition/graph-definition.js';
 export type {
   ConfirmedPlan,
   GraphPlace,
@@ -64,5 +65,5 @@ export type {
   Interrupted,
   NodeVisits,
   Conversation,
-} from './core/graph/graph-state.js';
-export type { ActionProgress, GraphView, PlanProgress } from './core/plan/progress.js';
+} from './core/state/state.js';
+export type { ActionProgress, GraphView, PlanProgress } from './core/run/details.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startService, type Service } from '../examples/assistant/service.js';
-import type { RunStatus } from '../src/core/status.js';
+import type { RunStatus } from '../src/core/state/status.js';
 import { askUpdate, closeUpdate } from '../src/workflows/messages/definitions.js';
 import { startExample, type Example } from './support/example.js';
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { SEARCH_ATTRIBUTES } from '../src/temporal/search-attributes.js';
+import { SEARCH_ATTRIBUTES } from '../src/temporal/grpc.js';
 import { DYNAMIC_CONFIG, RETENTION_HOURS } from '../src/server/server-settings.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));

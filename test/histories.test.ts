@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { endOutcome, project } from '../src/history/projection.js';
-import type { Outcome } from '../src/core/outcome.js';
+import type { Outcome } from '../src/core/transcript/outcome.js';
 import { decodeEvent } from '../src/history/decode-event.js';
 import { carriedDifferences, endDifferences } from './support/oracle.js';
 import { replayFaults } from './support/replays.js';

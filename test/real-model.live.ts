@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../src/agents/define-agent.js';
-import { classify } from '../src/output/classes/classify.js';
+import { classify } from '../src/output/classes/classes.js';
 import { planAndExecute } from '../src/graphs/plan-and-execute.js';
 import { defineTool } from '../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from './support/rig.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench } from '../kit/bench.js';
 import type { Row } from '../row.js';
-import type { StubRequest } from '../../src/testing/requests.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 import { segmentsOf } from './step-marks.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History, RawEvent } from '../../src/history/history-event.js';
-import { isObject } from '../../src/core/json.js';
+import { isObject } from '../../src/core/text/json.js';
 
 /** The state of a run when it asked its model for the next step. */
 export interface StepMark {

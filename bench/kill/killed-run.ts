@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
-import { isObject } from '../../src/core/json.js';
+import { isObject } from '../../src/core/text/json.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
 import { misrecorded } from '../kit/history.js';

@@ -1,6 +1,6 @@
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History, RawEvent } from '../../src/history/history-event.js';
-import { isObject, textField } from '../../src/core/json.js';
+import { isObject, textField } from '../../src/core/text/json.js';
 import type { Arrival } from './destinations.js';
 
 /** What a run's history shows about the kill. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import type { ServerHandle } from '../../src/server/server-handle.js';
+import type { ServerHandle } from '../../src/server/server-settings.js';
 import { stopServer } from '../../src/server/locate-server.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';

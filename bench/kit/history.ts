@@ -1,5 +1,5 @@
 import type { History } from '../../src/history/history-event.js';
-import { isObject } from '../../src/core/json.js';
+import { isObject } from '../../src/core/text/json.js';
 import { markersOf, type Script } from '../conversation.js';
 
 /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createClient, type PerdureClient } from '../../src/index.js';
-import { createWorkerFinder } from '../../src/live/worker-files.js';
+import { createWorkerFinder } from '../../src/live/live-workers.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
 import { startChild } from '../kit/child.js';

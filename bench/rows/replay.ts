@@ -1,6 +1,6 @@
 import { Worker } from '@temporalio/worker';
 import type { History } from '../../src/history/history-event.js';
-import { installRuntime } from '../../src/worker/runtime.js';
+import { installRuntime } from '../../src/worker/parts.js';
 import type { Bench } from '../kit/bench.js';
 import { startPair, type Pair } from '../kit/pair.js';
 import type { Row } from '../row.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { isObject } from '../../src/core/json.js';
+import { isObject } from '../../src/core/text/json.js';
 import type { Bench } from '../kit/bench.js';
 import type { Row } from '../row.js';
 import { buildPackage } from '../start/build.js';

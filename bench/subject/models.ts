@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
-import type { StubRequest } from '../../src/testing/requests.js';
-import { getFirstUserText } from '../../src/testing/requests.js';
+import { type StubRequest, getFirstUserText } from '../../src/testing/wire-input.js';
 import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
 /**

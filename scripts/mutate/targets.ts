@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-const FILES = ['loop', 'next-action', 'reduce', 'limits', 'calls/batch'];
+const FILES = ['run/next-action', 'run/reduce', 'rules/limits', 'calls/batch'];
 
 /**
  * Returns the modules whose mutants the tests have to detect, as paths from the root. The

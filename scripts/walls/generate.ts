@@ -1,4 +1,4 @@
-import { ENTRIES, WALLS, type Wall } from './table.js';
+import { CORE_LAYERS, ENTRIES, WALLS, type Wall } from './table.js';
 
 interface Override {
   readonly files: readonly string[];
@@ -66,13 +66,13 @@ function mayImport({ folders, packages }: Wall): string {
 }
 
 /**
- * Returns a text with the table of walls between its two markers. Throws if a marker is missing.
+ * Returns a text with the tables of walls and of the core's layers between two markers. Throws if a marker is missing.
  */
 export function withTable(text: string): string {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
   if (begin === -1 || end < begin) throw new Error(`expected the marks ${BEGIN} and ${END}`);
-  return `${text.slice(0, begin + BEGIN.length)}\n\n${table()}\n\n${text.slice(end)}`;
+  return `${text.slice(0, begin + BEGIN.length)}\n\n${table()}\n\n${LAYERS}\n\n${layers()}\n\n${text.slice(end)}`;
 }
 
 function table(): string {
@@ -80,6 +80,14 @@ function table(): string {
     return [`\`${folder}\``, code(folders), code(packages), why];
   });
   return markdown([['folder', 'folders it may import', 'packages', 'why'], ...rows]);
+}
+
+const LAYERS =
+  'Within `core`, a folder imports only folders above it in this list, types included (`.`: the files in `core` itself):';
+
+function layers(): string {
+  const rows = CORE_LAYERS.map(({ folder, holds }) => [`\`${folder}\``, holds]);
+  return markdown([['folder of core', 'what it holds'], ...rows]);
 }
 
 function code(names: readonly string[]): string {

@@ -215,6 +215,36 @@ export const WALLS: readonly Wall[] = [
   },
 ];
 
+/** One folder of `src/core/`. */
+export interface Layer {
+  /** A folder of `src/core/`; `.` stands for the files in `src/core/` itself. */
+  readonly folder: string;
+  /** What it holds. */
+  readonly holds: string;
+}
+
+/**
+ * The layers of the core, from data over rules to the run. A folder imports only folders before it
+ * in this list, types included, so no two folders of the core import each other.
+ */
+export const CORE_LAYERS: readonly Layer[] = [
+  { folder: 'text', holds: 'JSON values, text, and the shapes that check stored data' },
+  { folder: 'definition', holds: 'what an agent is: its tools, rules, predicates, and graph' },
+  { folder: 'transcript', holds: 'messages, results of calls, requests, decisions, and outcomes' },
+  { folder: '.', holds: 'the errors that callers see' },
+  { folder: 'input', holds: 'what a run and a message bring along, and its checks' },
+  { folder: 'state', holds: 'the state of a run, a turn, and work under way' },
+  { folder: 'rules', holds: 'limits, compaction, and the documents of a prompt' },
+  { folder: 'calls', holds: 'the calls of a reply: opened, executed, and completed' },
+  { folder: 'guards', holds: 'checks of carried state and of recorded results' },
+  { folder: 'plan', holds: 'plans: references, confirmation, and results' },
+  { folder: 'graph', holds: 'graphs: the walk over their nodes, and drawings' },
+  { folder: 'requests', holds: 'requests to people: raised, shown, answered, and refused' },
+  { folder: 'run', holds: 'reduce and next action: what an event changes, and what comes next' },
+  { folder: 'segments', holds: 'the first state of a segment, and migrations of older ones' },
+  { folder: 'interpret', holds: 'recorded facts become events, and the loop that does both' },
+];
+
 /** The entry points of the package and the command. They may import every folder; no folder imports them. */
 export const ENTRIES: readonly string[] = [
   'worker.ts',

@@ -1,28 +1,187 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import type { Activities, SendMessageInput } from '../core/contract.js';
-import { sha256Hex } from '../core/digest.js';
-import type { AskReceipt } from '../core/inbox.js';
-import { redactJson } from '../secrets/redact-json.js';
-import { redact, redactMessage } from '../secrets/redact.js';
-import { normalizeError } from '../tools/result/normalize-error.js';
-import { askOrStartWorker } from '../updates/ask-or-start.js';
-import { askWorker } from '../updates/ask-run.js';
-import { archiveMessages } from './archive-messages.js';
-import type { ActivityDependencies } from './dependencies.js';
+import type { AskReceipt } from '../core/input/inbox.js';
+import type {
+  Activities,
+  ArchiveMessagesInput,
+  ArchiveMessagesResult,
+  SendMessageInput,
+} from '../core/run/contract.js';
+import type { RememberInput } from '../core/state/turn.js';
+import { isObject, sha256Hex } from '../core/text/json.js';
+import { archiveHistory } from '../history/read-run.js';
+import { redact, redactJson, redactMessage } from '../secrets/redact.js';
+import { type Archive, ArchiveError, within } from '../storage/blob-store.js';
+import { normalizeError } from '../tools/result/plain.js';
+import { askOrStartWorker, askWorker } from '../updates/ask.js';
+import type { ActivityDependencies } from './activity-context.js';
+import { THIS_WORKER, problemFailure, retryFailure, withHeartbeat } from './attempt.js';
+import {
+  TURN_FUNCTION_ATTEMPTS,
+  callTurnFunction,
+  messagesAt,
+  retrieveDocuments,
+} from './documents.js';
 import { followRun } from './follow-run.js';
 import { forkMessages } from './fork-messages.js';
 import { loadAgent } from './load-agent.js';
 import { callModel } from './model/call-model.js';
+import { formatChunk } from './model/transcript-cache.js';
+import { observeLoad } from './observe.js';
+import { type Prompt, queryWorkflow, rebuildPrompt } from './prompt.js';
 import { checkDecision } from './requests/check-decision.js';
 import { notifyRequest } from './requests/notify-request.js';
-import { observeLoad } from './observe.js';
-import { rememberTurn } from './remember-turn.js';
-import { retrieveDocuments } from './retrieve-documents.js';
-import { checkBlob } from './storage-faults.js';
-import { runFunction } from './tool/run-function.js';
-import { runTool } from './tool/run-tool.js';
+import { checkBlob, findStorageFault, storageFailure } from './storage-faults.js';
+import { runFunction, runTool } from './tool/run-tool.js';
+
+/** Timeout in ms, shorter than the activity's, so a store that hangs is reported as such. */
+const ARCHIVE_LIMIT_MS = 12_000;
+
+/**
+ * Stores data that is about to be deleted: the history of the segment so far in the archive, and a
+ * part of the prompt in the blob store. Both stores are idempotent, so the activity can be retried.
+ * If a store is down, the failure blocks the run if `must` is set; otherwise the run continues, and
+ * archives later.
+ */
+async function archiveMessages(
+  deps: ActivityDependencies,
+  input: ArchiveMessagesInput,
+): Promise<ArchiveMessagesResult> {
+  try {
+    return await storeMessages(deps, input);
+  } catch (error) {
+    const fault = findStorageFault(error);
+    if (fault === null) throw error;
+    const { message } = fault;
+    const { log, info } = Context.current();
+    log.warn('messages cannot be archived', { message });
+    if (input.must) throw storageFailure(fault, { blocked: input.blocked });
+    const report = {
+      type: 'not_archived',
+      attempt: info.attempt,
+      waitMs: 0,
+      at: Date.now(),
+      message: message.slice(0, 300),
+    };
+    const details = [{ reports: [report] }];
+    throw ApplicationFailure.create({ type: 'storage', message, nonRetryable: true, details });
+  }
+}
+
+async function storeMessages(
+  deps: ActivityDependencies,
+  { firstRunId, archive, chunk }: ArchiveMessagesInput,
+): Promise<ArchiveMessagesResult> {
+  const context = Context.current();
+  if (archive !== null) await archiveOwnHistory(context, deps.archive, firstRunId);
+  if (chunk === null) return {};
+  const messages = await queryWorkflow(context, deps).prompt(chunk.from, chunk.to);
+  return { blob: await deps.blobs.put(formatChunk(messages)) };
+}
+
+/** Rejects with an `ArchiveError` if an archive of any driver fails or does not answer. */
+async function archiveOwnHistory(
+  { client, info }: Context,
+  archive: Archive,
+  firstRunId: string,
+): Promise<void> {
+  const { workflowId: id = '', runId = '' } = info.workflowExecution ?? {};
+  // As the server has it: what is encoded there does not leave it decoded.
+  const history = await client.workflow.getHandle(id, runId).fetchHistory();
+  const segment = { firstRunId, runId, history };
+  const run = { namespace: info.namespace, id };
+  try {
+    await within(ARCHIVE_LIMIT_MS, () => archiveHistory(archive, run, segment));
+  } catch (cause) {
+    if (cause instanceof ArchiveError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ArchiveError(`the archive cannot be written: ${reason}`, {
+      kind: 'unwritable',
+      cause,
+    });
+  }
+}
+
+/**
+ * Calls the agent's `remember` for an ended turn. The input specifies the prompt by its digest.
+ * Only an error from the function itself counts as a failed attempt. A store that is down, or a
+ * worker without the function, leaves the turn to a later attempt.
+ */
+async function rememberTurn(deps: ActivityDependencies, input: RememberInput): Promise<void> {
+  const context = Context.current();
+  const failures = failuresBefore(context);
+  await withHeartbeat(
+    context,
+    async () => {
+      const prompt = await rebuild(deps, context, input);
+      const { agent, definition } = prompt.pinned;
+      const memory = agent?.remember;
+      if (!memory) {
+        throw retryFailure(
+          `agent "${definition.name}" has no remember function on ${THIS_WORKER}; deploy it again`,
+        );
+      }
+      const { turn, outcome, own, key } = input;
+      // The function gets copies, because it may change them.
+      const messages = messagesAt(prompt.messages, own);
+      const ended = structuredClone({ turn, outcome, messages });
+      const { save, timeoutMs } = memory;
+      const called = { name: 'remember', prompt, turn, timeoutMs } as const;
+      try {
+        await callTurnFunction(context, called, (given) =>
+          save(ended, { ...given, idempotencyKey: key }),
+        );
+      } catch (thrown) {
+        context.cancellationSignal.throwIfAborted();
+        throw failureOf(context, thrown, failures + 1);
+      }
+    },
+    () => ({ failures }),
+  );
+}
+
+/** Returns the number of earlier attempts in which the function failed. */
+function failuresBefore({ info }: Context): number {
+  const details: unknown = info.heartbeatDetails;
+  const failures: unknown = isObject(details) ? details['failures'] : 0;
+  return Number.isInteger(failures) ? Number(failures) : 0;
+}
+
+async function rebuild(
+  deps: ActivityDependencies,
+  context: Context,
+  input: RememberInput,
+): Promise<Prompt> {
+  try {
+    return await rebuildPrompt(deps, context, input);
+  } catch (thrown) {
+    const fault = findStorageFault(thrown);
+    throw fault === null ? thrown : retryFailure(fault.message);
+  }
+}
+
+/**
+ * Creates the failure of an attempt. Temporal retries the first failures; the last one carries a
+ * report for operators.
+ */
+function failureOf(context: Context, thrown: unknown, failures: number): ApplicationFailure {
+  const message = `remember: ${normalizeError(thrown).message}`;
+  context.log.warn('remember failed', { failures, message });
+  const type = 'RememberFailed';
+  if (failures < TURN_FUNCTION_ATTEMPTS) {
+    context.heartbeat({ failures });
+    return ApplicationFailure.create({ type, message });
+  }
+  const report = {
+    type: 'remember_failed',
+    attempt: failures,
+    waitMs: 0,
+    at: Date.now(),
+    message: message.slice(0, 300),
+  };
+  return problemFailure({ type: 'failed', reason: 'error', message, reports: [report] }, { type });
+}
 
 /** Creates the activities of a worker. */
 export function createActivities(deps: ActivityDependencies): Activities {

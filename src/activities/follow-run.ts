@@ -6,10 +6,9 @@ import type { HistoryEvent } from '../history/history-event.js';
 import { endOutcome } from '../history/projection.js';
 import { readSegmentStart } from '../history/segments.js';
 import { describeWorkflow } from '../temporal/server-answers.js';
-import { isObject } from '../core/json.js';
-import type { FollowRunInput, FollowRunResult } from '../core/contract.js';
-import { interruptionCause, retryFailure } from './failures.js';
-import { withHeartbeat } from './heartbeat.js';
+import { isObject } from '../core/text/json.js';
+import type { FollowRunInput, FollowRunResult } from '../core/run/contract.js';
+import { interruptionCause, retryFailure, withHeartbeat } from './attempt.js';
 
 /**
  * Follows the existing run of a called agent through all its segments, and returns its outcome. If

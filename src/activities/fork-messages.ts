@@ -1,31 +1,37 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import type { ApplicationFailure } from '@temporalio/common';
-import type { Archive } from '../storage/archive.js';
-import { copyToRun } from '../storage/attached-text.js';
-import type { BlobStore } from '../storage/blob-store.js';
-import { readRun } from '../history/read-run.js';
-import { readLineage } from '../history/run-lineage.js';
-import { readTranscript } from '../history/run-transcript.js';
-import { artifactsBefore, promptBefore, type ForkMessagesInput } from '../core/input/fork.js';
+import { NoRunError } from '../core/errors.js';
+import type { ForkMessagesResult } from '../core/run/contract.js';
+import { type ForkMessagesInput, artifactsBefore, promptBefore } from '../core/state/fork.js';
+import { visible } from '../core/state/summaries.js';
 import {
-  latestTexts,
-  saidTexts,
   type Message,
   type RunArtifact,
+  latestTexts,
+  saidTexts,
 } from '../core/transcript/messages.js';
-import { visible } from '../core/text/summaries.js';
 import {
-  chain,
   FIRST_LINK,
+  chain,
   messageTokens,
   toPromptMessage,
 } from '../core/transcript/transcript.js';
-import type { ForkMessagesResult } from '../core/contract.js';
-import type { ActivityDependencies } from './dependencies.js';
-import { problemFailure } from './failures.js';
-import { formatChunk } from './model/prompt-chunk.js';
+import { readLineage, readRun } from '../history/read-run.js';
+import { readTranscript } from '../history/run-transcript.js';
+import { type Archive, BlobError, type BlobStore } from '../storage/blob-store.js';
+import { copyToRun } from '../storage/owned-text.js';
+import {
+  type FitOptions,
+  type FittedText,
+  cutText,
+  fitText,
+  keptBytes,
+} from '../tools/result/normalize.js';
+import type { ActivityDependencies } from './activity-context.js';
+import { problemFailure } from './attempt.js';
+import { formatChunk } from './model/transcript-cache.js';
 import { withStorageMapping } from './storage-faults.js';
-import { NoRunError } from '../core/errors.js';
 
 /** The limit for pinned messages, which are recorded in the history; the others are offloaded. */
 const PINNED_BYTES = 128 * 1024;
@@ -195,4 +201,44 @@ function throwRefused(error: unknown): never {
 
 function refused(message: string): ApplicationFailure {
   return problemFailure({ type: 'failed', reason: 'input', message }, { type: 'ForkRefused' });
+}
+
+/** Waits in ms before each further attempt to write. */
+const RETRY_MS = [100, 500, 1_500];
+
+/**
+ * Returns a text that fits the history, and offloads the whole text to the blob store if it is too
+ * large. The text has been paid for, or reports a side effect, so a store that stays down never
+ * causes the work to be repeated. In that case, it returns the head and the tail, with a note on
+ * what is lost and why.
+ */
+export async function offloadText(
+  text: string,
+  store: BlobStore,
+  options: FitOptions = {},
+): Promise<FittedText> {
+  const stored = await retryStore(() => fitText(text, store, options));
+  if ('value' in stored) return stored.value;
+  const keepBytes = keptBytes(options.maxBytes ?? Infinity);
+  return { text: cutText(text, { lost: stored.fault, keepBytes }) };
+}
+
+/**
+ * Repeats work that fails with a `BlobError` up to three times, over about two seconds. Returns its
+ * value, or the message of the last error. Throws any other error at once.
+ */
+export async function retryStore<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly value: T } | { readonly fault: string }> {
+  let fault = '';
+  for (const waitMs of [0, ...RETRY_MS]) {
+    if (waitMs > 0) await pause(waitMs);
+    try {
+      return { value: await work() };
+    } catch (error) {
+      if (!(error instanceof BlobError)) throw error;
+      fault = error.message;
+    }
+  }
+  return { fault };
 }

@@ -12,14 +12,14 @@ import type {
   LoadAgentInput,
   RunToolInput,
   RunToolResult,
-} from '../core/contract.js';
-import type { SpanPlace } from '../core/input/trace-header.js';
-import type { RunConfig } from '../core/state.js';
-import { costOf } from '../core/limits.js';
+} from '../core/run/contract.js';
+import type { SpanPlace } from '../core/transcript/call-result.js';
+import type { RunConfig } from '../core/state/state.js';
+import { costOf } from '../core/rules/limits.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
-import type { ResolvedModel } from '../models/model-catalog.js';
+import type { ResolvedModel } from '../models/model-entry.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';
-import { redactJson } from '../secrets/redact-json.js';
+import { redactJson } from '../secrets/redact.js';
 
 /** The attributes of a model call. */
 interface ModelCall {

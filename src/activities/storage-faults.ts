@@ -1,17 +1,18 @@
 import type { Context } from '@temporalio/activity';
-import { wellFormed } from '../core/text/whole-text.js';
+import { wellFormed } from '../core/text/text.js';
 import type { ApplicationFailure } from '@temporalio/common';
-import { ArchiveError } from '../storage/archive.js';
-import type { BlobStore } from '../storage/blob-store.js';
-import { StoreFault } from '../storage/worker-store.js';
-import type { BlockedReason } from '../core/blocked.js';
-import type { CheckBlobInput } from '../core/contract.js';
-import type { Json } from '../core/json.js';
-import type { ReplyUsage } from '../core/reply.js';
-import { STORAGE_LOST, type AttemptReport } from '../core/report.js';
+import { ArchiveError, type BlobStore, StoreFault } from '../storage/blob-store.js';
+import {
+  type BlockedReason,
+  type ReplyUsage,
+  STORAGE_LOST,
+  type AttemptReport,
+} from '../core/transcript/outcome.js';
+import type { CheckBlobInput } from '../core/run/contract.js';
+import type { Json } from '../core/text/json.js';
 import { redactMessage } from '../secrets/redact.js';
-import type { ActivityDependencies } from './dependencies.js';
-import { blockedFailure } from './failures.js';
+import type { ActivityDependencies } from './activity-context.js';
+import { blockedFailure } from './attempt.js';
 
 /** The interval at which a run that is blocked by its storage probes it: a probe is only a read. */
 const PROBE_MS = 5_000;

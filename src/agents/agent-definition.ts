@@ -5,16 +5,63 @@ import type {
   McpUsed,
   PromptDefinition,
 } from '../core/definition/definition.js';
-import type { ToolDefinition } from '../core/definition/tool-definition.js';
-import { definitionHash } from '../core/definition/hash.js';
-import { computerHandler } from '../core/definition/native-tools.js';
+import type { CatalogEntry, ToolDefinition } from '../core/definition/tool-definition.js';
+import { InputError } from '../core/errors.js';
+import { computerHandler } from '../core/input/turn-settings.js';
+import { definitionHash } from '../core/rules/limits.js';
+import { callsModel } from '../core/state/turn-definition.js';
+import { CATALOG_NAMES } from '../core/transcript/catalog.js';
 import type { McpServer } from '../mcp/mcp-server.js';
-import { redactJson } from '../secrets/redact-json.js';
-import { toToolDefinition } from '../tools/tool-definition.js';
-import type { Tool } from '../tools/tool.js';
-import { catalogEntryOf } from './catalog-entry.js';
+import { redactJson } from '../secrets/redact.js';
+import {
+  type Tool,
+  type ToolRegistry,
+  createToolRegistry,
+  toToolDefinition,
+} from '../tools/tool.js';
 import type { Agent } from './agent.js';
 import type { NamedPrompt } from './prompts.js';
+
+const SUMMARY_CHARACTERS = 160;
+/** Matches up to the end of the first sentence or of the paragraph. */
+const SENTENCE = /^.+?(?:[.!?](?=\s+\p{Lu})|(?=\n\s*\n)|$)/su;
+
+/**
+ * Returns a tool's entry in the catalog: the author's, or one derived from the start of its
+ * description.
+ */
+function catalogEntryOf({
+  catalog,
+  description,
+  effect,
+}: Pick<Tool, 'catalog' | 'description' | 'effect'>): CatalogEntry {
+  if (catalog !== undefined) {
+    const { summary, category, actions } = catalog;
+    return { summary, category, actions };
+  }
+  const first = SENTENCE.exec(description.trim())?.[0] ?? '';
+  const line = first.replaceAll(/\s+/g, ' ');
+  const summary =
+    line.length > SUMMARY_CHARACTERS ? `${line.slice(0, SUMMARY_CHARACTERS - 1)}…` : line;
+  return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
+}
+
+/** Throws an `InputError` if an agent cannot expose its tools as a catalog. */
+export function refuseCatalog(
+  agent: string,
+  { decide, names }: { readonly decide: unknown; readonly names: readonly string[] },
+): void {
+  if (typeof decide === 'function') {
+    throw new InputError(
+      `agent "${agent}": toolExposure "catalog" is for models; a decide function gets all tools, omit it`,
+    );
+  }
+  const reserved = names.find((name) => CATALOG_NAMES.includes(name));
+  if (reserved === undefined) return;
+  throw new InputError(
+    `agent "${agent}": with toolExposure "catalog" the engine itself uses the name "${reserved}"; rename that tool`,
+  );
+}
 
 /** Returns the agent as data with its content hash, which a run pins at its start. */
 export function toAgentDefinition(
@@ -151,4 +198,90 @@ function withHash(content: Omit<AgentDefinition, 'hash'>): AgentDefinition {
 
 function kindOfDecision(decide: Exclude<Agent['decide'], 'tools'>): 'schema' | 'function' {
   return decide === 'schema' ? decide : 'function';
+}
+
+/** This worker's current version of an agent: the data to pin, and its code. */
+export interface LoadedAgent {
+  readonly definition: AgentDefinition;
+  readonly tools: ToolRegistry;
+  readonly agent: Agent;
+}
+
+/** The agents that a worker serves. */
+export interface AgentCatalog {
+  /** Finds an agent by its name. */
+  named(name: string): LoadedAgent | undefined;
+  /**
+   * Finds an agent by the content hash of its definition; undefined if this worker has another
+   * version.
+   */
+  hashed(hash: string): LoadedAgent | undefined;
+  /** All names, sorted. */
+  readonly names: readonly string[];
+}
+
+/** Definitions are limited because the history of every run contains one. */
+const MAX_DEFINITION_BYTES = 256 * 1024;
+
+/**
+ * Makes the catalog of a worker's agents and of those that they call. Each agent that has tools
+ * also gets the `builtIn` ones, such as `read_result`. Throws an `InputError` if two agents share a
+ * name.
+ */
+export function createAgentCatalog(
+  agents: readonly Agent[],
+  options: { defaultModel: string; builtIn: readonly Tool[] },
+): AgentCatalog {
+  const byName = new Map<string, LoadedAgent>();
+  for (const agent of withCalled(agents)) {
+    if (byName.has(agent.name)) {
+      throw new InputError(
+        `agents: expected different names, got "${agent.name}" twice; rename one`,
+      );
+    }
+    const own = agent.tools.tools;
+    const none = own.length === 0 && agent.mcp.length === 0;
+    const tools = none ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
+    const model = agent.model ?? (needsModel(agent) ? options.defaultModel : 'none');
+    const definition = toAgentDefinition(agent, { model, tools: tools.tools });
+    refuseLarge(definition);
+    byName.set(agent.name, { definition, tools, agent });
+  }
+  const byHash = new Map([...byName.values()].map((loaded) => [loaded.definition.hash, loaded]));
+  return {
+    named: (name) => byName.get(name),
+    hashed: (hash) => byHash.get(hash),
+    names: [...byName.keys()].toSorted(),
+  };
+}
+
+/** Whether an agent ever calls a model. */
+export function needsModel({ decide, graph }: Agent): boolean {
+  if (typeof decide === 'function') return false;
+  return graph === undefined || graph.definition.nodes.some(callsModel);
+}
+
+/** Returns the agents and all agents that they call, without duplicates. */
+export function withCalled(agents: readonly Agent[]): readonly Agent[] {
+  const all = new Set<Agent>();
+  const add = (agent: Agent): void => {
+    if (all.has(agent)) return;
+    all.add(agent);
+    agent.agents.forEach(add);
+  };
+  agents.forEach(add);
+  return [...all];
+}
+
+/** Throws an `InputError` if a definition is too large to be pinned. */
+export function refuseLarge(definition: AgentDefinition): void {
+  const bytes = Buffer.byteLength(JSON.stringify(definition));
+  if (bytes <= MAX_DEFINITION_BYTES) return;
+  throw new InputError(
+    `agent "${definition.name}": its definition (instructions and tool schemas) has ${bytes} bytes, ` +
+      `more than ${MAX_DEFINITION_BYTES}; shorten the instructions, or let a tool read them` +
+      (definition.mcp === undefined
+        ? ''
+        : ', or allow fewer tools of its MCP servers with allowTools'),
+  );
 }

@@ -1,28 +1,178 @@
+import type { z } from 'zod';
 import type {
+  AgentTexts,
   Compaction,
   LimitOptions,
   Limits,
+  ModelSettings,
   OnInvalid,
   OnLimit,
-  ModelSettings,
   ToolCalls,
   ToolChoice,
+  Typed,
+  TypedPrompts,
 } from '../core/definition/definition.js';
+import type { GraphDefinition } from '../core/definition/graph-definition.js';
+import type { Rule } from '../core/definition/rules.js';
 import type { ParentClose } from '../core/definition/tool-definition.js';
-import type { Typed, TypedPrompts } from '../core/definition/output-type.js';
-import type { Json } from '../core/json.js';
-import type { Rule } from '../core/requests/rules.js';
-import type { AgentTexts } from '../core/text/author-texts.js';
+import type { Json, JsonObject } from '../core/text/json.js';
+import type { PromptMessage } from '../core/transcript/messages.js';
 import type { McpServer } from '../mcp/mcp-server.js';
+import type { ModelReply, ModelRequest, ModelTool } from '../models/model.js';
 import type { Template } from '../prompts/template.js';
-import type { ToolRegistry } from '../tools/registry.js';
-import type { Tool } from '../tools/tool.js';
-import type { AgentOutput, AnswerContract } from './agent-output.js';
-import type { DecideFunction } from './decide-function.js';
-import type { GraphParts } from './graph-parts.js';
-import type { Rememberer, RememberFunction, RememberOptions } from './memory.js';
+import type { NodeContext, Tool, ToolRegistry } from '../tools/tool.js';
+import type {
+  AgentOutput,
+  AnswerContract,
+  RememberFunction,
+  RememberOptions,
+  Rememberer,
+  RetrieveFunction,
+  RetrieveOptions,
+  Retriever,
+} from './agent-parts.js';
 import type { NamedPrompt, PromptTable, PromptTypes } from './prompts.js';
-import type { RetrieveFunction, RetrieveOptions, Retriever } from './retriever.js';
+
+/** What a decision function receives. */
+export interface DecideInput {
+  readonly instructions: string;
+  /** The conversation so far. */
+  readonly messages: readonly PromptMessage[];
+  readonly tools: readonly ModelTool[];
+  /** Whether a limit is reached. Only an answer is accepted then. */
+  readonly closing: boolean;
+  /** The run's `context`. */
+  readonly context: Json;
+  readonly signal: AbortSignal;
+  /** The agent's model. */
+  readonly model: DecideModel;
+  /** Writes to the worker's log; secrets are redacted. */
+  readonly log: (message: string, fields?: JsonObject) => void;
+  /** The values that the run's tools have stored. */
+  readonly artifacts: DecideArtifacts;
+}
+
+/**
+ * A request from a decision function; omitted fields have the values that the step would use
+ * without it.
+ */
+export type DecideRequest = Partial<
+  Pick<
+    ModelRequest,
+    'instructions' | 'messages' | 'tools' | 'toolChoice' | 'settings' | 'responseFormat'
+  >
+>;
+
+/** The agent's model, for a decision function. */
+export interface DecideModel {
+  /** The model's name at its provider. */
+  readonly name: string;
+  /**
+   * Calls the model, at most 32 times per decision. The usage is recorded and counts toward the
+   * limits of the turn and the run, however the decision ends. A call that the function does not
+   * await is aborted when the function ends, and counts with an estimate of its prompt. If the
+   * function is retried, a request that was already answered gets the same reply without another
+   * call.
+   *
+   * Rejects with an `Error` for an invalid request, and after the turn was canceled. Rejects with a
+   * `ModelError` if the model fails, or if the token or cost limits of the turn or the run leave no
+   * room for the call; concurrent calls may each use the full remainder. An error that the function
+   * does not catch is retried, blocks the run, or ends the turn, as for any model call. A limit
+   * error ends the turn at the limit. If a person then raises the limit, the decision starts over.
+   */
+  call(request?: DecideRequest): Promise<Pick<ModelReply, 'text' | 'calls' | 'finish' | 'usage'>>;
+}
+
+/** The artifacts of a run, for a decision function. */
+export interface DecideArtifacts {
+  /** Returns the run's artifacts, oldest first. */
+  list(): Promise<readonly ArtifactInfo[]>;
+  /**
+   * Returns a whole value as parsed JSON, or, with a schema, what the schema parses it to. Rejects
+   * with a `ToolError` for an unknown name, and for a value that does not fit the schema.
+   */
+  readonly get: {
+    (name: string): Promise<unknown>;
+    <Schema extends z.ZodType>(name: string, schema: Schema): Promise<z.output<Schema>>;
+  };
+}
+
+/** An artifact without its value. */
+export interface ArtifactInfo {
+  readonly name: string;
+  /** What it is, such as `array of 300`. */
+  readonly kind: string;
+  /** One line from the author of the tool that made it. */
+  readonly summary?: string;
+  /** The tool that made it. */
+  readonly tool: string;
+}
+
+/** The calls to make, or the answer. Arguments may be text from a model's reply. */
+export type ModelDecision =
+  | {
+      readonly calls: readonly { readonly name: string; readonly arguments: JsonObject | string }[];
+    }
+  | { readonly answer: string };
+
+/**
+ * Decides in place of a model, on the worker. An error that it throws ends the turn as `failed`.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, type DecideFunction } from 'perdure';
+ *
+ * const careful: DecideFunction = async ({ model, messages, log }) => {
+ *   const draft = await model.call();
+ *   if (draft.calls.length > 0) return { calls: draft.calls };
+ *   const check = await model.call({
+ *     instructions: 'Answer only "yes" or "no": is the last answer polite?',
+ *     messages: [...messages, { role: 'assistant', text: draft.text }, { role: 'user', text: 'Is it?' }],
+ *     tools: [],
+ *   });
+ *   log('checked', { verdict: check.text });
+ *   return { answer: check.text.startsWith('yes') ? draft.text : 'I would rather not say.' };
+ * };
+ *
+ * export const desk = defineAgent({ name: 'desk', instructions: 'Help.', decide: careful });
+ * ```
+ */
+export type DecideFunction = (input: DecideInput) => ModelDecision | Promise<ModelDecision>;
+
+/** What makes an agent a graph: the data that a run pins, and the code that stays on the worker. */
+export interface GraphParts {
+  readonly definition: GraphDefinition;
+  /** The type of the `input` that starts a turn: the fields that JSON can express. */
+  readonly input: z.ZodObject;
+  /** The functions of `run`, `route`, and `each` nodes, by node. */
+  readonly functions: ReadonlyMap<string, NodeFunction>;
+  /**
+   * Returns why the functions cannot take the state of a run that has pinned another form of the
+   * graph, or null. `pinned`: the fields of that form.
+   */
+  readonly stateMisfit?: (state: JsonObject, pinned: readonly string[]) => Promise<string | null>;
+  /** The contracts that parse the replies of `decide` nodes with an `output`, by node. */
+  readonly outputs: ReadonlyMap<string, AnswerContract>;
+}
+
+/**
+ * What the worker calls at a node. It receives the state as recorded, and, in an `each`, the item.
+ * It returns what the run records.
+ */
+export type NodeFunction = (
+  given: { readonly state: JsonObject; readonly item?: Json },
+  context: NodeContext,
+) => Promise<NodeResult>;
+
+/**
+ * What a node's function returned, checked: an exit of a `route`, a patch, or the value of an
+ * `each`.
+ */
+export interface NodeResult {
+  readonly exit?: string;
+  readonly patch?: JsonObject;
+  readonly value?: Json;
+}
 
 /** What an author passes to `defineAgent`. */
 export interface AgentOptions<Output = Json, Prompts extends PromptTable = PromptTable> {

@@ -1,22 +1,18 @@
 import { InputError } from '../core/errors.js';
-import { COMPACTION } from '../core/compaction.js';
+import { COMPACTION } from '../core/rules/compaction.js';
 import type { Compaction, ModelSettings } from '../core/definition/definition.js';
-import { computerHandler, nativeToolsOf } from '../core/definition/native-tools.js';
-import type { Json } from '../core/json.js';
-import { rulesInMs } from '../core/requests/rules.js';
-import { agentTool } from '../tools/built-in/agent-tool.js';
-import { createToolRegistry, type ToolRegistry } from '../tools/registry.js';
-import type { Tool } from '../tools/tool.js';
-import { nearestFirst } from '../validation/nearest.js';
-import { answerContract } from './agent-output.js';
+import { computerHandler, nativeToolsOf } from '../core/input/turn-settings.js';
+import type { Json } from '../core/text/json.js';
+import { rulesInMs } from '../core/definition/rules.js';
+import { agentTool } from '../tools/built-in/workflow-tools.js';
+import { createToolRegistry, type ToolRegistry, type Tool } from '../tools/tool.js';
+import { nearestFirst } from '../validation/check-options.js';
+import { answerContract, createRememberer, createRetriever } from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
-import { assertRuleNames } from './check-requests.js';
-import { refuseCatalog } from './catalog-entry.js';
-import { assertAgentOptions, isAgent, isTemplate } from './options.js';
-import { toLimits } from '../core/input/check-limits.js';
-import { createRememberer } from './memory.js';
+import { assertRuleNames, assertAgentOptions, isAgent, isTemplate } from './options.js';
+import { refuseCatalog } from './agent-definition.js';
+import { toLimits } from '../core/input/input.js';
 import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
-import { createRetriever } from './retriever.js';
 
 /**
  * Makes an agent. Throws an `InputError` if the definition is invalid, with a line `field: expected

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
-import { perdureHome } from '../storage/home.js';
+import { perdureHome } from '../storage/files.js';
 import { fileTools } from '../tools/files/file-tools.js';
 import type { Agent } from './agent.js';
 import { defineAgent } from './define-agent.js';

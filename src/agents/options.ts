@@ -1,28 +1,212 @@
-import { credentialProblem } from '../core/input/turn-settings.js';
 import { z } from 'zod';
+import { type AgentTexts, authorTextProblem } from '../core/definition/definition.js';
+import { type Rule, rulesProblem } from '../core/definition/rules.js';
 import { InputError } from '../core/errors.js';
-import { checkLimits, toLimits } from '../core/input/check-limits.js';
-import { COMPACTION } from '../core/compaction.js';
-import { isObject } from '../core/json.js';
-import { authorTextProblem, type AgentTexts } from '../core/text/author-texts.js';
+import { checkLimits, toLimits } from '../core/input/input.js';
 import {
+  CREDENTIAL_PROBLEM,
+  credentialProblem,
+  credentialsIn,
+} from '../core/input/turn-settings.js';
+import { COMPACTION } from '../core/rules/compaction.js';
+import { isObject, isTooDeep } from '../core/text/json.js';
+import type { McpServer } from '../mcp/mcp-server.js';
+import type { Template } from '../prompts/template.js';
+import { isTool } from '../tools/tool.js';
+import {
+  type OptionSchemas,
   anyFunction,
   checkOptions,
+  duration,
   expected,
   expectedHidden,
   uniquelyNamed,
-  type OptionSchemas,
 } from '../validation/check-options.js';
-import { duration } from '../validation/durations.js';
-import type { McpServer } from '../mcp/mcp-server.js';
-import type { Template } from '../prompts/template.js';
-import { isTool } from '../tools/registry.js';
+import { type RuleFindings, ruleFindings } from '../validation/rule-names.js';
+import type {
+  NotifyTarget,
+  RememberOptions,
+  RequestOptions,
+  RetrieveOptions,
+} from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
-import { assertRules } from './check-requests.js';
-import { checkSettingNames, FILLED } from './check-settings.js';
-import type { RememberOptions } from './memory.js';
 import type { PromptOptions } from './prompts.js';
-import type { RetrieveOptions } from './retriever.js';
+
+/** The parts of an agent that rules can be about. */
+type RuledAgent = Pick<Agent, 'tools'> & { readonly mcp: readonly { readonly name: string }[] };
+
+const notifyTarget = z.strictObject({
+  url: expectedHidden('an address such as "https://hooks.example/perdure"', isHttpUrl),
+  secretEnv: expectedHidden(
+    'the name of an environment variable such as "PERDURE_WEBHOOK_SECRET", not its value',
+    (value) => typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value),
+  ),
+} satisfies OptionSchemas<NotifyTarget>);
+
+/** Replaces a function during validation, because a function needs no check. */
+const ANY_TARGET: NotifyTarget = { url: 'https://hooks.example', secretEnv: 'NAME' };
+
+/** The schemas of `RequestOptions`. `assertRules` checks the rules. */
+export const requestOptions = {
+  rules: z.unknown().optional(),
+  mayDecide: anyFunction.optional(),
+  notify: z
+    .preprocess((given) => (typeof given === 'function' ? ANY_TARGET : given), notifyTarget)
+    .optional(),
+} satisfies OptionSchemas<RequestOptions>;
+
+const requestSchema = z.strictObject(requestOptions);
+
+/**
+ * Throws an `InputError` with a line for each fault. `subject` starts the message and names the
+ * owner of the options.
+ */
+export function assertRequestOptions(options: unknown, subject: string): void {
+  checkOptions(subject, { schema: requestSchema, options });
+  assertRules(isObject(options) ? options['rules'] : undefined, subject);
+}
+
+/**
+ * Throws an `InputError` if these are not rules. `subject` starts the message and names the owner
+ * of the rules.
+ */
+export function assertRules(rules: unknown, subject: string): void {
+  const problem = rulesProblem(rules);
+  if (problem !== null) throw new InputError(`${subject}: ${problem}`);
+}
+
+/**
+ * Throws an `InputError` with a line for each rule that can apply to no call, because no tool has the
+ * name, effect, or argument. `subject` starts each line and names the owner of the rules.
+ */
+export function assertRuleNames(
+  rules: readonly Rule[] | undefined,
+  agents: readonly RuledAgent[],
+  subject: string,
+): void {
+  const { errors } = rulesOn(agents, rules);
+  if (errors.length > 0)
+    throw new InputError(errors.map((line) => `${subject}: ${line}`).join('\n'));
+}
+
+/** Returns what rules name that no call of these agents can match, or that nothing matches yet. */
+export function rulesOn(
+  agents: readonly RuledAgent[],
+  rules: readonly Rule[] | undefined = [],
+): RuleFindings {
+  if (rules.length === 0) return { errors: [], warnings: [] };
+  const known = {
+    tools: agents.flatMap(({ tools }) => tools.tools),
+    unlisted: agents.flatMap(({ mcp }) => mcp.map(({ name }) => name)),
+  };
+  return ruleFindings(rules, known);
+}
+
+function isHttpUrl(value: unknown): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false;
+  return ['http:', 'https:'].includes(new URL(value).protocol);
+}
+
+/**
+ * Settings that would have no effect, because perdure sets them itself, and what to use instead.
+ */
+const FILLED: Readonly<Record<string, string>> = {
+  model: 'use `model`',
+  messages: 'use `instructions`, and the messages of the run',
+  input: 'use `instructions`, and the messages of the run',
+  instructions: 'use `instructions`',
+  tools: 'use `tools`, or `settings.nativeTools` for tools of the provider',
+  tool_choice: 'use `toolChoice`',
+  response_format: 'use `output`',
+  logprobs: 'use `output: classify({ … })`',
+  top_logprobs: 'use `output: classify({ … })`',
+  stream: 'replies are streamed wherever the model can; set `capabilities.streaming` of the model',
+  stream_options: 'perdure always requests the usage',
+  n: 'a step takes one reply; start several runs',
+};
+
+/** Options of other libraries, and the name of the same setting here. */
+const FOREIGN: Readonly<Record<string, string>> = {
+  maxTokens: 'maxOutputTokens',
+  maxCompletionTokens: 'maxOutputTokens',
+  topP: 'top_p',
+  topK: 'top_k',
+  frequencyPenalty: 'frequency_penalty',
+  presencePenalty: 'presence_penalty',
+  stopSequences: 'stop',
+  reasoningEffort: 'reasoning_effort',
+  parallelToolCalls: 'parallel_tool_calls',
+  serviceTier: 'service_tier',
+  logitBias: 'logit_bias',
+};
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  modelName: 'use `model` of the agent',
+  modelId: 'use `model` of the agent',
+  model_name: 'use `model` of the agent',
+  toolChoice: 'use `toolChoice` of the agent',
+  responseFormat: 'use `output` of the agent',
+  system: 'use `instructions` of the agent',
+  prompt: 'use `instructions` of the agent, and the messages of the run',
+  streaming: 'use `capabilities.streaming` of the model',
+  providerOptions: "write the provider's own settings directly into `settings`",
+  modelKwargs: "write the provider's own settings directly into `settings`",
+  model_kwargs: "write the provider's own settings directly into `settings`",
+  extra_body: "write the provider's own settings directly into `settings`",
+  extraBody: "write the provider's own settings directly into `settings`",
+  maxSteps: 'use `limits.turn.steps` of the agent',
+  maxTurns: 'use `limits.turn.steps` of the agent',
+  stopWhen: 'use `limits` of the agent',
+  abortSignal: 'use `client.cancel`',
+  callbacks: 'use the events of the run',
+  timeout: 'use `timeout` of the entry in `models`',
+};
+
+/**
+ * Adds an issue for each setting that perdure sets itself, that is an option of a client or of
+ * another library, or that would take a credential into the history and to the provider. Names
+ * count in any case, with or without `_`; a value is never shown.
+ */
+function checkSettingNames(settings: object, context: z.RefinementCtx): void {
+  const add = (path: (string | number)[], message: string): void =>
+    context.addIssue({
+      code: 'custom',
+      path,
+      message,
+      // A credential is never shown.
+      params: { secret: message === CREDENTIAL_PROBLEM },
+    });
+  if (isTooDeep(settings)) {
+    add([], 'expected at most 200 levels');
+    return;
+  }
+  for (const name of Object.keys(settings)) {
+    const why = reasonAgainst(name);
+    if (why !== null) add([name], why);
+  }
+  for (const path of credentialsIn(settings)) {
+    // A setting itself has its reason already.
+    if (path.length > 1) add([...path], CREDENTIAL_PROBLEM);
+  }
+}
+
+function reasonAgainst(name: string): string | null {
+  const own = (table: Readonly<Record<string, string>>): string | undefined =>
+    Object.hasOwn(table, name) ? table[name] : undefined;
+  const filled = own(FILLED);
+  if (filled !== undefined) {
+    return `expected no such setting, because perdure sets it; ${filled}`;
+  }
+  const credential = credentialProblem(name);
+  if (credential !== null) return credential;
+  const word = own(FOREIGN);
+  if (word !== undefined) {
+    return `expected the name that the setting has here or at the provider, got one of another library; write \`${word}\``;
+  }
+  const elsewhere = own(ELSEWHERE);
+  return elsewhere === undefined
+    ? null
+    : `expected a setting of the provider, got an option of another library; ${elsewhere}`;
+}
 
 /** All answers of a turn stay in one segment of the history. */
 const MAX_ATTEMPTS = 100;

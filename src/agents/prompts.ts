@@ -1,13 +1,12 @@
 import type { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { ModelSettings, PromptDefinition } from '../core/definition/definition.js';
-import { uncheckedKeyword } from '../core/named-prompts/argument-schema.js';
-import type { Typed } from '../core/definition/output-type.js';
-import type { Json } from '../core/json.js';
+import type { ModelSettings, PromptDefinition, Typed } from '../core/definition/definition.js';
+import { uncheckedKeyword } from '../core/input/named-prompt.js';
+import type { Json } from '../core/text/json.js';
 import type { Template } from '../prompts/template.js';
-import { writtenSchema } from '../tools/arguments/written-schema.js';
-import { nearestFirst } from '../validation/nearest.js';
-import { answerContract, type AgentOutput, type AnswerContract } from './agent-output.js';
+import { writtenSchema } from '../tools/arguments/check-arguments.js';
+import { nearestFirst } from '../validation/check-options.js';
+import { answerContract, type AgentOutput, type AnswerContract } from './agent-parts.js';
 
 /** A named prompt of an agent, which a message can name: its text, and what its turn uses. */
 export interface PromptOptions {

@@ -4,16 +4,21 @@ import { CommanderError } from 'commander';
 import type { Config } from '../config.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redact } from '../secrets/redact.js';
-import type { ServerHandle } from '../server/server-handle.js';
-import { perdureHome } from '../storage/home.js';
+import type { ServerHandle } from '../server/server-settings.js';
+import { perdureHome } from '../storage/files.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
-import type { CliContext, GlobalOptions, ServerRequest } from './context.js';
-import { EXIT, type ExitCode } from './exit-codes.js';
-import { isColorWanted, isTerminal, writeData, writeMessage } from './format/output.js';
-import { openConnection, openServer } from './hosting/open-server.js';
-import { permissionsOf } from './input/permissions.js';
+import {
+  type CliContext,
+  type GlobalOptions,
+  type ServerRequest,
+  EXIT,
+  type ExitCode,
+} from './context.js';
+import { isColorWanted, isTerminal, writeData, writeMessage } from './format/format.js';
+import { openConnection, openServer } from './hosting/hosting.js';
+import { permissionsOf } from './input/option-parsers.js';
 import { createProgram } from './program.js';
-import { reportError } from './reports/report-error.js';
+import { reportError } from './reports/next-command.js';
 
 /** Runs the program as this process, and ends the process even if a handle is still open. */
 export async function start(): Promise<void> {

@@ -1,16 +1,19 @@
 import type { Client } from '@temporalio/client';
+import { agentProblem } from '../client/fork-run.js';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError } from '../core/errors.js';
-import { statusText } from '../core/status.js';
-import { visible } from '../core/text/summaries.js';
-import { endOfRun } from '../history/end-of-run.js';
-import { readRun, type RunReading } from '../history/read-run.js';
+import { statusText } from '../core/state/status.js';
+import { visible } from '../core/state/summaries.js';
+import { endOfRun } from '../history/pending-work.js';
+import { type RunReading, readRun } from '../history/read-run.js';
 import { openStores } from '../storage/file-stores.js';
-import { hasLiveWorker } from '../temporal/probe-worker.js';
-import type { CliContext } from './context.js';
-import { CommandError, UsageError } from './exit-codes.js';
-import { formatAgo, formatDateTime } from './format/format-time.js';
-import { noteServer } from './hosting/note-server.js';
+import { hasLiveWorker } from '../temporal/pollers.js';
+import { type CliContext, CommandError, UsageError } from './context.js';
+import { formatAgo, formatDateTime } from './format/format.js';
+import { NothingRunsError, isWorkedElsewhere } from './hosting/hosting.js';
+import { noteServer } from './hosting/server-notes.js';
+import { configFile } from './input/load-config.js';
+import { inFlags } from './input/run-settings.js';
 import { nextCommand, nextCommandFor } from './reports/next-command.js';
 
 /** The run that a command works on, with the client that read it. */
@@ -103,4 +106,34 @@ export async function workerCommands(context: CliContext, run: RunReading): Prom
   const worker = await nextCommandFor(context, run, ['worker']);
   const attach = await nextCommandFor(context, run, ['attach', run.id]);
   return `${worker}  (or, to follow the run as well: ${attach})`;
+}
+
+/**
+ * Throws a `UsageError` if the agent is not in the configuration, or accepts no arguments. Without
+ * a configuration file, the agent may exist on a worker elsewhere.
+ */
+export async function checkAgent(
+  context: CliContext,
+  input: Parameters<typeof agentProblem>[1],
+): Promise<void> {
+  const { agents } = await context.config();
+  const { agent } = input;
+  const problem = agentProblem(agents, input);
+  if (problem === null) return;
+  const { config: file } = context.options;
+  const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
+  const isKnown = agents.some(({ name }) => name === agent);
+  if (isBuiltIn && !isKnown && (await isServed(context))) return;
+  throw new UsageError(inFlags(problem));
+}
+
+/** Returns whether a worker elsewhere answers. Starts no server. */
+async function isServed(context: CliContext): Promise<boolean> {
+  try {
+    await context.server({ start: false });
+  } catch (error) {
+    if (error instanceof NothingRunsError) return false;
+    throw error;
+  }
+  return await isWorkedElsewhere(context, await context.taskQueue());
 }

@@ -1,7 +1,7 @@
 import { Command as Program, type Command as Entry } from 'commander';
-import { printable } from '../core/text/hidden.js';
-import { ownVersion } from '../storage/own-version.js';
-import type { Command, Listed, ListedGroup } from './command.js';
+import { printable } from '../core/text/text.js';
+import { ownVersion } from '../storage/files.js';
+import type { Command, Listed, ListedGroup } from './context.js';
 import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
@@ -12,31 +12,31 @@ const SCHEDULE_COMMANDS: ListedGroup = {
   commands: {
     create: {
       summary: 'create a schedule',
-      load: async () => (await import('./schedule/create.js')).createSchedule,
+      load: async () => (await import('./schedule/commands.js')).createSchedule,
     },
     list: {
       summary: 'list schedules',
-      load: async () => (await import('./schedule/list.js')).listSchedules,
+      load: async () => (await import('./schedule/commands.js')).listSchedules,
     },
     pause: {
       summary: 'pause a schedule until it is resumed',
-      load: async () => (await import('./schedule/control.js')).pauseSchedule,
+      load: async () => (await import('./schedule/commands.js')).pauseSchedule,
     },
     resume: {
       summary: 'resume a paused schedule',
-      load: async () => (await import('./schedule/control.js')).resumeSchedule,
+      load: async () => (await import('./schedule/commands.js')).resumeSchedule,
     },
     trigger: {
       summary: 'fire a schedule now',
-      load: async () => (await import('./schedule/control.js')).triggerSchedule,
+      load: async () => (await import('./schedule/commands.js')).triggerSchedule,
     },
     update: {
       summary: 'change what a schedule does, and when',
-      load: async () => (await import('./schedule/update.js')).updateSchedule,
+      load: async () => (await import('./schedule/commands.js')).updateSchedule,
     },
     delete: {
       summary: 'delete a schedule',
-      load: async () => (await import('./schedule/control.js')).deleteSchedule,
+      load: async () => (await import('./schedule/commands.js')).deleteSchedule,
     },
   },
 };
@@ -53,11 +53,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     attach: {
       summary: 'follow a run, with a worker if none is running',
-      load: async () => (await import('./commands/attach.js')).attach,
+      load: async () => (await import('./commands/run.js')).attach,
     },
     fork: {
       summary: 'start a run with the messages of another run',
-      load: async () => (await import('./commands/fork.js')).fork,
+      load: async () => (await import('./commands/run.js')).fork,
     },
   },
   'Message and control:': {
@@ -71,7 +71,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     resume: {
       summary: 'continue a paused run, or retry a blocked run at once',
-      load: async () => (await import('./commands/resume.js')).resume,
+      load: async () => (await import('./commands/pause.js')).resume,
     },
     limits: {
       summary: 'show or change the limits of a run',
@@ -79,17 +79,17 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     close: {
       summary: 'end an open run after the messages it already has',
-      load: async () => (await import('./commands/close.js')).close,
+      load: async () => (await import('./commands/pause.js')).close,
     },
     cancel: {
       summary: 'cancel a run or its current turn',
-      load: async () => (await import('./commands/cancel.js')).cancel,
+      load: async () => (await import('./commands/pause.js')).cancel,
     },
   },
   'Decide:': {
     inbox: {
       summary: 'list open requests, oldest first',
-      load: async () => (await import('./commands/inbox.js')).inbox,
+      load: async () => (await import('./commands/list.js')).inbox,
     },
     approve: {
       summary: 'let a run execute a call exactly as shown',
@@ -97,31 +97,31 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     deny: {
       summary: 'refuse a call, and give the model the reason',
-      load: async () => (await import('./commands/deny.js')).deny,
+      load: async () => (await import('./commands/approve.js')).deny,
     },
     edit: {
       summary: 'let a run execute a call with other arguments',
-      load: async () => (await import('./commands/edit.js')).edit,
+      load: async () => (await import('./commands/approve.js')).edit,
     },
     answer: {
       summary: 'answer a question, or provide the result of a call',
-      load: async () => (await import('./commands/answer.js')).answer,
+      load: async () => (await import('./commands/approve.js')).answer,
     },
     raise: {
       summary: 'raise the limit that a run has reached',
-      load: async () => (await import('./commands/raise.js')).raise,
+      load: async () => (await import('./commands/limits.js')).raise,
     },
     resolve: {
       summary: 'resolve a tool call with an unknown outcome, or any request',
-      load: async () => (await import('./commands/resolve.js')).resolve,
+      load: async () => (await import('./commands/limits.js')).resolve,
     },
     revoke: {
       summary: 'end an approval that covers later calls',
-      load: async () => (await import('./commands/revoke.js')).revoke,
+      load: async () => (await import('./commands/approve.js')).revoke,
     },
     undo: {
       summary: 'undo a tool call',
-      load: async () => (await import('./commands/undo.js')).undo,
+      load: async () => (await import('./commands/approve.js')).undo,
     },
   },
   'Read (works without a worker):': {
@@ -139,11 +139,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     graph: {
       summary: 'print the graph of an agent or a run as Mermaid',
-      load: async () => (await import('./commands/graph.js')).graph,
+      load: async () => (await import('./commands/transcript.js')).graph,
     },
     export: {
       summary: 'export the history of a run as JSON',
-      load: async () => (await import('./commands/export.js')).exportRun,
+      load: async () => (await import('./commands/status.js')).exportRun,
     },
     replay: {
       summary: 'check that this version replays recorded histories',
@@ -151,7 +151,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     'live-token': {
       summary: 'create a token that can read one run live',
-      load: async () => (await import('./commands/live-token.js')).liveToken,
+      load: async () => (await import('./commands/status.js')).liveToken,
     },
   },
   'Operate:': {
@@ -162,7 +162,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     worker: {
       summary: 'run a worker until interrupted',
-      load: async () => (await import('./commands/worker.js')).worker,
+      load: async () => (await import('./commands/dev.js')).worker,
     },
     mcp: {
       summary: 'serve agents to MCP clients over stdin and stdout',
@@ -170,7 +170,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       commands: {
         accept: {
           summary: 'show how tools of MCP servers have changed, and accept the changes',
-          load: async () => (await import('./commands/mcp-accept.js')).mcpAccept,
+          load: async () => (await import('./commands/mcp.js')).mcpAccept,
         },
       },
     },

@@ -1,8 +1,23 @@
-import { storeUpload } from '../storage/attached-text.js';
-import type { BlobStore } from '../storage/blob-store.js';
-import type { Attachment } from '../core/transcript/messages.js';
-import { detectMediaType } from '../core/text/media-type.js';
+import type { ArgsField, PromptName, PromptOutput, TurnOf } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
+import type { Ask } from '../core/input/inbox.js';
+import {
+  ARTIFACT_NAME,
+  type AttachedArtifact,
+  checkAttachments,
+} from '../core/input/turn-context.js';
+import { describeValue } from '../core/state/summaries.js';
+import { type Json, isObject } from '../core/text/json.js';
+import { detectMediaType, jsonText, show, wellFormed } from '../core/text/text.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import {
+  NotAttachedError,
+  bindAttachments,
+  ownedText,
+  storeUpload,
+} from '../storage/owned-text.js';
+import type { DeliveredMessage, RecordedMessage, SentMessage } from '../updates/ask.js';
 
 /**
  * What is known about attached bytes, apart from the bytes themselves, which may be at most 20 MiB.
@@ -43,3 +58,124 @@ export async function attach(
   const type = mediaType.startsWith('image/') ? 'image' : 'file';
   return { type, blob, mediaType, ...(name !== undefined && { name }) };
 }
+
+/**
+ * Binds the attachments of a message to its run. Returns nothing for malformed attachments, which
+ * the run itself reports. Rejects with an `InputError` for an attachment of another run, and with a
+ * `BlobError`.
+ */
+export async function claimAttachments(
+  blobs: BlobStore,
+  run: string,
+  { attachments }: { readonly attachments?: readonly Attachment[] | undefined },
+): Promise<{ readonly attachments?: readonly Attachment[] }> {
+  if (attachments === undefined || checkAttachments(attachments) !== null) return {};
+  try {
+    return { attachments: await bindAttachments(blobs, run, attachments) };
+  } catch (error) {
+    if (!(error instanceof NotAttachedError)) throw error;
+    throw new InputError(`attachments: ${error.message}`, { cause: error });
+  }
+}
+
+/** Values by their names as artifacts of a run. */
+export interface ArtifactsField {
+  /**
+   * Values that become artifacts of the run with the message, by name: 1 to 64 of a–z, 0–9, `_`,
+   * and `-`. A value is JSON or a string. It is stored whole; the model reads its name, its shape,
+   * and its start.
+   */
+  readonly artifacts?: Readonly<Record<string, unknown>>;
+}
+
+/** The maximum size of a value; larger values belong in files that a tool opens. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Characters of the description and of the beginning that the run accepts. */
+const MAX_KIND = 200;
+const MAX_HEAD = 500;
+
+/**
+ * Stores the artifacts of a message for its run. Rejects with an `InputError` that names the
+ * artifact if a name is invalid or a value cannot be stored, and with a `BlobError`.
+ */
+export async function storeArtifacts(
+  blobs: BlobStore,
+  run: string,
+  { artifacts }: { readonly artifacts: ArtifactsField['artifacts'] | undefined },
+): Promise<{ readonly artifacts?: readonly AttachedArtifact[] }> {
+  if (artifacts === undefined) return {};
+  if (!isObject(artifacts)) {
+    throw new InputError(
+      `artifacts: expected values by name, got ${show(artifacts)}; give for example { orders: [...] }`,
+    );
+  }
+  const stored = Object.entries(artifacts).map(([name, value]) =>
+    storeArtifact(blobs, run, { name, value }),
+  );
+  return { artifacts: await Promise.all(stored) };
+}
+
+async function storeArtifact(
+  blobs: BlobStore,
+  run: string,
+  { name, value }: { readonly name: string; readonly value: unknown },
+): Promise<AttachedArtifact> {
+  if (!ARTIFACT_NAME.test(name)) {
+    throw new InputError(
+      `artifacts: expected names of 1 to 64 of a–z, 0–9, "_", and "-", got ${show(name)}`,
+    );
+  }
+  const at = `artifacts.${name}`;
+  const isText = typeof value === 'string';
+  const json = isText ? value : jsonText(value);
+  if (json === undefined || !(isText || isJson(value))) {
+    throw new InputError(
+      `${at}: expected a text or JSON, got ${show(value)}; convert what JSON does not have, such as dates, maps, and undefined`,
+    );
+  }
+  const content = wellFormed(json);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked above
+  const kind = wellFormed(describeValue(value as Json).slice(0, MAX_KIND));
+  const head = wellFormed(content.slice(0, MAX_HEAD));
+  const bytes = Buffer.byteLength(content);
+  if (bytes > MAX_BYTES) {
+    throw new InputError(
+      `${at}: expected at most ${MAX_BYTES} bytes, got ${bytes}; write it to a file, and name the file`,
+    );
+  }
+  const blob = await blobs.put(ownedText('artifact', run, content));
+  return { name, blob, kind, head, ...(isText && { text: true as const }) };
+}
+
+/** Whether JSON represents a serializable value completely. */
+function isJson(value: unknown): boolean {
+  if (Array.isArray(value)) return Array.from(value).every(isJson);
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (!isObject(value)) return ['string', 'boolean'].includes(typeof value) || value === null;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return (
+    (prototype === null || prototype === Object.prototype) && Object.values(value).every(isJson)
+  );
+}
+
+/** A message with the values of its artifacts, which the client stores for the run. */
+export type MessageInput = Omit<Ask, 'artifacts'> & ArtifactsField;
+
+/** A message that is a named prompt of the agent, with its arguments. */
+export type NamedPromptMessage<Prompts, Name extends PromptName<Prompts>> = Omit<
+  MessageInput,
+  'message' | 'messages' | 'input' | 'prompt' | 'args'
+> & { readonly prompt: Name } & ArgsField<Prompts, Name>;
+
+/** What `send` sends: a text, a message, or a named prompt. */
+export type OutgoingMessage<Prompts, Name extends PromptName<Prompts>> =
+  | string
+  | (unknown extends Prompts
+      ? MessageInput
+      : MessageInput & { readonly prompt?: never; readonly args?: never })
+  | NamedPromptMessage<Prompts, Name>;
+
+/** A message that was sent. For a named prompt, the turn number carries the type of the output. */
+export type SentPrompt<Prompts, Name> = [Name] extends [never]
+  ? SentMessage
+  : (DeliveredMessage & { readonly turn: TurnOf<PromptOutput<Prompts, Name>> }) | RecordedMessage;

@@ -1,19 +1,18 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
-import { sha256Hex } from '../core/digest.js';
+import { sha256Hex, canonicalJson, type Json } from '../core/text/json.js';
 import type { RunInput } from '../core/input/input.js';
-import { canonicalJson, type Json } from '../core/json.js';
-import type { Outcome } from '../core/outcome.js';
-import { nothingSpent } from '../core/turn.js';
-import { waitForResult } from './result.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import { nothingSpent } from '../core/state/turn.js';
+import { waitForResult } from './status.js';
 import {
   agentName,
   createRunInput,
   type AgentLike,
   type RunSettings,
-} from '../updates/run-input.js';
+  startRun,
+} from '../updates/start.js';
 import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
-import { startRun } from '../updates/start.js';
 import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
 import { runSettings } from './schedule/options.js';
 

@@ -1,28 +1,33 @@
 import type { Client } from '@temporalio/client';
-import type { Archive } from '../storage/archive.js';
+import { z } from 'zod';
+import type {
+  PromptName,
+  PromptOutput,
+  StartPrompt,
+  TurnOf,
+} from '../core/definition/definition.js';
+import type { Json, JsonObject } from '../core/text/json.js';
+import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { Archive, BlobStore } from '../storage/blob-store.js';
 import type { ToolLock } from '../storage/tool-lock.js';
-import type { BlobStore } from '../storage/blob-store.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
-import type { TurnOf } from '../core/definition/output-type.js';
-import type { SuppliedMessage } from '../core/input/supplied-messages.js';
-import type { Json, JsonObject } from '../core/json.js';
-import type { Attachment } from '../core/transcript/messages.js';
-import type { Outcome } from '../core/outcome.js';
-import type { AttachOptions } from './attach.js';
-import type { ArtifactsField } from './store-artifacts.js';
-import type { RunBatch, BatchOptions, BatchTask } from './batch.js';
-import type { OutgoingMessage, SentPrompt } from './named-prompts.js';
-import type { PromptName, PromptOutput, StartPrompt } from '../core/definition/prompt-types.js';
-import type { DecisionOptions } from '../updates/control.js';
-import type { ForkOptions } from './fork-run.js';
-import type { ControlMethods } from './control-methods.js';
-import type { DecisionMethods } from './decision-methods.js';
-import type { KnownAgent } from './known-agents.js';
-import type { ResultOptions } from './result.js';
+import type { DecisionOptions, ResolveOptions } from '../updates/decide.js';
+import type { AgentLike, RunSettings } from '../updates/start.js';
+import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
+import type { ArtifactsField, AttachOptions, OutgoingMessage, SentPrompt } from './attach.js';
+import type { BatchOptions, BatchTask, RunBatch } from './batch.js';
+import type {
+  CancelOptions,
+  ControlMethods,
+  DecisionMethods,
+  RunHandle,
+  RunLike,
+} from './control.js';
+import type { ForkOptions, KnownAgent } from './fork-run.js';
 import type { ReadMethods } from './read-methods.js';
-import type { RunHandle, RunLike } from './run-handle.js';
-import type { AgentLike, RunSettings } from '../updates/run-input.js';
 import type { Schedules } from './schedule/methods.js';
+import type { ResultOptions } from './status.js';
 
 /**
  * Options of `createClient`: the server, the task queue, the stores, and the user of the client. An
@@ -288,4 +293,56 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
   disconnect(): Promise<void>;
   /** The same as `disconnect`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The values are checked where they are used. */
+const checkedLater = z.unknown().optional();
+
+const decision = {
+  by: checkedLater,
+  within: checkedLater,
+  signal: checkedLater,
+} satisfies OptionSchemas<DecisionOptions>;
+const anyDecision = z.strictObject(decision);
+
+const decisionOptions = {
+  send: z.strictObject({
+    ...decision,
+    start: checkedLater,
+  } satisfies OptionSchemas<SendOptions>),
+  pause: anyDecision,
+  resume: anyDecision,
+  cancel: z.strictObject({
+    ...decision,
+    turn: expectedHidden(
+      'true or the number of a turn, because only a turn is canceled with options',
+      (turn) => turn === true || (Number.isInteger(turn) && Number(turn) > 0),
+    ),
+  } satisfies OptionSchemas<CancelOptions>),
+  close: anyDecision,
+  setLimits: anyDecision,
+  resolve: z.strictObject({
+    ...decision,
+    id: checkedLater,
+  } satisfies OptionSchemas<ResolveOptions>),
+  revoke: anyDecision,
+  undo: z.strictObject({ ...decision, call: checkedLater }),
+} as const;
+
+type DecisionMethod = keyof typeof decisionOptions;
+
+/**
+ * Returns a function that checks the options of a method and adds the client's actor, unless they
+ * specify one. It throws an `InputError` for an option that the method does not have.
+ */
+export function withActor(by: string | undefined) {
+  return <Options extends DecisionOptions>(
+    method: DecisionMethod,
+    options?: Options,
+  ): Options | DecisionOptions => {
+    if (options !== undefined) {
+      checkOptions(method, { schema: decisionOptions[method], options });
+    }
+    return { ...(by && { by }), ...options };
+  };
 }

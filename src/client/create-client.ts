@@ -2,42 +2,58 @@ import { deprecate } from 'node:util';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { toLimits } from '../core/input/check-limits.js';
-import { isObject } from '../core/json.js';
+import { toLimits } from '../core/input/input.js';
+import { isObject } from '../core/text/json.js';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
-import { perdureHome } from '../storage/home.js';
+import { perdureHome } from '../storage/files.js';
 import { openStores } from '../storage/file-stores.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import { createRunStreams } from '../live/run-streams.js';
-import { liveWorkers } from '../live/live-workers.js';
-import { readLiveHosts } from '../live/live-hosts.js';
-import { attach } from './attach.js';
-import type { MessageInput } from './named-prompts.js';
-import { claimAttachments } from './claim-attachments.js';
-import { storeArtifacts, type ArtifactsField } from './store-artifacts.js';
+import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
+import {
+  attach,
+  type MessageInput,
+  claimAttachments,
+  storeArtifacts,
+  type ArtifactsField,
+} from './attach.js';
 import { createBatch } from './batch.js';
-import type { ClientOptions, PerdureClient, StartOptions } from './client-types.js';
-import type { CancelOptions, ControlMethods } from './control-methods.js';
+import {
+  type ClientOptions,
+  type PerdureClient,
+  type StartOptions,
+  withActor,
+} from './client-types.js';
+import {
+  type CancelOptions,
+  type ControlMethods,
+  idOf,
+  type RunLike,
+  signalAllRuns,
+} from './control.js';
 import { sendMessage } from './send-message.js';
-import { idOf, type RunLike } from './run-handle.js';
-import { cancelTurn, claim, closeRun, pauseRun, resumeRun, setLimits } from '../updates/control.js';
+import {
+  cancelTurn,
+  claim,
+  closeRun,
+  pauseRun,
+  resumeRun,
+  setLimits,
+  resolveRequests,
+  revokeGrant,
+  requestUndo,
+} from '../updates/decide.js';
 import { describeRun } from '../history/read-run.js';
-import { resolveRequests, revokeGrant, requestUndo } from '../updates/decide.js';
-import { withActor } from './decision-options.js';
-import { forkRun } from './fork-run.js';
-import { clientSpans } from '../telemetry/client-spans.js';
-import { assertKnownAgent } from './known-agents.js';
-import { signalAllRuns } from './signal-all.js';
+import { forkRun, assertKnownAgent } from './fork-run.js';
+import { clientSpans } from '../telemetry/spans.js';
 import { readMethods } from './read-methods.js';
-import { readRequest } from './read-request.js';
-import { listRequests } from './requests.js';
-import { waitForResult } from './result.js';
-import { agentName, createRunInput } from '../updates/run-input.js';
+import { readRequest, listRequests } from './requests.js';
+import { waitForResult } from './status.js';
+import { agentName, createRunInput, newRunId, startRun } from '../updates/start.js';
 import { createSchedules } from './schedule/schedule.js';
-import { newRunId, startRun } from '../updates/start.js';
 
 /** The time limit for connecting; a reachable server answers in a fraction of it. */
 const CONNECT_MS = 5_000;

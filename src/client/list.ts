@@ -2,8 +2,9 @@ import { ServiceError, type Client } from '@temporalio/client';
 import { grpcCode, isUnanswered } from '../temporal/grpc.js';
 import { NoServerError } from '../core/errors.js';
 import { readInfo, type ListedWorkflow } from '../temporal/server-answers.js';
-import { readCursor, writeCursor } from './list-cursor.js';
 import {
+  readCursor,
+  writeCursor,
   assertListFilter,
   listQuery,
   matchesFilter,
@@ -11,8 +12,7 @@ import {
   type ListFilter,
   type StartRange,
 } from './list-filter.js';
-import { isInvalidQuery } from './queries.js';
-import { readRunRow, type RunRow } from './run-row.js';
+import { isInvalidQuery, readRunRow, type RunRow } from './run-row.js';
 
 /** One page of a list of runs. */
 export interface RunList {

@@ -1,12 +1,88 @@
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import type {
+  Client,
+  WorkflowExecutionDescription,
+  WorkflowExecutionInfo,
+} from '@temporalio/client';
+import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
 import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
-import { requestMemo } from '../core/requests/memo.js';
-import { show } from '../core/text/format-value.js';
-import { readRun } from '../history/read-run.js';
-import { memoRequests, type MemoRequests, type OpenRequest } from './memo-requests.js';
-import { queryTerm, withoutAttributes, type FoundWorkflow } from './queries.js';
+import { requestMemo } from '../core/requests/open-requests.js';
+import type { RunStatus } from '../core/state/status.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject, textField } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import { OFFERED, type Request, type RequestKind } from '../core/transcript/request.js';
+import type { Projection } from '../history/projection.js';
+import { type RunReading, readRun } from '../history/read-run.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { type FoundWorkflow, queryTerm, withoutAttributes } from './run-row.js';
 import { toRunStatus } from './status.js';
+
+/** The field of a run's memo that contains its open requests, oldest first. */
+const MEMO_FIELD = 'requests';
+/** The field that contains their number if there are too many for the memo. */
+const MEMO_TOTAL = 'requestsTotal';
+
+/** An open request in the memo of its run. `client.request` reads the whole request. */
+export interface OpenRequest extends Pick<
+  Request,
+  'id' | 'kind' | 'tool' | 'digest' | 'expiresAt' | 'raisedAt' | 'fix'
+> {
+  /** The id of the run that asks. */
+  readonly run: string;
+  /** The name of the run's agent; null if unknown. */
+  readonly agent: string | null;
+  /** For people: at most 300 characters; of a plan, its actions in at most 900. */
+  readonly shown: string;
+}
+
+/** The open requests in a memo. */
+interface MemoRequests {
+  readonly requests: readonly OpenRequest[];
+  /** The number of open requests that did not fit in the memo. */
+  readonly more: number;
+}
+
+/**
+ * Reads the requests in the memo of a run. Skips everything that is not a request: a memo may come
+ * from another version, or from another program.
+ */
+export function memoRequests(
+  memo: Readonly<Record<string, unknown>> | undefined,
+  of: Pick<OpenRequest, 'run' | 'agent'>,
+): MemoRequests {
+  const list: unknown = memo?.[MEMO_FIELD];
+  const total: unknown = memo?.[MEMO_TOTAL];
+  const requests = (Array.isArray(list) ? list : []).flatMap((each) => readOne(each, of) ?? []);
+  const counted = typeof total === 'number' && Number.isSafeInteger(total) ? total : 0;
+  return { requests, more: Math.max(0, counted - requests.length) };
+}
+
+function readOne(value: unknown, of: Pick<OpenRequest, 'run' | 'agent'>): OpenRequest | null {
+  if (!isObject(value)) return null;
+  const { kind, expiresAt = null, raisedAt, tool } = value;
+  const [id, digest] = [textField(value, 'id'), textField(value, 'digest')];
+  if (id === '' || !/^[0-9a-f]{64}$/.test(digest) || !isKind(kind)) return null;
+  if (!isTime(raisedAt) || !(expiresAt === null || isTime(expiresAt))) return null;
+  return {
+    ...of,
+    id,
+    kind,
+    ...(typeof tool === 'string' && { tool }),
+    digest,
+    shown: textField(value, 'shown'),
+    raisedAt,
+    expiresAt,
+    fix: textField(value, 'fix'),
+  };
+}
+
+function isKind(value: unknown): value is RequestKind {
+  return typeof value === 'string' && Object.hasOwn(OFFERED, value);
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
 
 /** Selects open requests; default: all in the namespace. */
 export interface RequestFilter {
@@ -128,4 +204,101 @@ async function openIn(
     if (!NoRunError.isInstance(error)) throw error;
     return { requests: [], more: 0 };
   }
+}
+
+/** The status of a run, with the requests of the runs that it waits for. */
+export interface ReadStatus extends RunStatus {
+  /**
+   * The open requests of the runs of called agents below this one, oldest first. Each is decided on
+   * its own `run`. Absent if there are none, or if no called agent is working.
+   */
+  readonly below?: readonly OpenRequest[];
+}
+
+/** The activity under which a projection has the run of a called agent. */
+const CALLED = 'agent';
+/** The activity that notifies a person of a request. */
+const NOTICE = 'notifyRequest';
+
+/** Whether a called agent is working for the run. */
+export function awaitsAgent({ inFlight, ended }: Pick<Projection, 'inFlight' | 'ended'>): boolean {
+  return ended === null && [...inFlight.values()].some(({ activity }) => activity === CALLED);
+}
+
+/**
+ * Whether the run only waits for called agents. A notice about a request does not count as work.
+ */
+export function awaitsOnlyAgents(view: Pick<Projection, 'inFlight' | 'ended'>): boolean {
+  const idle = [CALLED, NOTICE];
+  return (
+    awaitsAgent(view) &&
+    [...view.inFlight.values()].every(({ activity }) => idle.includes(activity))
+  );
+}
+
+/**
+ * Whether nothing is in flight, except notices about requests, which are retried for a long time.
+ */
+export function isIdle({ inFlight }: Pick<Projection, 'inFlight'>): boolean {
+  return [...inFlight.values()].every(({ activity }) => activity === NOTICE);
+}
+
+/**
+ * Returns the status of a run and, if it waits for a called agent, the requests below it. Needs no
+ * worker.
+ */
+export async function readStatus(
+  client: Client,
+  run: RunReading,
+  now: number,
+): Promise<ReadStatus> {
+  const status = toRunStatus(run, now);
+  const { id, description } = run;
+  if (description === null || !awaitsAgent(run.view)) return status;
+  const below = await requestsBelow(client, { id, description });
+  return below.length === 0 ? status : { ...status, below };
+}
+
+/** Returns the open requests of the runs below a run, by one visibility query. */
+export async function requestsBelow(
+  client: Client,
+  { id, description }: { readonly id: string; readonly description: WorkflowExecutionDescription },
+): Promise<readonly OpenRequest[]> {
+  const root = description.rootExecution?.workflowId || id;
+  const { requests } = await listRequests(client, { root });
+  // The id of a called run begins with that of its caller.
+  return requests.filter(({ run }) => (root === id ? run !== id : run.startsWith(`${id}/`)));
+}
+
+/**
+ * Returns an open request of a run with all of its arguments. Needs no worker. Rejects with a
+ * `NoRunError`, with an `InputError` if the run has no such open request, and with a `BlobError` if
+ * the arguments are in the blob store and cannot be read.
+ */
+export async function readRequest(
+  client: Client,
+  { run, id }: { readonly run: string; readonly id: string },
+  blobs: BlobStore,
+): Promise<Request> {
+  const { pending } = toRunStatus(await readRun(client, run), Date.now());
+  const request = pending.find((one) => one.id === id);
+  if (request === undefined) throw new InputError(noRequest(run, id, pending));
+  return await withArguments(request, blobs);
+}
+
+/** Returns the request with arguments that are in the blob store. Rejects with a `BlobError`. */
+export async function withArguments(request: Request, blobs: BlobStore): Promise<Request> {
+  const { argumentsBlob, parsedBlob } = request;
+  return {
+    ...request,
+    ...(argumentsBlob && { arguments: await blobs.get(argumentsBlob) }),
+    ...(parsedBlob && { parsed: await blobs.get(parsedBlob) }),
+  };
+}
+
+/** Returns the message for a request that a run does not have; it names those that it has. */
+export function noRequest(run: string, id: string, pending: readonly Request[]): string {
+  const open = pending.map((one) => one.id).join(', ');
+  const known = open === '' ? 'it has no open request' : `its open requests are ${open}`;
+  return `request: expected an open request of run ${visible(run)}, got ${visible(id)}; ${known}`;
 }

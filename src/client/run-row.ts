@@ -1,11 +1,12 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import type { ListedWorkflow } from '../temporal/server-answers.js';
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
-import { COMPLETE_REASONS, STOP_REASONS, type Outcome } from '../core/outcome.js';
-import { isOpenStatus, type RunStatusName } from '../core/status.js';
-import { readRun } from '../history/read-run.js';
-import { toRunStatus } from './status.js';
+import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
 import { NoRunError, UnreadableError } from '../core/errors.js';
+import { type RunStatusName, isOpenStatus } from '../core/state/status.js';
+import { COMPLETE_REASONS, type Outcome, STOP_REASONS } from '../core/transcript/outcome.js';
+import { readRun } from '../history/read-run.js';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
+import { type ListedWorkflow, listWorkflows } from '../temporal/server-answers.js';
+import { toRunStatus } from './status.js';
 
 /** A run as a list shows it. */
 export interface RunRow {
@@ -124,4 +125,50 @@ function startOf({ memo, startTime }: WorkflowExecutionInfo): Date {
 function tagsOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): readonly string[] {
   const tags: unknown = memo?.['tags'];
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
+}
+
+/**
+ * Returns a condition on an attribute for a visibility query; by default, that it equals this
+ * value.
+ */
+export function queryTerm(
+  attribute: string,
+  value: string,
+  operator: '=' | '>=' | 'STARTS_WITH' = '=',
+): string {
+  // A backslash would escape the quote after it.
+  return `${attribute} ${operator} '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}
+
+/**
+ * Returns whether the server refused a query, as it does if the namespace lacks its search
+ * attributes.
+ */
+export function isInvalidQuery(error: unknown): boolean {
+  return grpcCode(error) === GRPC.invalidArgument;
+}
+
+/**
+ * A workflow that a query found. `byAttributes` is true for the query that uses search attributes.
+ */
+export interface FoundWorkflow extends ListedWorkflow {
+  readonly byAttributes: boolean;
+}
+
+/**
+ * Yields the workflows that `query` finds. If the namespace lacks its search attributes, yields
+ * what `otherwise` finds, which uses none.
+ */
+export async function* withoutAttributes(
+  client: Client,
+  { query, otherwise }: { readonly query: string; readonly otherwise: string },
+): AsyncGenerator<FoundWorkflow, void, undefined> {
+  try {
+    for await (const found of listWorkflows(client, query)) yield { ...found, byAttributes: true };
+  } catch (error) {
+    if (!isInvalidQuery(error)) throw error;
+    for await (const found of listWorkflows(client, otherwise)) {
+      yield { ...found, byAttributes: false };
+    }
+  }
 }

@@ -1,18 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
-import type { Ask } from '../core/inbox.js';
+import type { Ask } from '../core/input/inbox.js';
 import { mayAnswer } from '../core/requests/answer-by-message.js';
 import type { BlobStore } from '../storage/blob-store.js';
-import { askOrStart } from '../updates/ask-or-start.js';
-import { askRun, withId } from '../updates/ask-run.js';
-import { claim } from '../updates/control.js';
-import type { SentMessage } from '../updates/deliver-or-record.js';
-import { createRunInput } from '../updates/run-input.js';
-import { claimAttachments } from './claim-attachments.js';
+import { askOrStart, askRun, withId, type SentMessage } from '../updates/ask.js';
+import { claim } from '../updates/decide.js';
+import { createRunInput } from '../updates/start.js';
+import { claimAttachments, type MessageInput, storeArtifacts } from './attach.js';
 import type { SendOptions } from './client-types.js';
-import type { MessageInput } from './named-prompts.js';
-import { idOf, type RunLike } from './run-handle.js';
-import { storeArtifacts } from './store-artifacts.js';
+import { idOf, type RunLike } from './control.js';
 
 /** Sends a message to a run, and starts the run if the options say so. */
 export async function sendMessage(

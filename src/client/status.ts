@@ -1,11 +1,29 @@
-import { isOpenStatus, type RunStatus } from '../core/status.js';
-import { finalOutcome, runStatus, type StateStatus } from '../core/run-status.js';
-import { nothingSpent } from '../core/turn.js';
-import { currentActivity } from '../history/current-activity.js';
-import { endOfRun } from '../history/end-of-run.js';
-import { pendingWork, type PendingWork } from '../history/pending-work.js';
-import { failedAttempts } from '../history/attempt-reports.js';
-import type { RunReading } from '../history/read-run.js';
+import type { Client } from '@temporalio/client';
+import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
+import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
+import { type RunStatus, isOpenStatus } from '../core/state/status.js';
+import { visible } from '../core/state/summaries.js';
+import { nothingSpent } from '../core/state/turn.js';
+import { isObject } from '../core/text/json.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import {
+  type FollowedSegment,
+  followSegments,
+  nextRunId,
+  segmentEvents,
+} from '../history/follow-history.js';
+import {
+  type PendingWork,
+  currentActivity,
+  endOfRun,
+  failedAttempts,
+  pendingWork,
+} from '../history/pending-work.js';
+import { type Projection, endOutcome } from '../history/projection.js';
+import { type RunReading, describeRun, readRun } from '../history/read-run.js';
+import { readTurns } from '../history/run-transcript.js';
+import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
+import type { Archive } from '../storage/blob-store.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
@@ -85,4 +103,186 @@ function notBegun(run: RunReading): StateStatus {
     pending: [],
     outcome: end?.outcome ?? null,
   };
+}
+
+/** Which turn `result` waits for, and what ends the wait. */
+export interface ResultOptions {
+  /**
+   * The turn to wait for; default: the end of a task run and of a canceled run, or the latest turn
+   * of an open run.
+   */
+  readonly turn?: number;
+  /** Ends the wait. The run is not affected. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Where to read the outcome of a run that the server has deleted; if absent, only the server is
+ * queried.
+ */
+interface ReadFrom {
+  readonly archive?: Archive | undefined;
+}
+
+/**
+ * Waits for the end of a turn and returns its outcome, whatever its status. Follows the history
+ * through all segments, so it needs no worker. If the run ends before the turn has begun, returns
+ * the run's outcome. For a run that the server has deleted, returns the outcome from the archive.
+ * Rejects with a `NoRunError`, with an `InputError` for a turn that does not exist, with a
+ * `ResultLostError`, and with the signal's reason.
+ */
+export async function waitForResult(
+  client: Client,
+  id: string,
+  { turn, signal = new AbortController().signal, archive }: ResultOptions & ReadFrom,
+): Promise<Outcome> {
+  signal.throwIfAborted();
+  if (turn !== undefined && (!Number.isInteger(turn) || turn < 1)) {
+    throw new InputError(`turn: expected a whole number from 1, got ${turn}`);
+  }
+  const runId = await liveRunId(client, id, archive);
+  if (runId === null) return await archivedOutcome(client, id, { turn, archive });
+  const outcome = (await isOpen(client, id, runId))
+    ? await outcomeOfTurn(client, { id, signal, turn, archive })
+    : await outcomeOfTask(client, { id, runId, signal }, turn);
+  if (outcome !== null) return outcome;
+  signal.throwIfAborted();
+  throw new ResultLostError(
+    `the server ended the history of run ${visible(id)} before the run; its messages may be in the transcript`,
+  );
+}
+
+/** Returns null for a run that only the archive has. */
+async function liveRunId(client: Client, id: string, archive?: Archive): Promise<string | null> {
+  try {
+    return (await describeRun(client, id)).runId;
+  } catch (error) {
+    if (archive === undefined || !NoRunError.isInstance(error)) throw error;
+    return null;
+  }
+}
+
+async function archivedOutcome(
+  client: Client,
+  id: string,
+  { turn, archive }: Omit<AwaitedTurn, 'id' | 'signal'>,
+): Promise<Outcome> {
+  const run = await readRun(client, id, { archive });
+  const { state } = run.view;
+  const { turns } = archive ? await readTurns(client, run, archive) : { turns: [] };
+  const ended = state === null ? null : finalOutcome(state);
+  const outcomeAt = (number: number): Outcome | null =>
+    turns.find((one) => one.turn === number)?.outcome ?? null;
+  const last = Math.max(0, ...turns.map((one) => one.turn));
+  if (turn !== undefined && turn > last && ended !== null) throw noTurn(id, turn, last);
+  const isTask = state?.open !== true || state.ending === 'cancelled';
+  // Without the end of an open run, its newest turn is also unknown.
+  const newest = isTask || ended === null ? ended : (outcomeAt(last) ?? ended);
+  const outcome = turn === undefined ? newest : outcomeAt(turn);
+  if (outcome !== null) return outcome;
+  const what = turn === undefined ? 'the end' : `turn ${turn}`;
+  throw new ResultLostError(
+    `the server has deleted run ${visible(id)}, and the archive does not have ${what} of it`,
+  );
+}
+
+async function isOpen(client: Client, id: string, runId: string): Promise<boolean> {
+  const input = (await readSegmentStart(client, id, runId))?.input;
+  return isObject(input) && input['open'] === true;
+}
+
+/** Reads only the last event of each segment. */
+async function outcomeOfTask(
+  client: Client,
+  task: FollowedSegment,
+  turn: number | undefined,
+): Promise<Outcome | null> {
+  if (turn !== undefined && turn > 1) throw noTurn(task.id, turn, 1);
+  for (let runId: string | null = task.runId; runId !== null;) {
+    let next: string | null = null;
+    for await (const events of segmentEvents(client, { ...task, runId }, { only: 'end' })) {
+      const last = events.at(-1);
+      next = nextRunId(last);
+      if (last?.type !== 'ended' || next !== null) continue;
+      return endOutcome(last) ?? endOfRun(await readRun(client, task.id))?.outcome ?? null;
+    }
+    runId = next;
+  }
+  return null;
+}
+
+interface AwaitedTurn extends ReadFrom {
+  readonly id: string;
+  readonly signal: AbortSignal;
+  readonly turn: number | undefined;
+}
+
+async function outcomeOfTurn(
+  client: Client,
+  { id, signal, turn, archive }: AwaitedTurn,
+): Promise<Outcome | null> {
+  const run = await readRun(client, id);
+  const { state } = run.view;
+  const last = state === null ? null : Math.max(state.turn.number, state.inbox.lastTurn);
+  const target = turn ?? Math.max(1, last ?? 0);
+  // A run that was canceled while it waited has no canceled turn, so the run's own outcome counts.
+  if (turn === undefined && state?.ending === 'cancelled') {
+    return await outcomeOfRun(client, { id, runId: run.runId, signal });
+  }
+  const found = endOfTurn(run.view, target);
+  if (found !== null) return found;
+  if (turn !== undefined && last !== null && turn > last) throw noTurn(id, turn, last);
+  if (state !== null && target < state.turn.number)
+    return await readEarlierTurn(client, { ...run, archive }, target);
+  for await (const { view } of followSegments(client, { id, runId: run.runId, signal })) {
+    const outcome = endOfTurn(view, target) ?? endOfRun({ view, terminatedWhy: '' })?.outcome;
+    if (outcome !== undefined) return outcome;
+  }
+  return null;
+}
+
+/** Waits for the end of the run itself. Returns null if the wait ends first. */
+async function outcomeOfRun(client: Client, run: FollowedSegment): Promise<Outcome | null> {
+  for await (const { view } of followSegments(client, run)) {
+    const end = endOfRun({ view, terminatedWhy: '' });
+    if (end !== null) return end.outcome;
+  }
+  return null;
+}
+
+/** Returns null while the turn is not over, or if this segment does not contain its end. */
+function endOfTurn({ state, turns }: Projection, turn: number): Outcome | null {
+  const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
+  if (ended !== undefined) return ended.outcome;
+  // The outcome is final once the run has recorded it, since the run continues only then.
+  const phase = state?.turn.number === turn ? state.turn.phase : null;
+  return phase?.type === 'idle' ? phase.outcome : null;
+}
+
+async function readEarlierTurn(
+  client: Client,
+  run: RunReading & ReadFrom,
+  turn: number,
+): Promise<Outcome> {
+  let previous = previousRunId(run.events);
+  while (previous !== '') {
+    const segment = await readSegment(client, {
+      id: run.id,
+      runId: previous,
+      archive: run.archive,
+    });
+    if (segment === null) break;
+    const outcome = endOfTurn(segment.view, turn);
+    if (outcome !== null) return outcome;
+    previous = segment.previousRunId;
+  }
+  throw new ResultLostError(
+    `turn ${turn} of run ${visible(run.id)} is over, and the server no longer keeps that part of its ` +
+      'history; its messages may be in the transcript',
+  );
+}
+
+function noTurn(id: string, turn: number, last: number): InputError {
+  const known = last === 0 ? 'it has none yet' : `its last one is ${last}`;
+  return new InputError(`turn: run ${visible(id)} has no turn ${turn}; ${known}`);
 }

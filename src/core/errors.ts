@@ -1,4 +1,4 @@
-import type { RefusalReason } from './requests/decision.js';
+import type { RefusalReason } from './transcript/request.js';
 
 export const PERDURE_ERROR_CODES = [
   'archive',

@@ -1,37 +1,32 @@
-import type { JsonObject } from '../core/json.js';
 import type { z } from 'zod';
-import { InputError } from '../core/errors.js';
-import type { Agent, CalledAgent } from '../agents/agent.js';
+import type { AnswerContract } from '../agents/agent-parts.js';
+import type { Agent, CalledAgent, NodeFunction } from '../agents/agent.js';
 import { callingTool, defineAgent } from '../agents/define-agent.js';
 import { isAgent } from '../agents/options.js';
-import type { AnswerContract } from '../agents/agent-output.js';
-import type { NodeFunction } from '../agents/graph-parts.js';
-import type { GraphDefinition, GraphNode } from '../core/graph/definition.js';
-import { callsModel } from '../core/graph/node-tool.js';
-import { show } from '../core/text/format-value.js';
+import type { GraphDefinition, GraphNode } from '../core/definition/graph-definition.js';
+import { InputError } from '../core/errors.js';
+import { callsModel } from '../core/state/turn-definition.js';
+import type { JsonObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import type { Tool } from '../tools/tool.js';
-import type { BuiltNode } from './node-parts.js';
-import { buildNodes } from './build-nodes.js';
-import { checkGraph } from './check-graph.js';
+import { buildNodes, kindsOf, unknownNode, wireNodes } from './build-nodes.js';
 import {
-  assertGraphOptions,
-  passedOptions,
   type GraphOf,
   type GraphOptions,
+  assertGraphOptions,
+  checkGraph,
+  passedOptions,
 } from './graph-options.js';
-import { kindsOf } from './kinds.js';
-import { planningOf, withPlanning } from './plan-nodes.js';
-import type { NodeSpec } from './node-spec.js';
-import type { GraphWiring } from './wiring.js';
+import { type BuiltNode, planningOf, withPlanning } from './node-parts.js';
+import type { GraphWiring, NodeSpec } from './node-spec.js';
 import {
+  type StateFields,
   getFields,
   initialValues,
   inputType,
-  unknownField,
-  type StateFields,
   stateMisfit,
+  unknownField,
 } from './state-schema.js';
-import { unknownNode, wireNodes } from './wire-nodes.js';
 
 /** A graph whose exits are not wired yet. */
 export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {

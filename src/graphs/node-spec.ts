@@ -1,20 +1,57 @@
+import { z } from 'zod';
 import type { Agent } from '../agents/agent.js';
-import type { Typed, TypedInput } from '../core/definition/output-type.js';
-import type { Duration } from '../core/text/duration.js';
-import type { Predicate } from '../core/requests/predicate.js';
+import type { Typed, TypedInput } from '../core/definition/definition.js';
+import type { Predicate } from '../core/definition/predicate.js';
+import type { ActionResult, Plan } from '../core/plan/plan.js';
+import { type Json, isObject } from '../core/text/json.js';
+import type { Duration } from '../core/text/text.js';
 import type { NodeContext, Tool } from '../tools/tool.js';
-import type { Json } from '../core/json.js';
-import type { z } from 'zod';
-import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
-import type { GraphText, GraphPath, GraphPathOf, GraphTemplate } from './path.js';
-
 import type {
   GraphFieldHolding,
   GraphFieldOf,
   GraphFieldTaking,
   GraphPatchOf,
+  GraphPath,
+  GraphPathOf,
   GraphStateOf,
-} from './state-shape.js';
+  GraphTemplate,
+  GraphText,
+} from './values.js';
+
+/** Options of a `plan` node. */
+export interface PlanNodeOptions<Shape extends z.ZodObject> {
+  /** The field that receives the plan; only this node may fill it. Its type is `planState.plan`. */
+  readonly save: GraphFieldHolding<Shape, Plan>;
+  /** The field that receives the model's text if there is nothing to do. */
+  readonly answer?: GraphFieldTaking<Shape, string>;
+  /**
+   * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the
+   * model looks tools up, and its calls are noted one by one; reads are executed.
+   */
+  readonly planning?: 'schema' | 'catalog';
+  /** Default 200, at most 500. */
+  readonly maxActions?: number;
+  /** The maximum number of plans before the node fails; default 5. */
+  readonly attempts?: number;
+}
+
+/** Options of an `execute` node. */
+export interface ExecuteNodeOptions<Shape extends z.ZodObject> {
+  /** The field that contains the plan. */
+  readonly plan: GraphFieldOf<Shape>;
+  /** The field that receives the results by the actions' ids. Its type is `planState.results`. */
+  readonly save: GraphFieldHolding<Shape, Readonly<Record<string, ActionResult>>>;
+  /** The maximum number of actions at the same time, 1 to 50; default 5. */
+  readonly atOnce?: number;
+  /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */
+  readonly timeout?: Duration;
+  /**
+   * What happens to an action if one that it needs has failed: it is skipped with a reason (`skip`,
+   * default), no further action of the plan starts (`fail`), or each of its references to that
+   * result, also to a part of it, is null (`null`). An action that needs approval is never executed after a failure.
+   */
+  readonly onFailedDependency?: 'skip' | 'fail' | 'null';
+}
 
 declare const EXITS: unique symbol;
 
@@ -282,4 +319,59 @@ export interface ConfirmKind<Shape extends z.ZodObject> {
       readonly expires?: Duration;
     } & GraphNodeOptions,
   ): NodeSpec<'yes' | 'no', 'expired' | 'capped'>;
+}
+
+const plan: z.ZodType<Plan, Plan> = z.custom<Plan>(
+  (value) => isObject(value) && Array.isArray(value['actions']) && Array.isArray(value['done']),
+  'expected a plan, as a plan node saves it',
+);
+
+const results: z.ZodType<
+  Readonly<Record<string, ActionResult>>,
+  Readonly<Record<string, ActionResult>>
+> = z.record(
+  z.string(),
+  z.custom<ActionResult>((value) => isObject(value) && 'ok' in value),
+);
+
+/**
+ * The fields of a state that plans: `plan`, which a `plan` node fills, and `results`, the results of
+ * its actions by their ids, which an `execute` node fills. Fields of another name take their types
+ * from here: `todo: planState.plan`.
+ *
+ * @example
+ * ```ts
+ * import { planState } from 'perdure';
+ * import { z } from 'zod';
+ *
+ * export const state = z.object({ ...planState, answer: z.string().optional() });
+ * ```
+ */
+export const planState = { plan: plan.optional(), results: results.default({}) } as const;
+
+type IsSingle<Names extends string> = {
+  [Name in Names]: [Exclude<Names, Name>] extends [never] ? true : false;
+}[Names];
+
+type Table<Exits extends string, Optional extends string, Target> = {
+  readonly [Name in Exits]: Target;
+} & { readonly [Name in Optional]?: Target };
+
+/** Where a node's exits lead: the target itself if there is one exit, else a table. */
+export type NodeEdges<Spec, Target> =
+  Spec extends NodeSpec<infer Exits, infer Optional>
+    ? string extends Exits
+      ? // Unknown exits: another error of the graph has been reported, and needs no second one here.
+        Target | { readonly [Name in string]?: Target }
+      : IsSingle<Exits> extends true
+        ? Target | Table<Exits, Optional, Target>
+        : Table<Exits, Optional, Target>
+    : never;
+
+/** The second step of a graph: where it starts, and where each exit leads. */
+export interface GraphWiring<Nodes> {
+  readonly start: Extract<keyof Nodes, string>;
+  readonly edges: {
+    readonly [Name in keyof Nodes]: NodeEdges<Nodes[Name], Extract<keyof Nodes, string> | 'end'>;
+  };
 }

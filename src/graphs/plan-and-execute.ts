@@ -1,21 +1,24 @@
 import { z } from 'zod';
 import type { AgentOptions } from '../agents/agent.js';
+import type { Duration } from '../core/text/text.js';
 import type { Tool } from '../tools/tool.js';
-import { anyFunction, checkOptions, type OptionSchemas } from '../validation/check-options.js';
-import { cases } from './cases.js';
+import { type OptionSchemas, anyFunction, checkOptions } from '../validation/check-options.js';
+import { cases } from './build-node.js';
 import { defineGraph } from './define-graph.js';
 import {
-  passedOptions,
-  PASSED_SCHEMAS,
-  refuseAgentOptions,
   type GraphOf,
+  PASSED_SCHEMAS,
   type PassedOption,
+  passedOptions,
+  refuseAgentOptions,
 } from './graph-options.js';
-import type { Duration } from '../core/text/duration.js';
-import type { GraphKinds } from './node-spec.js';
-import type { GraphPatchOf, GraphStateOf } from './state-shape.js';
-import type { ExecuteNodeOptions, PlanNodeOptions } from './plan-spec.js';
-import { planState } from './plan-types.js';
+import {
+  type ExecuteNodeOptions,
+  type GraphKinds,
+  type PlanNodeOptions,
+  planState,
+} from './node-spec.js';
+import type { GraphPatchOf, GraphStateOf } from './values.js';
 
 /** The state of the graph that `planAndExecute` makes. */
 const agentState = z.object({
@@ -30,10 +33,10 @@ const agentState = z.object({
 });
 
 /** The shape of the state of a graph that `planAndExecute` makes. */
-export type PlanStateShape = typeof agentState;
+type PlanStateShape = typeof agentState;
 
 /** A node before the plan that may answer at once, or change the message to plan for. */
-export type BeforePlan = (
+type BeforePlan = (
   state: GraphStateOf<PlanStateShape>,
 ) => Promise<GraphPatchOf<PlanStateShape>> | GraphPatchOf<PlanStateShape>;
 
@@ -238,3 +241,65 @@ function build(options: PlanAndExecuteOptions, before: BeforePlan | null): Graph
     },
   });
 }
+
+// What the package exports for graphs.
+export { cases } from './build-node.js';
+export { defineGraph, type UnwiredGraph } from './define-graph.js';
+export type {
+  Graph,
+  GraphAgentOptions,
+  GraphInput,
+  GraphOf,
+  GraphOptions,
+} from './graph-options.js';
+export type {
+  ConfirmKind,
+  DecideKind,
+  EachAction,
+  ExactFields,
+  ExitChoice,
+  GraphInputTemplate,
+  GraphKinds,
+  GraphMessage,
+  GraphNodeOptions,
+  NodeCases,
+  NodeFunctionOptions,
+  NodeSaveOptions,
+  NodeSpec,
+  RouteContext,
+} from './node-spec.js';
+export type { ExecuteNodeOptions, PlanNodeOptions } from './node-spec.js';
+export type {
+  GraphFieldHolding,
+  GraphFieldOf,
+  GraphFieldTaking,
+  GraphPatchOf,
+  GraphStateOf,
+} from './values.js';
+export type { GraphWiring, NodeEdges } from './node-spec.js';
+export {
+  text,
+  type GraphPath,
+  type GraphPathConditions,
+  type GraphPathOf,
+  type GraphTemplate,
+  type GraphText,
+} from './values.js';
+export type { PassedOption } from './graph-options.js';
+export { planState } from './node-spec.js';
+export type { ActionResult, Plan, PlannedAction, PlannedRead } from '../core/plan/plan.js';
+export type { Place, Referring } from '../core/plan/plan.js';
+export type {
+  EachBody,
+  ExecuteNode,
+  FailedDependency,
+  GraphCase,
+  GraphDefinition,
+  GraphExit,
+  GraphNode,
+  GraphValue,
+  NodeKind,
+  NodeOutput,
+  PlanNode,
+  WorkerNode,
+} from '../core/definition/graph-definition.js';

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { isObject, type Json, type JsonObject } from '../core/json.js';
-import { show } from '../core/text/format-value.js';
-import { writtenSchema } from '../tools/arguments/written-schema.js';
-import { describeIssues } from '../validation/describe-issues.js';
-import { likelyMeant } from '../validation/nearest.js';
-import { jsonOf, returnedJson } from './json-value.js';
+import { type Json, type JsonObject, isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import { writtenSchema } from '../tools/arguments/check-arguments.js';
+import { describeIssues, likelyMeant } from '../validation/check-options.js';
+import { jsonOf, returnedJson } from './values.js';
 
 const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;
 
@@ -297,4 +296,30 @@ export function unknownField(where: string, fields: StateFields, name: string): 
 function faults(where: string, error: z.core.$ZodError, value: unknown): string {
   const lines = describeIssues(error.issues, value, {}).map((line) => line.slice(2));
   return `${where}: ${lines.join('; ')}, got ${show(value)}`;
+}
+
+/** The key that holds paths: `path` in conditions, `$path` in computed values. */
+interface PathKey {
+  readonly fields: StateFields;
+  readonly key: 'path' | '$path';
+}
+
+/**
+ * Throws an `InputError` if a condition or a computed value names a field that the state does not
+ * have. For a typed state, the compiler reports the same fault.
+ */
+export function checkPaths(where: string, paths: PathKey, value: unknown): void {
+  if (Array.isArray(value)) {
+    for (const item of value) checkPaths(where, paths, item);
+    return;
+  }
+  if (!isObject(value)) return;
+  const path = Object.hasOwn(value, paths.key) ? value[paths.key] : undefined;
+  if (typeof path !== 'string') {
+    for (const inner of Object.values(value)) checkPaths(where, paths, inner);
+    return;
+  }
+  const [field = ''] = path.split('.');
+  if (path === '' || paths.fields.has(field)) return;
+  throw new InputError(unknownField(`${where} reads`, paths.fields, field));
 }

@@ -1,23 +1,95 @@
-import type { GraphState } from '../core/graph/graph-state.js';
 import { isToolResult } from '../core/guards/recorded.js';
-import { itemProgress, nodeOfCall, type CallProgress } from '../core/graph/node-tool.js';
-import { nextAction } from '../core/next-action.js';
-import { planProgress, type PlanProgress } from '../core/plan/progress.js';
 import { askingWork } from '../core/requests/open-requests.js';
-import type { RunState } from '../core/state.js';
-import { callOfWork, WORK, withoutWork } from '../core/work/work.js';
+import { type PlanProgress, planProgress } from '../core/run/details.js';
+import { nextAction } from '../core/run/next-action.js';
+import type { GraphState, RunState } from '../core/state/state.js';
+import { type CallProgress, itemProgress, nodeOfCall } from '../core/state/turn-definition.js';
+import { WORK, callOfWork, withoutWork } from '../core/state/work.js';
+import type { Message } from '../core/transcript/messages.js';
+import { type DurableStep, withGraphSteps } from './graph-steps.js';
 import type { HistoryEvent } from './history-event.js';
-import type { DurableStep } from './durable-events.js';
-import { endOfRun } from './end-of-run.js';
-import { withGraphSteps } from './graph-steps.js';
-import { messageSteps, type MessageProgress } from './message-steps.js';
+import { endOfRun } from './pending-work.js';
 import {
-  createProjector,
   type BlockedSince,
   type Projection,
   type Projector,
+  createProjector,
 } from './projection.js';
-import { carriedState, readBegun } from './reader/end.js';
+import { carriedState, readBegun } from './reader/run-view.js';
+
+/** The messages and turns of a segment that have been emitted. */
+interface MessageProgress {
+  /** Number of the next message. */
+  readonly next: number;
+  readonly turn: number;
+  /** Number of turns that have ended in this segment. */
+  readonly ended: number;
+}
+
+/** Returns new messages as steps, with the starts and ends of turns in between. */
+function messageSteps(
+  { messages, turns, usageByMessage }: Pick<Projection, 'messages' | 'turns' | 'usageByMessage'>,
+  before: MessageProgress,
+): { readonly steps: readonly DurableStep[]; readonly progress: MessageProgress } {
+  const fresh = messages.filter(({ n }) => n >= before.next);
+  const ends = turns.slice(before.ended);
+  const touched = [...new Set([...fresh, ...ends].map(({ turn }) => turn))];
+  const steps = touched
+    .toSorted((one, other) => one - other)
+    .flatMap((turn): readonly DurableStep[] => [
+      ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
+      ...fresh
+        .filter((message) => message.turn === turn)
+        .flatMap((message) => toSteps(message, { messages, usageByMessage })),
+      ...ends
+        .filter((end) => end.turn === turn)
+        .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
+    ]);
+  return {
+    steps,
+    progress: {
+      next: (fresh.at(-1)?.n ?? before.next - 1) + 1,
+      turn: Math.max(before.turn, ...touched),
+      ended: before.ended + ends.length,
+    },
+  };
+}
+
+function toSteps(
+  message: Message,
+  { messages, usageByMessage }: Pick<Projection, 'messages' | 'usageByMessage'>,
+): readonly DurableStep[] {
+  const cost = usageByMessage.get(message.n);
+  const usage = cost && { usage: cost };
+  switch (message.role) {
+    case 'user':
+      // The message that explains a refused answer is part of the step of that answer.
+      if (message.side) return [];
+      return message.compacts === undefined
+        ? [{ type: 'message-added', message }]
+        : [{ type: 'transcript-compacted', message, ...usage }];
+    case 'assistant':
+      if (message.supplied || message.origin) return [{ type: 'message-added', message }];
+      return message.side
+        ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
+        : [{ type: 'model-replied', message, ...usage }];
+    case 'tool':
+      return [{ type: 'call-finished', tool: findTool(message.callId, messages), message }];
+  }
+}
+
+/** Returns the message to the model about a refused answer, which directly follows the answer. */
+function findProblem(answer: number, messages: readonly Message[]): string {
+  return messages.find(({ n }) => n === answer + 1)?.text ?? '';
+}
+
+function findTool(callId: string, messages: readonly Message[]): string {
+  for (const message of messages.toReversed()) {
+    const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
+    if (call) return call.name;
+  }
+  return '';
+}
 
 /** Receives the events of one segment in order, and returns the steps that each one adds. */
 export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];

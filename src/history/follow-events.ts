@@ -1,13 +1,41 @@
 import type { Client } from '@temporalio/client';
-import { visible } from '../core/text/summaries.js';
-import { nextRunId, segmentEvents, type FollowedSegment } from './follow-history.js';
-import type { HistoryEvent } from './history-event.js';
-import { isAfter, readOffset, writeOffset, type Offset } from './offset.js';
-import { describeRun } from './read-run.js';
-import type { DurableEvent } from './durable-events.js';
 import { InputError } from '../core/errors.js';
-import { isNotFound, oldestKeptSegment } from './segments.js';
+import { show } from '../core/input/input.js';
+import { visible } from '../core/state/summaries.js';
 import { createStepEmitter } from './emit-steps.js';
+import { type FollowedSegment, nextRunId, segmentEvents } from './follow-history.js';
+import type { DurableEvent } from './graph-steps.js';
+import type { HistoryEvent } from './history-event.js';
+import { describeRun } from './read-run.js';
+import { isNotFound, oldestKeptSegment } from './segments.js';
+
+/** A place in a run's history: one of the steps that event `event` of a segment adds. */
+export interface Offset {
+  readonly runId: string;
+  readonly event: number;
+  /** From 0. */
+  readonly index: number;
+}
+
+function writeOffset({ runId, event, index }: Offset): string {
+  return `${runId}:${event}:${index}`;
+}
+
+/** Parses a text from `writeOffset`. Throws an `InputError` for any other text. */
+export function readOffset(text: string): Offset {
+  const [, runId, event, index] = /^([\w-]{1,64}):(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
+  if (runId === undefined) {
+    throw new InputError(
+      `from: expected the offset of an event, got ${show(text)}; omit it for all events`,
+    );
+  }
+  return { runId, event: Number(event), index: Number(index) };
+}
+
+/** Whether `one` comes after `other`; both are of the same segment. */
+function isAfter(one: Offset, other: Offset): boolean {
+  return one.event > other.event || (one.event === other.event && one.index > other.index);
+}
 
 /** Where the events of a run begin, and what ends the iteration. */
 export interface EventsOptions {

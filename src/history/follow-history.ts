@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
+import type { FinishedTurn } from '../core/state/state.js';
+import { inTurn } from '../core/state/turn.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
-import { readHistoryPage, type HistoryPage } from '../temporal/server-answers.js';
+import { type HistoryPage, readHistoryPage } from '../temporal/server-answers.js';
 import { decodeEvent } from './decode-event.js';
-import { isPermanent, type HistoryEvent } from './history-event.js';
+import { type HistoryEvent, isPermanent } from './history-event.js';
+import { type Projection, createProjector } from './projection.js';
 
 /** The segment of a run that is followed. */
 export interface FollowedSegment {
@@ -119,4 +122,68 @@ async function callWithSignal<T>(
 function isTransient(error: unknown): boolean {
   const code = grpcCode(error);
   return code !== null && !FINAL.includes(code);
+}
+
+/** A run as of its newest event. */
+export interface FollowedRun {
+  /** Run id of the segment that the view shows. */
+  readonly runId: string;
+  readonly view: Projection;
+}
+
+/**
+ * Follows a run through its segments by long polling its history, which needs no worker. Ends with
+ * the run, or when the signal aborts. Rejects if the server stays unreachable.
+ */
+export async function* followSegments(
+  client: Client,
+  { id, runId: first, signal }: FollowedSegment,
+): AsyncGenerator<FollowedRun, void, undefined> {
+  for (let runId: string | null = first; runId !== null;) {
+    const projector = createProjector();
+    for await (const events of segmentEvents(client, { id, runId, signal })) {
+      for (const event of events) projector.push(event);
+      yield { runId, view: projector.view() };
+    }
+    if (signal.aborted) return;
+    runId = nextRunId(projector.view().ended);
+  }
+}
+
+/** The end of following: that of the run, or that of one turn. */
+export type FollowTarget = 'end' | { readonly turn: number };
+
+export type Reached =
+  | { readonly type: 'run-ended' }
+  | { readonly type: 'turn-ended'; readonly ended: FinishedTurn }
+  /** The turn ended so long ago that the run no longer has its outcome. */
+  | { readonly type: 'forgotten'; readonly turn: number };
+
+/** Returns how a run has reached the target; null while it has not. */
+export function reached(view: Projection, target: FollowTarget): Reached | null {
+  const turnEnd = target === 'end' ? null : endOfTurn(view, target.turn);
+  if (turnEnd !== null) return turnEnd;
+  // A run that ends before a turn begins also ends that turn.
+  return view.ended === null || view.ended.how === 'continued' ? null : { type: 'run-ended' };
+}
+
+function endOfTurn({ turns, state }: Projection, turn: number): Reached | null {
+  const ended = [...turns, ...(state?.recent ?? [])].find((one) => one.turn === turn);
+  if (ended !== undefined) return { type: 'turn-ended', ended };
+  return (state?.turn.number ?? 0) > turn ? { type: 'forgotten', turn } : null;
+}
+
+/**
+ * Returns the current target to follow in a run: the current turn, else the next one, else the end
+ * of a run that is ending. Returns null for an open run that waits for a message.
+ */
+export function nextTarget(view: Projection): FollowTarget | null {
+  const { state, input, cancelRequested } = view;
+  if (state === null) return input?.open === true ? { turn: 1 } : 'end';
+  if (!state.open) return 'end';
+  if (inTurn(state)) return { turn: state.turn.number };
+  if (cancelRequested || state.ending === 'cancelled') return 'end';
+  const [next] = state.inbox.waiting;
+  if (next !== undefined) return { turn: next.turn };
+  return state.ending === null ? null : 'end';
 }

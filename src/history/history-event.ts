@@ -1,7 +1,9 @@
-import type { History } from '../temporal/server-answers.js';
-import type { Failure } from '../core/facts.js';
-import type { SegmentFacts } from '../core/segments/carry.js';
+import type { Payload } from '@temporalio/common';
+import type { SegmentFacts } from '../core/run/carry.js';
+import type { Failure } from '../core/run/events.js';
 import type { SegmentStart } from '../core/segments/start.js';
+import { historyProto } from '../temporal/sdk-internals.js';
+import { type History, payloadValue } from '../temporal/server-answers.js';
 
 export type { History };
 /** An event, as returned by Temporal's API. */
@@ -125,4 +127,50 @@ export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' 
  */
 export function isPermanent({ type }: HistoryEvent): boolean {
   return type !== 'task-scheduled' && type !== 'task-started';
+}
+
+type RawFailure = NonNullable<
+  NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']
+>;
+
+/** Returns the innermost failure: the failure of an activity wraps the error of its code. */
+export function decodeFailure(failure: RawFailure | null | undefined): Failure {
+  let inner = failure;
+  while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
+  const timedOut = Boolean(inner?.timeoutFailureInfo);
+  const details = decodeAll(inner?.applicationFailureInfo?.details?.payloads);
+  const type = inner?.applicationFailureInfo?.type ?? '';
+  return { message: inner?.message ?? '', type, timedOut, details };
+}
+
+export function decodeFields(fields: Record<string, Payload>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, payloadValue(value)]),
+  );
+}
+
+export function decodeFirst(payloads: readonly Payload[] | null | undefined): unknown {
+  return payloadValue(payloads?.[0]);
+}
+
+export function decodeAll(payloads: readonly Payload[] | null | undefined): readonly unknown[] {
+  return (payloads ?? []).map(payloadValue);
+}
+
+// A newer server or SDK may have written fields that this version does not know.
+const READ_OPTIONS = { ignoreUnknownFields: true };
+
+/**
+ * Parses a history as `historyToJson` and Temporal's tools write it. Throws if it is not a history.
+ */
+export function historyFromJson(json: { readonly events: readonly unknown[] }): History {
+  const { protoJson, type } = historyProto();
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- that is what `type` describes
+  return protoJson.fromJson(type, json, READ_OPTIONS) as History;
+}
+
+/** Writes a history as JSON text that Temporal's tools can read. */
+export function historyToJson(history: History): string {
+  const { protoJson, type } = historyProto();
+  return JSON.stringify(protoJson.toJson(type, type.fromObject(history)), null, 2);
 }

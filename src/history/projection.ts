@@ -1,27 +1,28 @@
 import type { RunInput } from '../core/input/input.js';
-import type { Outcome, Usage } from '../core/outcome.js';
-import type { RunState } from '../core/state.js';
+import { nextAction } from '../core/run/next-action.js';
+import type { RunState } from '../core/state/state.js';
 import type { Message } from '../core/transcript/messages.js';
-import { isPermanent, type HistoryEvent } from './history-event.js';
+import type { Outcome, Usage } from '../core/transcript/outcome.js';
+import { type HistoryEvent, isPermanent } from './history-event.js';
 import {
+  type HistoryReader,
   copyReader,
   createReader,
   interpretQueue,
-  readEvent,
   processTask,
-  type HistoryReader,
+  readEvent,
 } from './reader/history-reader.js';
 import {
-  blockedIn,
-  noteBlocks,
   type BlockedSince,
   type EndedEvent,
   type EndedTurnOf,
   type EventOf,
   type InFlight,
+  blockedIn,
+  noteBlocks,
 } from './reader/run-view.js';
 
-export { endOutcome } from './reader/end.js';
+export { endOutcome } from './reader/run-view.js';
 export type {
   BlockedSince,
   EndedEvent,
@@ -106,4 +107,31 @@ export function project(events: Iterable<HistoryEvent>): Projection {
   const projector = createProjector();
   for (const event of events) projector.push(event);
   return projector.view();
+}
+
+/** The condition for which an open run waits. */
+export type Waiting =
+  | { readonly type: 'message' }
+  /** The run is paused and waits for `resume`. */
+  | { readonly type: 'paused' }
+  /** `until`: Unix time in ms. */
+  | { readonly type: 'time'; readonly until: number };
+
+/**
+ * Returns the condition for which a run waits, other than blocked work; null while it works and
+ * before it starts.
+ */
+export function waitingFor({ state, inFlight, ended }: Projection): Waiting | null {
+  if (state === null || ended !== null || inFlight.size > 0) return null;
+  const action = nextAction(state);
+  switch (action.type) {
+    case 'await-message':
+      return { type: 'message' };
+    case 'await-resume':
+      return { type: 'paused' };
+    case 'await-time':
+      return { type: 'time', until: action.until };
+    default:
+      return null;
+  }
 }

@@ -1,18 +1,120 @@
-import { WorkflowNotFoundError, type Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { NoRunError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject, parseJson, textField } from '../core/text/json.js';
 import {
+  type Archive,
+  ArchiveError,
+  type ArchivedHistory,
+  type ArchivedRun,
+} from '../storage/blob-store.js';
+import {
+  type Description,
   decodeHistory,
   describeWorkflow,
   fetchHistory,
-  type Description,
 } from '../temporal/server-answers.js';
-import type { Archive } from '../storage/archive.js';
-import { isObject, textField } from '../core/json.js';
-import { visible } from '../core/text/summaries.js';
-import { newestArchived, type ArchivedSegment } from './archived-run.js';
-import { decodeEvent } from './decode-event.js';
-import type { History, HistoryEvent } from './history-event.js';
-import { project, type Projection } from './projection.js';
-import { NoRunError } from '../core/errors.js';
+import { decodeEvent, eventTime } from './decode-event.js';
+import {
+  type History,
+  type HistoryEvent,
+  historyFromJson,
+  historyToJson,
+} from './history-event.js';
+import { type Projection, project } from './projection.js';
+
+/**
+ * Stores the current history of a segment, as the server has it: what a codec has encoded stays
+ * encoded. `firstRunId`: run id of the run's first segment.
+ */
+export async function archiveHistory(
+  archive: Archive,
+  run: ArchivedRun,
+  segment: { readonly firstRunId: string; readonly runId: string; readonly history: History },
+): Promise<void> {
+  const { firstRunId, runId, history } = segment;
+  const events = history.events ?? [];
+  const last = events.at(-1);
+  if (last === undefined) return;
+  const at = Math.floor(eventTime(last));
+  const entry = { firstRunId, runId, events: events.length, at };
+  await archive.write(run, entry, historyToJson(history));
+}
+
+/** A segment as the archive has it: the payloads of its history may be encoded. */
+interface ArchivedSegment {
+  readonly entry: ArchivedHistory;
+  readonly history: History;
+}
+
+/**
+ * Reads the newest segment of the run with this `firstRunId`, or else of the newest run with the
+ * id. Returns null if the archive has none. Rejects with an `ArchiveError`.
+ */
+export async function newestArchived(
+  archive: Archive,
+  run: ArchivedRun,
+  firstRunId?: string,
+): Promise<ArchivedSegment | null> {
+  return await readLongest(
+    archive,
+    run,
+    (entry) => (firstRunId ?? entry.firstRunId) === entry.firstRunId,
+  );
+}
+
+/** Reads a segment; null if the archive does not have it. Rejects with an `ArchiveError`. */
+export async function readArchivedSegment(
+  archive: Archive,
+  run: ArchivedRun,
+  runId: string,
+): Promise<History | null> {
+  const found = await readLongest(archive, run, (entry) => entry.runId === runId);
+  return found?.history ?? null;
+}
+
+/**
+ * Reads the newest matching history. A segment that was archived twice is longer the second time.
+ */
+async function readLongest(
+  archive: Archive,
+  run: ArchivedRun,
+  matches: (entry: ArchivedHistory) => boolean,
+): Promise<ArchivedSegment | null> {
+  const entries = (await archive.list(run))
+    .filter(matches)
+    .toSorted((one, other) => other.at - one.at || other.events - one.events);
+  const [newest] = entries;
+  if (newest === undefined) return null;
+  // An earlier copy of the same segment is better than none.
+  for (const entry of entries.filter(({ runId }) => runId === newest.runId)) {
+    const history = parseHistory(await archive.read(run, entry), entry);
+    if (history !== null) return { entry, history };
+  }
+  throw new ArchiveError(
+    `the archived history of run ${JSON.stringify(run.id)} is damaged; restore it from a backup`,
+    { kind: 'unreadable' },
+  );
+}
+
+/** Returns the history of an entry; null if it is damaged. */
+function parseHistory(
+  json: string,
+  { events: count, firstRunId }: ArchivedHistory,
+): History | null {
+  const value = parseJson(json);
+  const events: unknown = isObject(value) ? value['events'] : undefined;
+  if (!Array.isArray(events) || events.length !== count) return null;
+  try {
+    const history = historyFromJson({ events });
+    const list = history.events ?? [];
+    const started = list[0]?.workflowExecutionStartedEventAttributes;
+    const isWhole = list.every(({ eventId }, index) => Number(eventId) === index + 1);
+    return isWhole && started?.firstExecutionRunId === firstRunId ? history : null;
+  } catch {
+    return null;
+  }
+}
 
 /** The current state of a run on the server or in the archive. */
 export interface RunReading {
@@ -138,4 +240,21 @@ function rethrowNotFound(id: string): (error: unknown) => never {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     throw new NoRunError(`there is no run "${visible(id)}"`, { cause: error });
   };
+}
+
+/**
+ * Returns a run, the run from which it was forked, and so on, up to a run that is no longer kept.
+ */
+export async function readLineage(
+  client: Client,
+  id: string,
+  archive: Archive,
+): Promise<readonly string[]> {
+  const lineage: string[] = [];
+  for (let run: string | undefined = id; run !== undefined && !lineage.includes(run);) {
+    lineage.push(run);
+    const reading: RunReading | null = await readRun(client, run, { archive }).catch(() => null);
+    run = reading?.view.state?.forkedFrom?.run;
+  }
+  return lineage;
 }

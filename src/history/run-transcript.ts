@@ -1,12 +1,24 @@
 import type { Client } from '@temporalio/client';
-import { ArchiveError, type Archive } from '../storage/archive.js';
-import { callPairs, type CallPair } from '../core/transcript/call-pairs.js';
-import { isSide, type RunArtifact, type Message } from '../core/transcript/messages.js';
-import type { ForkPoint } from '../core/state.js';
-import type { TranscriptPage, TranscriptRange } from '../core/status.js';
-import { readRun, type RunReading } from './read-run.js';
-import { readSegment } from './segments.js';
+import type { ModelSettings } from '../core/definition/definition.js';
 import { NoRunError } from '../core/errors.js';
+import type { ForkPoint } from '../core/state/state.js';
+import type { TranscriptPage, TranscriptRange } from '../core/state/status.js';
+import { isObject } from '../core/text/json.js';
+import {
+  type BlobRef,
+  type Message,
+  type RunArtifact,
+  type ToolCall,
+  isSide,
+} from '../core/transcript/messages.js';
+import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
+import { type CallPair, callPairs } from '../core/transcript/transcript.js';
+import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
+import type { HistoryEvent } from './history-event.js';
+import { reportsOf } from './pending-work.js';
+import type { EndedTurnOf } from './projection.js';
+import { type RunReading, readRun } from './read-run.js';
+import { previousRunId, readSegment } from './segments.js';
 
 /** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
 export interface RunTranscript extends TranscriptPage {
@@ -140,4 +152,118 @@ function startOf({ events: [started] }: RunReading): {
 function asMissing(error: unknown): null {
   if (error instanceof ArchiveError) return null;
   throw error;
+}
+
+/** An ended turn: the agent, its definition, and the outcome. */
+export interface TurnRecord {
+  /** Number of the turn, from 1. */
+  readonly turn: number;
+  readonly agent: string;
+  /** Hash of the run's pinned agent definition. */
+  readonly definition: string;
+  readonly model: string;
+  /** The settings of the model that were sent with each request. */
+  readonly settings: ModelSettings;
+  /** The outcome of the turn, with its usage. */
+  readonly outcome: Outcome;
+  /** Failed attempts at the model calls of the turn, oldest first. */
+  readonly reports: readonly AttemptReport[];
+  /** When the turn ended: Unix time in ms. */
+  readonly at: number;
+}
+
+/** The turns of a run that have ended. */
+export interface TurnLog {
+  /** Oldest first. */
+  readonly turns: readonly TurnRecord[];
+  /** Whether a part of the run is missing, because neither the server nor the archive keeps it. */
+  readonly incomplete: boolean;
+}
+
+/**
+ * Reads the turns of a run through all its segments, from the server and from the archive. Needs no
+ * worker.
+ */
+export async function readTurns(
+  client: Client,
+  run: RunReading,
+  archive: Archive,
+): Promise<TurnLog> {
+  const found = new Map<number, EndedTurnOf>();
+  const reports = new Map<number, AttemptReport[]>();
+  const read = ({ view, events }: Pick<RunReading, 'view' | 'events'>): void => {
+    for (const turn of view.turns) if (!found.has(turn.turn)) found.set(turn.turn, turn);
+    for (const [turn, report] of reportsByTurn(events)) {
+      reports.set(turn, [...(reports.get(turn) ?? []), report]);
+    }
+  };
+  read(run);
+  let runId = previousRunId(run.events);
+  while (runId !== '') {
+    const segment = await readSegment(client, { id: run.id, runId, archive }).catch(asMissing);
+    if (segment === null) break;
+    read(segment);
+    runId = segment.previousRunId;
+  }
+  const turns = [...found.values()].map(({ turn, outcome, definition, settings, at }) => ({
+    turn,
+    agent: definition.name,
+    definition: definition.hash,
+    model: definition.model,
+    settings,
+    outcome,
+    reports: (reports.get(turn) ?? []).toSorted((one, other) => one.at - other.at),
+    at,
+  }));
+  return { turns: turns.toSorted((one, other) => one.turn - other.turn), incomplete: runId !== '' };
+}
+
+/** Returns the reports on failed attempts, by the turn of the model call. */
+function reportsByTurn(
+  events: readonly HistoryEvent[],
+): readonly (readonly [turn: number, report: AttemptReport])[] {
+  const turns = new Map<number, number>();
+  return events.flatMap((event) => {
+    if (event.type === 'scheduled') {
+      const turn = isObject(event.input) ? event.input['turn'] : undefined;
+      if (typeof turn === 'number') turns.set(event.id, turn);
+    }
+    if (event.type !== 'completed' && event.type !== 'failed') return [];
+    const turn = turns.get(event.scheduled);
+    if (turn === undefined) return [];
+    const recorded = event.type === 'completed' ? [event.result] : event.failure.details;
+    return recorded.flatMap(reportsOf).map((report) => [turn, report] as const);
+  });
+}
+
+/**
+ * Returns the messages with the full texts from the blob store. A text that cannot be read stays in
+ * the model's form, shortened to head and tail; `onMissing` is called with the reason.
+ */
+export async function withFullText(
+  messages: readonly Message[],
+  blobs: BlobStore,
+  onMissing: (why: string) => void,
+): Promise<readonly Message[]> {
+  return await Promise.all(messages.map(async (message) => await expand(message)));
+
+  async function expand(message: Message): Promise<Message> {
+    const text = await textOf(message, message.text);
+    if (message.role !== 'assistant' || message.calls === undefined) return { ...message, text };
+    return { ...message, text, calls: await Promise.all(message.calls.map(expandCall)) };
+  }
+
+  async function expandCall(call: ToolCall): Promise<ToolCall> {
+    return { ...call, arguments: await textOf(call, call.arguments) };
+  }
+
+  async function textOf({ blob }: { readonly blob?: BlobRef }, shown: string): Promise<string> {
+    if (blob === undefined) return shown;
+    try {
+      return await blobs.get(blob);
+    } catch (error) {
+      onMissing(error instanceof Error ? error.message : String(error));
+      return shown;
+    }
+  }
 }

@@ -1,13 +1,94 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { type Socket, isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
-import { visibleJson } from '../core/text/hidden.js';
-import { visible } from '../core/text/summaries.js';
-import { authorize, type Refusal } from './admission.js';
-import { guardConnections, type Connections } from './connections.js';
-import { defaultLimits, type LimitsInForce } from './live-limits.js';
-import { isLoopback } from '../core/text/loopback.js';
-import type { ListenSettings } from './live-options.js';
-import { show } from '../core/text/format-value.js';
+import type { Duplex } from 'node:stream';
+import { visible } from '../core/state/summaries.js';
+import { isLoopback, show, visibleJson } from '../core/text/text.js';
+import {
+  type LimitsInForce,
+  type ListenSettings,
+  type Refusal,
+  authorize,
+  defaultLimits,
+} from './live-options.js';
+
+/** Seconds after which a refused reader may try again. */
+const RETRY_AFTER = 5;
+
+/** The connections of a server, counted against its limits. */
+interface Connections {
+  /**
+   * Admits a connection, which may read a stream until it is closed. Returns null, or the refusal.
+   */
+  admit(socket: Socket): Refusal | null;
+}
+
+/**
+ * Keeps the connections of a server within its limits. Connections that read no stream are counted
+ * separately, and only the newest of them stay open, so idle ones cannot keep readers out.
+ */
+function guardConnections(server: Server, limits: LimitsInForce): Connections {
+  const waiting = new Set<Socket>();
+  const reading = new Set<Duplex>();
+  const streamsByClient = new Map<string, number>();
+
+  server.on('connection', (socket) => {
+    waiting.add(socket);
+    socket.once('close', () => waiting.delete(socket));
+    const [oldest] = waiting;
+    if (waiting.size <= limits.waiting || oldest === undefined) return;
+    waiting.delete(oldest);
+    oldest.destroy();
+  });
+  // A second request on the connection of a stream would wait for the end of the stream.
+  server.on('dropRequest', (_request, socket) => {
+    if (reading.has(socket)) socket.destroy();
+  });
+
+  return {
+    admit(socket) {
+      const client = clientOf(socket);
+      const own = streamsByClient.get(client) ?? 0;
+      if (reading.size >= limits.streams) {
+        const message = `streams: at most ${limits.streams} at once; try again later`;
+        return { status: 503, message, retryAfter: RETRY_AFTER };
+      }
+      if (own >= limits.streamsPerClient) {
+        const message = `streams: at most ${limits.streamsPerClient} per client at once; close some`;
+        return { status: 429, message, retryAfter: RETRY_AFTER };
+      }
+      waiting.delete(socket);
+      reading.add(socket);
+      streamsByClient.set(client, own + 1);
+      socket.once('close', () => {
+        reading.delete(socket);
+        const left = (streamsByClient.get(client) ?? 1) - 1;
+        if (left > 0) streamsByClient.set(client, left);
+        else streamsByClient.delete(client);
+      });
+      return null;
+    },
+  };
+}
+
+/**
+ * Returns the address without the part that one machine may choose: the lower half of an IPv6
+ * address.
+ */
+function clientOf({ remoteAddress = '' }: Socket): string {
+  const address = remoteAddress
+    .replace(/^::ffff:(?=\d+\.)/, '')
+    .split('%', 1)
+    .join('');
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length;
+  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...after];
+  return all.slice(0, 4).join(':');
+}
 
 /** A request, with what a route needs to answer it. */
 export interface Exchange {
@@ -173,4 +254,66 @@ function decode(text: string): string | null {
 
 function bad(message: string): Refusal {
   return { status: 400, message };
+}
+
+/** Proxies and readers close a connection that is silent for about a minute. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** A response that continues for as long as it is read. */
+export interface LiveResponse {
+  /** Aborts when the reader is gone. */
+  readonly gone: AbortSignal;
+  /** Resolves when the reader has room for more; rejects when it is gone. */
+  write(text: string): Promise<void>;
+  end(): void;
+}
+
+/**
+ * Starts a response. `keepAlive` is sent regularly; readers ignore it. A reader that does not read
+ * what was sent within `stalledMs` is disconnected; it may reconnect at its position.
+ */
+export function liveResponse(
+  { request, response, limits }: Exchange,
+  { type, keepAlive }: { readonly type: string; readonly keepAlive: string },
+): LiveResponse {
+  const gone = new AbortController();
+  if (response.destroyed) {
+    gone.abort();
+    return {
+      gone: gone.signal,
+      write: () => Promise.reject(gone.signal.reason),
+      end: () => undefined,
+    };
+  }
+  response.writeHead(200, {
+    'content-type': type,
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+    'x-content-type-options': 'nosniff',
+  });
+  request.socket.setNoDelay(true);
+  response.write(keepAlive);
+  const timer = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(keepAlive);
+  }, KEEP_ALIVE_MS);
+  // An error is followed by `close`.
+  response.on('error', () => undefined);
+  response.once('close', () => {
+    clearInterval(timer);
+    gone.abort();
+  });
+  return {
+    gone: gone.signal,
+    async write(text) {
+      gone.signal.throwIfAborted();
+      if (response.write(text)) return;
+      const stalled = setTimeout(() => response.destroy(), limits.stalledMs);
+      try {
+        await once(response, 'drain', { signal: gone.signal });
+      } finally {
+        clearTimeout(stalled);
+      }
+    },
+    end: () => void response.end(),
+  };
 }

@@ -1,16 +1,123 @@
 import { hostname } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { visibleJson } from '../core/text/hidden.js';
+import { InputError, NoRunError } from '../core/errors.js';
+import { show, visibleJson } from '../core/text/text.js';
 import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
-import { eventsRoute } from './events-route.js';
-import { startHttpServer, type Route } from './http-server.js';
-import type { LiveHub } from './hub.js';
-import type { ListenSettings } from './live-options.js';
-import { liveResponse } from './live-response.js';
-import { liveWorkers } from './live-workers.js';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
+import type { LiveHub } from './attempts.js';
+import { type Exchange, type Route, liveResponse, startHttpServer } from './http-server.js';
+import type { ListenSettings, Refusal } from './live-options.js';
+import { announce, liveWorkers } from './live-workers.js';
 import { hubSource } from './process-hub.js';
-import { createRunStreams, type RunStreams } from './run-streams.js';
-import { announce } from './worker-files.js';
+import { type OpenedStream, type RunStreams, createRunStreams } from './run-streams.js';
+import type { StreamEvent } from './stream.js';
+
+/** Milliseconds after which a browser reconnects if its connection breaks. */
+const RETRY_MS = 1_000;
+const PACKET_UNITS = 64 * 1024;
+const UNAVAILABLE: Refusal = {
+  status: 503,
+  message: 'the Temporal server does not answer; try again',
+  retryAfter: 5,
+};
+
+/**
+ * Serves a run's stream as server-sent events: `data` is one event as JSON; `id` is its position,
+ * which the reader sends back as `Last-Event-ID` or `?after=`.
+ */
+function eventsRoute(streams: () => Promise<RunStreams>): Route {
+  /** Most readers get the same event objects, so each is serialized once. */
+  const serialized = new WeakMap<StreamEvent, string>();
+  const serialize = (event: StreamEvent): string => {
+    const known = serialized.get(event);
+    if (known !== undefined) return known;
+    const { position, ...data } = event;
+    const text = `id: ${position}\ndata: ${visibleJson(data)}\n\n`;
+    serialized.set(event, text);
+    return text;
+  };
+  return async (exchange) => {
+    const { response } = exchange;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const opened = await openInTime(streams, exchange, gone.signal);
+    if ('status' in opened) return opened;
+    if (gone.signal.aborted) {
+      opened.close();
+      return null;
+    }
+    if (opened.isPast) {
+      opened.close();
+      // Status 204 stops a browser from reconnecting.
+      response.writeHead(204).end();
+      return null;
+    }
+    const live = liveResponse(exchange, {
+      type: 'text/event-stream',
+      keepAlive: ':\n\n',
+    });
+    try {
+      await live.write(`retry: ${RETRY_MS}\n\n`);
+      for await (const batch of opened.batches) {
+        for (const text of packets(batch.map((event) => serialize(event)))) await live.write(text);
+      }
+    } catch (error) {
+      if (!live.gone.aborted) throw error;
+    } finally {
+      opened.close();
+    }
+    live.end();
+    return null;
+  };
+}
+
+/** Joins texts into packets, so at most one packet or one event waits for a slow reader. */
+function* packets(texts: readonly string[]): Generator<string> {
+  let packet = '';
+  for (const text of texts) {
+    if (packet !== '' && packet.length + text.length > PACKET_UNITS) {
+      yield packet;
+      packet = '';
+    }
+    packet += text;
+  }
+  if (packet !== '') yield packet;
+}
+
+/** Opens the stream, or returns a refusal after `openMs`. */
+async function openInTime(
+  streams: () => Promise<RunStreams>,
+  { requested: { id, after }, limits: { openMs } }: Exchange,
+  signal: AbortSignal,
+): Promise<OpenedStream | Refusal> {
+  const opening = streams().then((all) => openStream(all, id, { after, signal }));
+  const late = new AbortController();
+  const timeout = pause(openMs, null, { signal: late.signal }).catch(() => null);
+  const opened = await Promise.race([opening, timeout]);
+  late.abort();
+  if (opened !== null) return opened;
+  // It may still open after the refusal was sent.
+  opening.then((stream) => 'close' in stream && stream.close()).catch(() => undefined);
+  return UNAVAILABLE;
+}
+
+async function openStream(
+  streams: RunStreams,
+  id: string,
+  options: { readonly after: string; readonly signal: AbortSignal },
+): Promise<OpenedStream | Refusal> {
+  try {
+    return await streams.open(id, options);
+  } catch (error) {
+    if (error instanceof NoRunError) return { status: 404, message: error.message };
+    if (error instanceof InputError) return { status: 400, message: error.message };
+    if (grpcCode(error) === GRPC.invalidArgument) {
+      return { status: 400, message: `id: expected the id of a run, got ${show(id)}` };
+    }
+    return UNAVAILABLE;
+  }
+}
 
 /** Serves the streams of runs to other processes, from one worker. */
 export interface LiveServer {

@@ -1,5 +1,4 @@
-import { createLiveHub, type LiveHub } from './hub.js';
-import type { DeltaBatch } from './delta.js';
+import { createLiveHub, type LiveHub, type DeltaBatch } from './attempts.js';
 
 /**
  * Holds the replies in progress of all workers of this process, as long as a client of this process

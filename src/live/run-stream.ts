@@ -1,10 +1,185 @@
 import type { Client } from '@temporalio/client';
-import { followSteps } from '../history/follow-events.js';
+import { type EventSteps, followSteps } from '../history/follow-events.js';
 import { describeRun } from '../history/read-run.js';
-import type { DeltaBatch } from './delta.js';
+import {
+  type DeltaBatch,
+  type LiveAttempt,
+  attemptKey,
+  createCallOrder,
+  isSameAttempt,
+} from './attempts.js';
 import { hubSource, processHub } from './process-hub.js';
-import { createStreamMerger, type StreamMerger } from './stream-merger.js';
-import { createStreamRing, type RingSize, type StreamRing } from './stream-ring.js';
+import {
+  type KeptDeltas,
+  type StreamEntry,
+  deltasEntry,
+  durableEntry,
+  noticeEntry,
+} from './stream.js';
+
+/** Merges a run's history and the deltas that workers send into one stream of entries. */
+interface StreamMerger {
+  addEvent(event: EventSteps): void;
+  addDeltas(batch: DeltaBatch): void;
+  /** Adds the reason why no deltas can arrive. */
+  addNotice(why: string): void;
+  /** Offset of the newest durable event; null before the first. */
+  readonly newest: string | null;
+  readonly kept: KeptDeltas;
+  /** Returns the attempt in progress with all that is kept of it; null if there is none. */
+  current(): DeltaBatch | null;
+}
+
+/**
+ * Creates a merger. `everyMs` returns the current minimum time between two entries of deltas;
+ * deltas in between are merged.
+ */
+export function createStreamMerger(
+  push: (entries: readonly StreamEntry[]) => void,
+  everyMs: () => number = () => 0,
+): StreamMerger {
+  const order = createCallOrder();
+  /** Keys of the open model calls, by the id of the event that scheduled them. */
+  const modelCalls = new Map<number, string>();
+  let newest: string | null = null;
+  let emitted: { readonly attempt: LiveAttempt; readonly offset: number } | null = null;
+  let emittedAt = -Infinity;
+  let timer: NodeJS.Timeout | undefined;
+
+  const isEmitted = (attempt: LiveAttempt): boolean =>
+    emitted !== null && isSameAttempt(emitted.attempt, attempt);
+  const emitDeltas = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    const current = order.current();
+    if (current === null) return;
+    const { attempt, log } = current;
+    const isNew = !isEmitted(attempt);
+    const deltas = log.since(isNew ? 0 : (emitted?.offset ?? 0));
+    emitted = { attempt, offset: log.end };
+    // The start of an attempt alone does not delay its first delta.
+    if (deltas.length > 0) emittedAt = performance.now();
+    if (isNew || deltas.length > 0) push([deltasEntry({ attempt, deltas }, newest)]);
+  };
+
+  return {
+    addEvent({ runId: segment, event, steps }) {
+      // Deltas that arrived before the event precede it.
+      if (timer !== undefined) emitDeltas();
+      for (const step of steps) newest = step.offset;
+      push(steps.map((step) => durableEntry(step)));
+      // Event ids restart in each segment, and no call spans two segments.
+      if (event.type === 'started') modelCalls.clear();
+      if (event.type === 'scheduled' && event.activity === 'callModel') {
+        const call = attemptKey({ segment, activity: event.activityId });
+        modelCalls.set(event.id, call);
+        order.open(call);
+        emitDeltas();
+      }
+      if (event.type === 'completed' || event.type === 'failed' || event.type === 'cancelled') {
+        const call = modelCalls.get(event.scheduled);
+        if (call !== undefined) order.close(call);
+      }
+    },
+    addDeltas(batch) {
+      if (!order.receive(batch)) return;
+      const waitMs = emittedAt + everyMs() - performance.now();
+      if (waitMs <= 0 || !isEmitted(batch.attempt)) emitDeltas();
+      else timer ??= setTimeout(emitDeltas, waitMs);
+    },
+    addNotice: (why) => push([noticeEntry(why, newest)]),
+    get newest() {
+      return newest;
+    },
+    kept(attempt, offset) {
+      const current = order.current();
+      if (current === null || !isSameAttempt(current.attempt, attempt)) return null;
+      return current.log.since(offset);
+    },
+    current() {
+      const current = order.current();
+      return current && { attempt: current.attempt, deltas: current.log.since(0) };
+    },
+  };
+}
+
+/** The newest entries of a run's stream, for readers that join late or read slowly. */
+interface StreamRing {
+  /** Number of the oldest entry that is kept. */
+  readonly start: number;
+  /** Number of the next entry to come. */
+  readonly end: number;
+  push(entry: StreamEntry): void;
+  at(number: number): StreamEntry | undefined;
+  /**
+   * Returns the number of the entry after a durable event (`offset` null: the first entry of the
+   * run); null if the ring does not reach back that far.
+   */
+  after(offset: string | null): number | null;
+}
+
+interface RingSize {
+  readonly entries: number;
+  /** UTF-16 units of JSON, approximately. */
+  readonly units: number;
+}
+
+export const RING_SIZE: RingSize = { entries: 2_000, units: 4 * 1024 * 1024 };
+
+export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
+  const kept: { readonly entry: StreamEntry; readonly units: number }[] = [];
+  const numbers = new Map<string, number>();
+  let start = 0;
+  let units = 0;
+  /**
+   * Offset of the durable event dropped last, null for the run's beginning; undefined: none yet.
+   */
+  let beforeStart: string | null | undefined;
+
+  const dropOldest = (): void => {
+    const oldest = kept.shift();
+    if (oldest === undefined) return;
+    start += 1;
+    units -= oldest.units;
+    if (oldest.entry.type !== 'durable') return;
+    beforeStart = oldest.entry.step.offset;
+    numbers.delete(beforeStart);
+  };
+
+  return {
+    get start() {
+      return start;
+    },
+    get end() {
+      return start + kept.length;
+    },
+    push(entry) {
+      if (entry.type === 'durable') {
+        // A run that is followed from its first event can be read from the beginning.
+        const isFirst = numbers.size === 0 && beforeStart === undefined;
+        if (isFirst && entry.step.type === 'run-started') beforeStart = null;
+        numbers.set(entry.step.offset, start + kept.length);
+      }
+      const added = unitsOf(entry);
+      kept.push({ entry, units: added });
+      units += added;
+      while (kept.length > size.entries || (units > size.units && kept.length > 1)) dropOldest();
+    },
+    at: (number) => kept[number - start]?.entry,
+    after(offset) {
+      const number = offset === null ? undefined : numbers.get(offset);
+      if (number !== undefined) return number + 1;
+      return beforeStart === offset ? start : null;
+    },
+  };
+}
+
+/** Durable events may be large, but they are rare, so serializing them once more costs little. */
+function unitsOf(entry: StreamEntry): number {
+  if (entry.type === 'durable') return JSON.stringify(entry.step).length;
+  if (entry.type === 'notice') return 0;
+  return entry.events.reduce((sum, { text }) => sum + text.length, 0);
+}
 
 /** Up to this many readers, deltas are passed on without delay. */
 const FEW_READERS = 20;

@@ -1,9 +1,174 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
-import { BEGINNING, readPosition, type Position } from './position.js';
-import { checkPosition, readStream } from './read-stream.js';
-import { openRunStream, type RunStream, type RunStreamOptions } from './run-stream.js';
-import type { StreamEvent } from './stream-events.js';
+import { InputError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { type Offset, followEvents, readOffset } from '../history/follow-events.js';
+import type { DurableEvent } from '../history/graph-steps.js';
+import { readSegmentStart } from '../history/segments.js';
+import { describeWorkflow } from '../temporal/server-answers.js';
+import { type RunStream, type RunStreamOptions, openRunStream } from './run-stream.js';
+import {
+  BEGINNING,
+  type Position,
+  type StreamCursor,
+  type StreamEvent,
+  createStreamCursor,
+  deltasEntry,
+  durableEntry,
+  readPosition,
+} from './stream.js';
+
+export interface ReadOptions {
+  /** `now`: only the reply in progress and what comes later. */
+  readonly after: Position | 'now';
+  readonly signal: AbortSignal;
+}
+
+interface OpenStream {
+  readonly id: string;
+  readonly stream: RunStream;
+}
+
+/** The maximum number of events per batch. */
+const BATCH = 32;
+
+/**
+ * Reads a run from the stream that all its readers share. If the stream does not reach back far
+ * enough, or if the reader falls behind, it reads the history by itself until it has caught up.
+ * Ends when the run ends or the signal aborts. Reads only as fast as it is iterated.
+ */
+async function* readStream(
+  client: Client,
+  { id, stream }: OpenStream,
+  { after, signal }: ReadOptions,
+): AsyncGenerator<readonly StreamEvent[], void, undefined> {
+  const isNow = after === 'now';
+  const start = isNow ? { durable: stream.merger.newest, live: null } : after;
+  const cursor = createStreamCursor(start, stream.merger.kept);
+  let next = isNow ? stream.ring.end : stream.ring.after(start.durable);
+  let batch: StreamEvent[] = isNow ? currentReply(stream, cursor) : [];
+  while (!signal.aborted) {
+    const isBehind = next === null || next < stream.ring.start;
+    const entry = next === null || isBehind ? undefined : stream.ring.at(next);
+    if (batch.length > 0 && (entry === undefined || batch.length >= BATCH)) {
+      yield batch;
+      // The ring may have moved on during the yield.
+      batch = [];
+      continue;
+    }
+    if (isBehind) {
+      if (next !== null) yield cursor.skipLost();
+      next = yield* catchUp(client, { id, stream, cursor, signal });
+    } else if (entry !== undefined && next !== null) {
+      next += 1;
+      batch.push(...cursor.advance(entry));
+    } else if (stream.isOver()) {
+      return;
+    } else {
+      await nextChange(stream, signal);
+    }
+  }
+}
+
+/**
+ * Rejects with an `InputError` for a position in a part of the run that is not kept or does not
+ * exist yet.
+ */
+async function checkPosition(
+  client: Client,
+  { id, stream }: OpenStream,
+  { durable }: Position,
+): Promise<void> {
+  if (durable === null || stream.ring.after(durable) !== null) return;
+  const place = readOffset(durable);
+  const { newest } = stream.merger;
+  // Another worker may have sent the reader an event that has not arrived here; the server knows
+  // it.
+  const isAhead =
+    newest !== null &&
+    readOffset(newest).runId === place.runId &&
+    place.event > readOffset(newest).event;
+  const isKept = isAhead
+    ? await hasEvent(client, id, place)
+    : (await readSegmentStart(client, id, place.runId)) !== null;
+  if (isKept) return;
+  throw new InputError(`after: the server does not keep this part of run ${visible(id)}; omit it`);
+}
+
+async function hasEvent(client: Client, id: string, { runId, event }: Offset): Promise<boolean> {
+  const { historyLength } = await describeWorkflow(client, id, runId);
+  return event <= historyLength;
+}
+
+function currentReply({ merger }: RunStream, cursor: StreamCursor): StreamEvent[] {
+  const batch = merger.current();
+  return batch === null ? [] : [...cursor.advance(deltasEntry(batch, merger.newest))];
+}
+
+/**
+ * Yields durable events from the history until the ring has the next one. Returns its number in the
+ * ring; null if the signal aborted first.
+ */
+async function* catchUp(
+  client: Client,
+  {
+    id,
+    stream,
+    cursor,
+    signal,
+  }: OpenStream & { readonly cursor: StreamCursor; readonly signal: AbortSignal },
+): AsyncGenerator<readonly StreamEvent[], number | null, undefined> {
+  const controller = new AbortController();
+  const stop = (): void => controller.abort();
+  signal.addEventListener('abort', stop, { once: true });
+  const { durable } = cursor.position;
+  const events = followEvents(client, id, {
+    ...(durable !== null && { from: durable }),
+    signal: controller.signal,
+  });
+  try {
+    let reading: Promise<IteratorResult<DurableEvent, void>> | null = events.next();
+    let changed = nextChange(stream, controller.signal);
+    for (;;) {
+      const found = stream.ring.after(cursor.position.durable);
+      if (found !== null || signal.aborted) return found;
+      // Both the history and the ring get new events; after either, the ring may contain the
+      // position.
+      const read: IteratorResult<DurableEvent, void> | undefined = await (reading === null
+        ? changed
+        : Promise.race([reading, changed]));
+      if (read === undefined) {
+        if (stream.isOver() && reading === null) return stream.ring.end;
+        changed = nextChange(stream, controller.signal);
+      } else if (read.done) {
+        reading = null;
+      } else {
+        yield cursor.advance(durableEntry(read.value));
+        reading = events.next();
+        // It may reject after this function has returned.
+        reading.catch(() => undefined);
+      }
+    }
+  } finally {
+    controller.abort();
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Resolves when the stream changes, or the signal aborts. */
+async function nextChange(stream: RunStream, signal: AbortSignal): Promise<undefined> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      unsubscribe();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const unsubscribe = stream.onChange(end);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+  });
+  return undefined;
+}
 
 /** Where the stream of a run begins, and what ends the iteration. */
 export interface StreamOptions {

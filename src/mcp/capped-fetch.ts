@@ -1,9 +1,15 @@
-import { quoteLargeIntegers } from '../core/foreign-json.js';
+import { quoteLargeIntegers, isObject, parseJson } from '../core/text/json.js';
 import { setMaxListeners } from 'node:events';
 import { createParser } from 'eventsource-parser';
-import { isObject, parseJson } from '../core/json.js';
-import { mcpTextProblem, TOO_LONG, MAX_MESSAGE_BYTES } from './message-limits.js';
-import { isAnswer, isReadHere, lenientMessage, type FindRequest } from './wire-messages.js';
+import {
+  mcpTextProblem,
+  TOO_LONG,
+  MAX_MESSAGE_BYTES,
+  isAnswer,
+  isReadHere,
+  lenientMessage,
+  type FindRequest,
+} from './wire-messages.js';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

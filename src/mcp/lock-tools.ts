@@ -1,12 +1,87 @@
-import { shellLine } from '../core/text/shell.js';
-import { sha256Hex } from '../core/digest.js';
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
-import { canonicalJson, isJsonObject, isObject, parseJson, type Json } from '../core/json.js';
-import { redactJsonText } from '../secrets/redact-json.js';
+import {
+  type Json,
+  canonicalJson,
+  isJsonObject,
+  isObject,
+  parseJson,
+  sha256Hex,
+} from '../core/text/json.js';
+import { printable, shellLine } from '../core/text/text.js';
+import { redactJsonText } from '../secrets/redact.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
-import { usableTool, type ListedTool, type OddTool } from './listed-tool.js';
+import { type ListedTool, type McpListing, type OddTool, usableTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
-import type { UsedTool } from './server-tools.js';
+
+/** Maximum tools that a message about them names. */
+const MAX_NAMED = 20;
+
+/** A tool that an agent uses, as its server lists it and as models see it. */
+export interface UsedTool {
+  readonly listed: ListedTool;
+  readonly definition: ToolDefinition;
+}
+
+/** The tools of a server that an agent gets. */
+export interface ServerTools {
+  readonly used: readonly UsedTool[];
+  /** Selected tools that no model can use, with the reasons; the agent works without them. */
+  readonly odd: readonly OddTool[];
+  /** Faults in the agent's own options. */
+  readonly problems: readonly string[];
+}
+
+/** Returns whether an agent gets this tool of a server. */
+export function isAllowedTool({ allowTools, denyTools }: McpServer, name: string): boolean {
+  return (allowTools === null || allowTools.includes(name)) && !denyTools.includes(name);
+}
+
+/**
+ * Selects the tools that an agent gets, and then checks each of them. A tool that cannot be used is
+ * left out, and so is one whose name a tool before it has.
+ */
+export function serverTools(server: McpServer, listing: McpListing): ServerTools {
+  const used: UsedTool[] = [];
+  const odd = listing.odd.filter(({ name }) => isAllowedTool(server, name));
+  for (const tool of listing.tools.filter(({ name }) => isAllowedTool(server, name))) {
+    const { name } = tool;
+    const usable = usableTool(server, tool);
+    if (!usable.ok) odd.push({ name, problem: usable.problem });
+    else if (used.some((other) => other.definition.name === usable.definition.name)) {
+      odd.push({ name, problem: 'another tool has its name' });
+    } else used.push({ listed: tool, definition: usable.definition });
+  }
+  return { used, odd, problems: unknownNames(server, listing) };
+}
+
+/** Describes tools and what is wrong with each, for people. `what` says what happens to them. */
+export function describeOdd(odd: readonly OddTool[], what = 'left out'): string {
+  const lines = odd.slice(0, MAX_NAMED).map(({ name, problem }) => {
+    return `${printable(JSON.stringify(name.slice(0, 100)))}, because ${problem}`;
+  });
+  const more = odd.length > lines.length ? `; and ${odd.length - lines.length} more` : '';
+  return `${what}: tool ${lines.join('; tool ')}${more}`;
+}
+
+/**
+ * Returns the problems with names in the options that the server lacks: a misspelled one would have
+ * no effect.
+ */
+function unknownNames(
+  { allowTools, denyTools, effects }: McpServer,
+  { tools, odd }: McpListing,
+): string[] {
+  const known = new Set([...tools, ...odd].map(({ name }) => name));
+  const lists = { allowTools: allowTools ?? [], denyTools, effects: Object.keys(effects) };
+  return Object.entries(lists).flatMap(([list, names]) =>
+    names
+      .filter((name) => !known.has(name))
+      .map((name) => {
+        const existing = [...known].toSorted().slice(0, 40).join(', ') || 'none';
+        return `${list} names tool "${name}", which it does not have; available: ${existing}`;
+      }),
+  );
+}
 
 /** A tool whose form differs from the accepted one. */
 export interface ChangedTool {
@@ -134,4 +209,86 @@ function readForm(text: string | null, { tool, hash }: LockedTool): ListedTool |
   const isForm = name === tool && recorded === hash && typeof description === 'string';
   if (!isForm || !isJsonObject(schema) || !isObject(annotations)) return null;
   return { name, description, schema, annotations, hash };
+}
+
+const MAX_CHARACTERS = 2_500;
+const MAX_LINES = 400;
+
+/**
+ * Describes for people how a tool differs from its pinned version: `-` marks removed lines, `+`
+ * added ones. A text beyond `maxCharacters` is cut, with a note.
+ */
+export function describeToolChange(
+  pinned: ToolDefinition,
+  now: ToolDefinition,
+  maxCharacters = MAX_CHARACTERS,
+): string {
+  const parts = [
+    part('description', pinned.description, now.description),
+    part('arguments', pretty(pinned.parameters), pretty(now.parameters)),
+    part('effect', pinned.effect, now.effect),
+  ].filter((text) => text !== '');
+  const text =
+    parts.length === 0
+      ? 'only in parts that models do not see (hints, the schema of its results, hidden characters)'
+      : parts.join('\n');
+  if (text.length <= maxCharacters) return text;
+  return `${text.slice(0, maxCharacters)}\n… ${text.length - maxCharacters} more characters`;
+}
+
+function pretty(value: unknown): string {
+  return JSON.stringify(value, null, 1);
+}
+
+function part(name: string, before: string, after: string): string {
+  if (before === after) return '';
+  return [`${name}:`, ...changedLines(before.split('\n'), after.split('\n'))].join('\n');
+}
+
+/** Returns the removed and added lines in order, by the longest common subsequence. */
+function changedLines(before: readonly string[], after: readonly string[]): readonly string[] {
+  if (before.length > MAX_LINES || after.length > MAX_LINES) {
+    return [`- ${before.length} lines`, `+ ${after.length} other lines`];
+  }
+  const common = commonLengths(before, after);
+  const lines: string[] = [];
+  let [i, j] = [0, 0];
+  while (i < before.length || j < after.length) {
+    const keep = i < before.length && j < after.length && before[i] === after[j];
+    if (keep) {
+      i += 1;
+      j += 1;
+    } else if (
+      j >= after.length ||
+      (i < before.length && at(common, i + 1, j) >= at(common, i, j + 1))
+    ) {
+      lines.push(`- ${before[i] ?? ''}`);
+      i += 1;
+    } else {
+      lines.push(`+ ${after[j] ?? ''}`);
+      j += 1;
+    }
+  }
+  return lines;
+}
+
+/**
+ * Returns, for each pair of positions, the length of the longest common subsequence of both rests.
+ */
+function commonLengths(before: readonly string[], after: readonly string[]): number[][] {
+  const table = before.map(() => after.map(() => 0));
+  for (let i = before.length - 1; i >= 0; i -= 1) {
+    const row = table[i] ?? [];
+    for (let j = after.length - 1; j >= 0; j -= 1) {
+      row[j] =
+        before[i] === after[j]
+          ? 1 + at(table, i + 1, j + 1)
+          : Math.max(at(table, i + 1, j), at(table, i, j + 1));
+    }
+  }
+  return table;
+}
+
+function at(table: readonly (readonly number[])[], i: number, j: number): number {
+  return table[i]?.[j] ?? 0;
 }

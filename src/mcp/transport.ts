@@ -1,14 +1,18 @@
-import { quoteLargeIntegers } from '../core/foreign-json.js';
+import { quoteLargeIntegers } from '../core/text/json.js';
 import { ChildProcess } from 'node:child_process';
 import type { JSONRPCMessage, ReadBuffer, Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { redactMessage } from '../secrets/redact.js';
 import { cappedFetch } from './capped-fetch.js';
-import { guardTransport, type TransportGuard } from './guarded-transport.js';
-import { MAX_MESSAGE_BYTES, mcpTextProblem, TOO_LONG } from './message-limits.js';
-import type { McpServer } from './mcp-server.js';
-import { lenientMessage } from './wire-messages.js';
-import type { HttpServerOptions, StdioServerOptions } from './server-options.js';
+import {
+  guardTransport,
+  type TransportGuard,
+  MAX_MESSAGE_BYTES,
+  mcpTextProblem,
+  TOO_LONG,
+  lenientMessage,
+} from './wire-messages.js';
+import type { McpServer, HttpServerOptions, StdioServerOptions } from './mcp-server.js';
 
 /** A transport to a server, with operations that the protocol itself lacks. */
 export interface OpenTransport {

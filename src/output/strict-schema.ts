@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../core/json.js';
-import { orderedKeywords, schemaPath } from '../tools/arguments/written-schema.js';
+import type { Json, JsonObject } from '../core/text/json.js';
+import { orderedKeywords, schemaPath } from '../tools/arguments/check-arguments.js';
 import {
   allowsNull,
   isNode,
@@ -7,7 +7,7 @@ import {
   listNodes,
   listTexts,
   resolveNode,
-} from './schema-node.js';
+} from './schemas.js';
 
 export type StrictSchema =
   | { readonly ok: true; readonly schema: JsonObject }

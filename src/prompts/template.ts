@@ -1,11 +1,10 @@
 import { z } from 'zod';
+import { parsePlaceholders } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
-import { sha256Hex } from '../core/digest.js';
-import { canonicalJson } from '../core/json.js';
-import { checkOptions } from '../validation/check-options.js';
-import { nearestFirst } from '../validation/nearest.js';
-import { writtenSchema } from '../tools/arguments/written-schema.js';
-import { parsePlaceholders } from '../core/text/placeholders.js';
+import { type Json, canonicalJson, sha256Hex } from '../core/text/json.js';
+import { writtenSchema } from '../tools/arguments/check-arguments.js';
+import { normalizeError, toPlain } from '../tools/result/plain.js';
+import { checkOptions, describeIssues, nearestFirst } from '../validation/check-options.js';
 
 /** The possible values of an argument that is declared only by its name. */
 export type TemplateValue = string | number | boolean;
@@ -124,7 +123,7 @@ function describeArguments(args: z.ZodObject): ReturnType<typeof writtenSchema> 
 }
 
 /** Returns a text such as `unknown argument "nmae"; expected one of name, city`. */
-export function describeUnknown(
+function describeUnknown(
   what: string,
   unknown: readonly string[],
   known: readonly string[],
@@ -133,4 +132,65 @@ export function describeUnknown(
   const nearest = nearestFirst(unknown[0] ?? '', known);
   const expected = nearest.length === 0 ? 'none' : `one of ${nearest.join(', ')}`;
   return `unknown ${what} ${names}; expected ${expected}`;
+}
+
+/**
+ * Fills in a template. Each value is inserted once, whatever braces it contains: text verbatim,
+ * other values as JSON, an absent optional argument as empty text.
+ *
+ * Throws an `Error` that names every argument that is missing, undeclared, or invalid.
+ */
+export function renderTemplate<Args extends z.ZodObject>(
+  form: Template<Args>,
+  values: z.input<Args>,
+): string {
+  const given: Readonly<Record<string, unknown>> = values;
+  const checked = checkValues(form, given);
+  return parsePlaceholders(form.text)
+    .map((part) => (part.type === 'text' ? part.text : toText(getOwn(checked, part.name))))
+    .join('');
+}
+
+function checkValues(form: Template, values: Readonly<Record<string, unknown>>): object {
+  const known = Object.keys(form.args.shape);
+  const unknown = Object.keys(values).filter((name) => !known.includes(name));
+  const faults = unknown.length === 0 ? [] : [`- ${describeUnknown('argument', unknown, known)}`];
+  const result = parse(form, values);
+  if (result.success && faults.length === 0) return result.data;
+  const issues = result.error?.issues ?? [];
+  const isMissing = ({ path: [name, ...deeper] }: z.core.$ZodIssue): boolean =>
+    name !== undefined && deeper.length === 0 && getOwn(values, String(name)) === undefined;
+  for (const issue of issues)
+    if (isMissing(issue)) faults.push(`- ${String(issue.path[0])} is missing`);
+  const invalid = issues.filter((issue) => !isMissing(issue) && issue.code !== 'unrecognized_keys');
+  const lines = describeIssues(invalid, toPlain(values), {
+    keys: { known, unrecognized: (keys) => `unknown argument ${keys}` },
+  });
+  const all = `its arguments are ${known.join(', ') || 'none'}`;
+  throw new Error([`The template cannot be rendered; ${all}:`, ...faults, ...lines].join('\n'));
+}
+
+function parse(
+  { args }: Template,
+  values: unknown,
+): z.ZodSafeParseResult<Readonly<Record<string, unknown>>> {
+  try {
+    return args.safeParse(values);
+  } catch (error) {
+    const { message } = normalizeError(error);
+    throw new Error(`The arguments of the template could not be checked: ${message}`, {
+      cause: error,
+    });
+  }
+}
+
+function getOwn(values: object, name: string): unknown {
+  return Object.hasOwn(values, name) ? (Reflect.get(values, name) as unknown) : undefined;
+}
+
+function toText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined) return '';
+  const plain: Json = toPlain(value);
+  return typeof plain === 'string' ? plain : JSON.stringify(plain);
 }

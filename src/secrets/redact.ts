@@ -16,7 +16,7 @@ export function withoutSecrets(text: string, { find }: Pick<Matcher, 'find'>): s
 }
 
 /** Returns a part of a text with each span replaced by a mark. */
-export function replaceSpans(
+function replaceSpans(
   text: string,
   spans: readonly Span[],
   part: { readonly from: number; readonly to: number },
@@ -31,7 +31,7 @@ export function replaceSpans(
 }
 
 /** Returns the mark of a secret, which is valid in JSON, URLs, and log lines. */
-export function markOf({ name }: Pick<Span, 'name'>): string {
+function markOf({ name }: Pick<Span, 'name'>): string {
   return /^[\w.-]{1,64}$/.test(name) ? `[redacted ${name}]` : '[redacted]';
 }
 
@@ -73,4 +73,193 @@ function withoutUserInfo(text: string): string {
     at = start + (isSecret ? end : info.length);
   }
   return parts.join('') + text.slice(at);
+}
+
+/**
+ * Returns a JSON value without known secrets in its texts, numbers, and names of fields, or the
+ * same object if it has none. Values that JSON lacks, such as functions, are handled as
+ * `JSON.stringify` does.
+ */
+export function redactJson<T>(value: T): T {
+  const matcher = knownSecrets();
+  const text = jsonOf(value);
+  if (text === undefined || matcher.find(text).length === 0) return value;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- shapes remain but for secret bytes
+  return safeJson(text, matcher) as T;
+}
+
+/**
+ * Returns undefined for a value that cannot be written as JSON, which cannot leave the process as
+ * JSON either.
+ */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns a JSON text without known secrets that is still JSON; any other text is redacted as text.
+ */
+export function redactJsonText(text: string): string {
+  const matcher = knownSecrets();
+  if (matcher.find(text).length === 0) return text;
+  try {
+    const safe = JSON.stringify(safeJson(text, matcher));
+    return matcher.find(safe).length === 0 ? safe : JSON.stringify(withoutSecrets(text, matcher));
+  } catch {
+    return withoutSecrets(text, matcher);
+  }
+}
+
+/** Parses a JSON text and removes the secrets from its values. */
+function safeJson(text: string, matcher: Matcher): unknown {
+  return withoutJoined(cleaned(JSON.parse(text), matcher), matcher, 0);
+}
+
+/** How deep a secret is searched for that several values of a list or an object form. */
+const MAX_LEVELS = 32;
+
+/**
+ * Removes secrets that several values form: bytes in a list, or an object that is a secret as a whole.
+ */
+function withoutJoined(value: unknown, matcher: Matcher, level: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const [first] = matcher.find(JSON.stringify(value));
+  if (first === undefined) return value;
+  if (level < MAX_LEVELS) {
+    const safe = Array.isArray(value)
+      ? withoutJoinedItems(
+          value.map((item) => withoutJoined(item, matcher, level + 1)),
+          matcher,
+        )
+      : mapValues(value, (child) => withoutJoined(child, matcher, level + 1));
+    if (matcher.find(JSON.stringify(safe)).length === 0) return safe;
+  }
+  return markOf(first);
+}
+
+/** Replaces the items of a list that together are a secret by one mark. */
+function withoutJoinedItems(items: readonly unknown[], matcher: Matcher): readonly unknown[] {
+  const texts = items.map((item) => JSON.stringify(item));
+  const spans = matcher.find(`[${texts.join(',')}]`);
+  if (spans.length === 0) return items;
+  const safe: unknown[] = [];
+  let at = 1;
+  let next = 0;
+  let marked = -1;
+  for (const [index, text] of texts.entries()) {
+    const end = at + text.length;
+    while ((spans[next]?.to ?? Infinity) <= at) next += 1;
+    const span = spans[next];
+    if (span === undefined || span.from >= end) safe.push(items[index]);
+    else if (marked !== next) {
+      safe.push(markOf(span));
+      marked = next;
+    }
+    at = end + 1;
+  }
+  return safe;
+}
+
+function mapValues(value: object, change: (child: unknown) => unknown): object {
+  return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, change(child)]));
+}
+
+function cleaned(value: unknown, matcher: Matcher): unknown {
+  if (typeof value === 'string') return withoutSecrets(value, matcher);
+  if (typeof value === 'number') {
+    const safe = withoutSecrets(String(value), matcher);
+    return safe === String(value) ? value : safe;
+  }
+  if (Array.isArray(value)) return value.map((item) => cleaned(item, matcher));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, child]) => [
+    withoutSecrets(name, matcher),
+    cleaned(child, matcher),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** How many causes of an error are followed. */
+const MAX_CAUSES = 8;
+
+/**
+ * Returns the fields of a log entry without secrets. Errors remain errors, with message, stack, and
+ * causes redacted.
+ */
+export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, redactField(value)]),
+  );
+}
+
+function redactField(value: unknown): unknown {
+  if (typeof value === 'string') return redactMessage(value);
+  if (value instanceof Error) return redactError(value);
+  return typeof value === 'object' && value !== null ? redactJson(value) : value;
+}
+
+/** Returns a copy of an error without secrets in its name, message, stack, and causes. */
+function redactError(error: Error, depth = 0): Error {
+  const { cause } = error;
+  const isFollowed = cause instanceof Error && depth < MAX_CAUSES;
+  const copy = new Error(
+    redactMessage(error.message),
+    isFollowed ? { cause: redactError(cause, depth + 1) } : undefined,
+  );
+  copy.name = redactMessage(error.name);
+  copy.stack = redactMessage(error.stack ?? '');
+  return copy;
+}
+
+/** Redacts a text that arrives in parts. */
+export interface StreamRedactor {
+  /**
+   * Accepts the next part and returns the text that can be shown. Holds back an end that may start
+   * a secret.
+   */
+  push(part: string): string;
+  /** Returns the text that was held back. Call this after the last part. */
+  end(): string;
+  /** How many characters are held back. */
+  readonly held: number;
+}
+
+/**
+ * How many characters that were shown are looked at again: the first few of a secret may be among
+ * them, in an encoding that needs many characters for each.
+ */
+const LOOK_BACK = 128;
+
+/** Creates a redactor for one stream. */
+export function createStreamRedactor(): StreamRedactor {
+  /** The last characters shown, before redaction. */
+  let shown = '';
+  let held = '';
+
+  const show = (text: string, isWhole: boolean): string => {
+    const matcher = knownSecrets();
+    const spans = matcher.find(text);
+    const open = isWhole ? text.length : matcher.openFrom(text);
+    // A secret that begins in the open end may go on: its rest alone would not be recognized.
+    const complete = spans.filter((span) => isWhole || span.from < open);
+    // The end of a complete secret may look like the start of another.
+    const cut = complete.reduce((end, { to }) => Math.max(end, to), Math.max(open, shown.length));
+    const ready = complete.filter((span) => span.to > shown.length);
+    const result = replaceSpans(text, ready, { from: shown.length, to: cut });
+    held = text.slice(cut);
+    shown = text.slice(Math.max(ready.at(-1)?.to ?? 0, cut - LOOK_BACK), cut);
+    return result;
+  };
+
+  return {
+    push: (part) => show(shown + held + part, false),
+    end: () => show(shown + held, true),
+    get held() {
+      return held.length;
+    },
+  };
 }

@@ -1,21 +1,27 @@
 import { spawn } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SEARCH_ATTRIBUTES } from '../temporal/search-attributes.js';
-import { PRIVATE } from '../storage/private-files.js';
-import { minimalEnvironment } from './minimal-environment.js';
-import { isHeldBy, isOwn, listenerAt } from './listener.js';
-import { probeAddress, type Probe } from './probe.js';
-import { processLife, serverProcesses, type ServerProcess } from './process-table.js';
-import { messageOf } from './server-error.js';
-import type { ServerHome } from './server-home.js';
+import { SEARCH_ATTRIBUTES } from '../temporal/grpc.js';
+import { PRIVATE } from '../storage/files.js';
 import {
+  minimalEnvironment,
+  messageOf,
   DEFAULT_NAMESPACE,
   DYNAMIC_CONFIG,
   LOOPBACK,
   sqlitePragmas,
   type Durability,
 } from './server-settings.js';
+import {
+  isHeldBy,
+  isOwn,
+  listenerAt,
+  processLife,
+  serverProcesses,
+  type ServerProcess,
+} from './processes.js';
+import { probeAddress, type Probe } from './namespace.js';
+import type { ServerHome } from './server-home.js';
 import { NoServerError } from '../core/errors.js';
 
 const READY_LIMIT_MS = 60_000;

@@ -1,15 +1,33 @@
-import { shellWord } from '../core/text/shell.js';
+import { shellWord } from '../core/text/text.js';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addressOf, probeOwnServer } from './dev-server.js';
-import { retentionHours } from './namespace.js';
-import { isOwn, listenerAt, type Listener } from './listener.js';
-import { isListening, isLoopbackAddress, probeAddress, withConnection } from './probe.js';
-import { endProcess, serverProcesses, type ServerProcess } from './process-table.js';
-import { defaultPort, type ServerHandle, type ServerOptions } from './server-handle.js';
+import {
+  retentionHours,
+  isListening,
+  isLoopbackAddress,
+  probeAddress,
+  withConnection,
+} from './namespace.js';
+import {
+  isOwn,
+  listenerAt,
+  type Listener,
+  endProcess,
+  serverProcesses,
+  type ServerProcess,
+} from './processes.js';
+import {
+  defaultPort,
+  type ServerHandle,
+  type ServerOptions,
+  readRecord,
+  writeRecord,
+  DEFAULT_NAMESPACE,
+  LOOPBACK,
+  UI_PORT_OFFSET,
+} from './server-settings.js';
 import { hasDatabase, locateHome, type ServerHome } from './server-home.js';
-import { readRecord, writeRecord } from './server-record.js';
-import { DEFAULT_NAMESPACE, LOOPBACK, UI_PORT_OFFSET } from './server-settings.js';
 import { NoServerError } from '../core/errors.js';
 
 /**

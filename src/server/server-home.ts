@@ -1,12 +1,95 @@
-import { shellWord } from '../core/text/shell.js';
 import { randomUUID } from 'node:crypto';
-import { lstat, realpath, rm, stat, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { makeFolder } from '../storage/make-folder.js';
-import { describeDiskError } from '../storage/disk-fixes.js';
-import { PRIVATE } from '../storage/private-files.js';
-import { exposures, tighten } from './home-permissions.js';
+import type { Stats } from 'node:fs';
+import { chmod, lstat, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join, resolve, sep } from 'node:path';
 import { NoServerError } from '../core/errors.js';
+import { shellWord } from '../core/text/text.js';
+import { PRIVATE, describeDiskError, makeFolder } from '../storage/files.js';
+
+/** The names of perdure's own files in PERDURE_HOME. Other files there belong to the user. */
+const OWN_NAMES =
+  /^(?:temporal\.db(?:-\w+)?|server\.(?:json|log)(?:\..*)?|server\.lock|blobs|archive|live|bin)$/;
+const OTHERS = 0o077;
+
+/**
+ * A path of PERDURE_HOME that is not private:
+ * - `open`: other users can read or write it
+ * - `foreign`: another user owns it
+ * - `link`: a symbolic link where perdure expects its own file or folder
+ */
+export interface Exposure {
+  readonly path: string;
+  readonly kind: 'open' | 'foreign' | 'link';
+  readonly mode: number;
+  readonly uid: number;
+}
+
+/** Checks PERDURE_HOME, an absolute path, and perdure's files in it. Changes nothing. */
+export async function exposures(home: string): Promise<readonly Exposure[]> {
+  const root = await lstat(home).catch(() => null);
+  if (root === null || process.getuid === undefined) return [];
+  const found: Exposure[] = [];
+  if (!root.isSymbolicLink()) found.push(...exposureOf(home, root));
+  for (const path of await ownPaths(home)) {
+    // A private folder protects its entries, so they are not checked.
+    const stats = await lstat(path).catch(() => null);
+    if (stats !== null) found.push(...exposureOf(path, stats));
+  }
+  return found;
+}
+
+/**
+ * Removes the permissions of other users on PERDURE_HOME and on perdure's files in it, where this
+ * user owns them. A folder that also serves another purpose, such as a home directory, keeps its
+ * mode. Returns the paths that were open.
+ */
+async function tighten(home: string): Promise<readonly string[]> {
+  const open = (await exposures(home)).filter(({ kind }) => kind === 'open');
+  const changed: string[] = [];
+  for (const { path, mode } of open) {
+    if (path === home && isShared(home, mode)) continue;
+    if (path === home) await chmod(home, PRIVATE.folder);
+    else await restrict(path);
+    changed.push(path);
+  }
+  return changed;
+}
+
+/**
+ * Returns whether the folder has other uses: it is sticky, or contains the working or home
+ * directory.
+ */
+function isShared(home: string, mode: number): boolean {
+  const parents = [process.cwd(), homedir()];
+  return (
+    (mode & STICKY) !== 0 || parents.some((parent) => `${parent}${sep}`.startsWith(`${home}${sep}`))
+  );
+}
+
+async function ownPaths(home: string): Promise<readonly string[]> {
+  const names = await readdir(home).catch((): string[] => []);
+  return names.filter((name) => OWN_NAMES.test(name)).map((name) => join(home, name));
+}
+
+function exposureOf(path: string, stats: Stats): readonly Exposure[] {
+  const { uid } = stats;
+  const mode = stats.mode & 0o7777;
+  if (stats.isSymbolicLink()) return [{ path, kind: 'link', mode, uid }];
+  if (uid !== process.getuid?.()) return [{ path, kind: 'foreign', mode, uid }];
+  return (mode & OTHERS) === 0 ? [] : [{ path, kind: 'open', mode, uid }];
+}
+
+/** Restricts folders before their entries: in a private folder, no other user can plant a link. */
+async function restrict(path: string): Promise<void> {
+  const stats = await lstat(path).catch(() => null);
+  if (stats === null || stats.uid !== process.getuid?.()) return;
+  const isProgram = (stats.mode & 0o100) !== 0;
+  if (stats.isFile()) return await chmod(path, isProgram ? PRIVATE.folder : PRIVATE.file);
+  if (!stats.isDirectory()) return;
+  await chmod(path, PRIVATE.folder);
+  for (const name of await readdir(path)) await restrict(join(path, name));
+}
 
 /** The size of a trial file: more than a full file system still accepts. */
 const TRIAL_BYTES = 16 * 1024;
@@ -130,4 +213,47 @@ export async function hasDatabase(home: ServerHome): Promise<boolean> {
     (file) => file.size > 0,
     () => false,
   );
+}
+
+const OTHERS_MAY_WRITE = 0o022;
+const ALL_MAY_WRITE = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Throws unless a path and its folder belong to this user or root and no other user can change
+ * them. Removes the write permission of others from a path that this user owns. Follows links.
+ */
+export async function assertOwn(path: string): Promise<void> {
+  const real = await realpath(path);
+  for (const each of [dirname(real), real]) await assertOne(each, each === real);
+}
+
+async function assertOne(path: string, canFix: boolean): Promise<void> {
+  const { uid, mode } = await stat(path);
+  const me = process.getuid?.();
+  if (me === undefined) return;
+  if (uid !== me && uid !== 0) {
+    throw new Error(
+      `${path}: expected owner ${me} or root, got user ${uid}; delete it, or change its owner`,
+    );
+  }
+  if ((mode & OTHERS_MAY_WRITE) === 0) return;
+  if (uid === me && canFix) return await chmod(path, mode & 0o7777 & ~OTHERS_MAY_WRITE);
+  // In a sticky folder such as /tmp, no user can replace the files of another user.
+  if ((mode & STICKY) !== 0) return;
+  if (uid === me && (mode & ALL_MAY_WRITE) === 0) return;
+  throw new Error(
+    `${path}: expected a path that other users cannot change; run chmod go-w ${shellWord(path)}`,
+  );
+}
+
+/** Returns whether every user of the machine can replace a program or its folder. */
+export async function isWritableByAll(file: string): Promise<boolean> {
+  const real = await realpath(file);
+  const modes = await Promise.all([real, dirname(real), dirname(file)].map(modeOf));
+  return modes.some((mode) => (mode & ALL_MAY_WRITE) !== 0 && (mode & STICKY) === 0);
+}
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode;
 }

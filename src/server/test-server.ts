@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { perdureHome } from '../storage/home.js';
+import { perdureHome } from '../storage/files.js';
 import { ensureServer } from './ensure-server.js';
 import { stopServer } from './locate-server.js';
 import { locateHome } from './server-home.js';

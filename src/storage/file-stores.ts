@@ -1,14 +1,116 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Archive } from './archive.js';
-import { describeDiskError } from './disk-fixes.js';
-import { fileBlobStore } from './file-blob-store.js';
-import { archiveIn, type ObjectStore } from './object-stores.js';
+import type { BlobRef } from '../core/transcript/messages.js';
+import { type Archive, BlobError, type BlobStore, assertSha256 } from './blob-store.js';
+import { RESTORE, describeDiskError, syncFolder, writeNew, writeWhole } from './files.js';
 import { storesAt } from './s3-stores.js';
-import type { Stores } from './stores.js';
-import { syncFolder } from './sync-folder.js';
-import { toolLockIn, type ToolLock } from './tool-lock.js';
-import { writeNew, writeWhole } from './write-file.js';
+import {
+  type ObjectStore,
+  type Stores,
+  type ToolLock,
+  archiveIn,
+  toolLockIn,
+} from './tool-lock.js';
+
+/**
+ * Creates a `BlobStore` in a folder, which all workers of a task queue must share.
+ *
+ * The files are `ab/cd/abcd…`, so no folder becomes large. A text is written to a temporary file,
+ * flushed to disk, and renamed, so a reader sees the whole text or nothing. `get` checks the hash,
+ * and the next `put` of a text replaces a damaged file.
+ */
+export function fileBlobStore(directory: string): BlobStore {
+  const root = path.resolve(directory);
+  return {
+    put: (text) => put(root, text),
+    get: async ({ sha256 }) => {
+      assertSha256(sha256);
+      return (await read(root, sha256)).toString();
+    },
+  };
+}
+
+async function put(root: string, text: string): Promise<BlobRef> {
+  const bytes = Buffer.from(text);
+  const sha256 = hash(bytes);
+  if (!(await holds(root, sha256))) {
+    await writeWhole(place(root, sha256), bytes).catch((error: NodeJS.ErrnoException) => {
+      throw unwritable(root, error);
+    });
+  }
+  return { sha256, bytes: bytes.length };
+}
+
+async function holds(root: string, sha256: string): Promise<boolean> {
+  try {
+    await read(root, sha256);
+    return true;
+  } catch (error) {
+    if (!(error instanceof BlobError)) throw error;
+    // The first write creates a store that does not exist yet.
+    if (error.kind !== 'unreadable' || isAbsent(error.cause)) return false;
+    throw error;
+  }
+}
+
+async function read(root: string, sha256: string): Promise<Buffer> {
+  const file = place(root, sha256);
+  const bytes = await readFile(file).catch(async (error: NodeJS.ErrnoException) => {
+    throw await unreadable(root, sha256, error);
+  });
+  if (hash(bytes) === sha256) return bytes;
+  throw new BlobError(
+    `blob ${sha256} in ${root} is damaged (${bytes.length} bytes with another hash); ${RESTORE}`,
+    { kind: 'damaged' },
+  );
+}
+
+function place(root: string, sha256: string): string {
+  return path.join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
+}
+
+function hash(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/**
+ * Returns the error of a failed read: a missing text, or a store that does not exist or cannot be
+ * read.
+ */
+async function unreadable(
+  root: string,
+  sha256: string,
+  cause: NodeJS.ErrnoException,
+): Promise<BlobError> {
+  const isStoreThere = await stat(root).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isAbsent(cause) && isStoreThere) {
+    return new BlobError(`blob ${sha256} is missing from ${root}; ${RESTORE}`, {
+      kind: 'missing',
+      cause,
+    });
+  }
+  const why = describeDiskError(cause);
+  return new BlobError(`blob ${sha256} cannot be read in ${root}: ${why}`, {
+    kind: 'unreadable',
+    cause,
+  });
+}
+
+function isAbsent(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : null;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function unwritable(root: string, cause: NodeJS.ErrnoException): BlobError {
+  return new BlobError(`blobs cannot be written to ${root}: ${describeDiskError(cause)}`, {
+    kind: 'unwritable',
+    cause,
+  });
+}
 
 /**
  * Returns the stores that workers, clients, and the command share: those that PERDURE_STORE names,

@@ -1,13 +1,11 @@
-import { withoutTail } from '../core/text/whole-text.js';
+import { withoutTail } from '../core/text/text.js';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InputError } from '../core/errors.js';
 import { z } from 'zod';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
-import { archiveIn, blobsIn, type ObjectStore } from './object-stores.js';
-import type { Stores } from './stores.js';
-import { toolLockIn } from './tool-lock.js';
-import { TimeoutError, within } from './within.js';
+import { archiveIn, blobsIn, type ObjectStore, type Stores, toolLockIn } from './tool-lock.js';
+import { TimeoutError, within } from './blob-store.js';
 
 /** The location of texts and archive in S3-compatible storage. */
 export interface S3Options {

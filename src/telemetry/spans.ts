@@ -1,16 +1,18 @@
 import {
-  context,
-  propagation,
-  SpanStatusCode,
-  trace,
-  SpanKind,
   type Attributes,
   type Context,
   type Span,
+  SpanKind,
+  SpanStatusCode,
+  context,
+  propagation,
+  trace,
 } from '@opentelemetry/api';
-import { defaultPayloadConverter, type Headers } from '@temporalio/common';
-import { isTraceparent, TRACE_HEADER } from '../core/input/trace-header.js';
-import { isObject } from '../core/json.js';
+import type { WorkflowClientInterceptor } from '@temporalio/client';
+import { type Headers, defaultPayloadConverter } from '@temporalio/common';
+import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
+import { isObject, textField } from '../core/text/json.js';
+import { TRACE_HEADER, isTraceparent } from '../core/transcript/call-result.js';
 import { redactMessage } from '../secrets/redact.js';
 
 /** The kind of a span around a request to another service. */
@@ -98,7 +100,7 @@ export function quietly<T>(work: () => T): T | undefined {
 }
 
 /** Returns headers for Temporal with the active trace; the same headers if there is none. */
-export function withTrace(headers: Headers): Headers {
+function withTrace(headers: Headers): Headers {
   const carrier: Record<string, string> = {};
   quietly(() => propagation.inject(context.active(), carrier));
   if (Object.keys(carrier).length === 0 || headers[TRACE_HEADER] !== undefined) return headers;
@@ -109,7 +111,7 @@ export function withTrace(headers: Headers): Headers {
  * Runs `work` in the trace of the headers, below the `span` of the input if it has one. An active
  * span is kept: Temporal's own interceptors, which run first, have already read the headers.
  */
-export async function inTraceOf<T>(
+async function inTraceOf<T>(
   headers: Headers,
   [input]: readonly unknown[],
   work: () => Promise<T>,
@@ -134,4 +136,83 @@ function contextIn(payload: Headers[string] | undefined, span: string | null): C
   } catch {
     return active;
   }
+}
+
+/** Continues the trace of a run in each of its activities. */
+const activityTraces: ActivityInterceptorsFactory = () => ({
+  inbound: {
+    execute: async (input, next) =>
+      await inTraceOf(input.headers, input.args, async () => next(input)),
+  },
+});
+
+/** Returns the interceptors of a worker, followed by those that continue traces. */
+export function withTraces(given: WorkerInterceptors = {}): WorkerInterceptors {
+  return { ...given, activity: [...(given.activity ?? []), activityTraces] };
+}
+
+/**
+ * Returns the interceptor of perdure's clients. It creates a span for each start of a run and for
+ * each message; the run continues the trace of that span.
+ */
+export function clientSpans(): WorkflowClientInterceptor {
+  return {
+    async startWithDetails(input, next) {
+      const { workflowId } = input.options;
+      const named = agentIn(input.workflowType, input.options.args);
+      return await inSpan(...invocation(named, workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
+    async startUpdateWithStart(input, next) {
+      const { workflowId, args } = input.workflowStartOptions;
+      const named = agentIn(input.workflowType, args);
+      return await inSpan(...invocation(named, workflowId), async () =>
+        next({
+          ...input,
+          workflowStartHeaders: withTrace(input.workflowStartHeaders),
+          updateHeaders: withTrace(input.updateHeaders),
+        }),
+      );
+    },
+    async startUpdate(input, next) {
+      if (input.updateName !== 'ask') return await next(input);
+      const { workflowId } = input.workflowExecution;
+      return await inSpan(...invocation('', workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
+    async signalWithStart(input, next) {
+      const { workflowId } = input.options;
+      const named = agentIn(input.workflowType, input.options.args);
+      return await inSpan(...invocation(named, workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
+    async signal(input, next) {
+      // This signal is a message that waits for a worker.
+      if (input.signalName !== 'message') return await next(input);
+      const { workflowId } = input.workflowExecution;
+      await inSpan(...invocation('', workflowId), async () =>
+        next({ ...input, headers: withTrace(input.headers) }),
+      );
+    },
+  };
+}
+
+function agentIn(workflowType: string, args: readonly unknown[] = []): string {
+  const [input] = args;
+  return workflowType === 'agent' && isObject(input) ? textField(input, 'agent') : '';
+}
+
+function invocation(
+  agent: string,
+  run: string,
+): [string, { kind: SpanKind; attributes: Attributes }] {
+  const attributes = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.conversation.id': run,
+    ...(agent !== '' && { 'gen_ai.agent.name': agent }),
+  };
+  return [`invoke_agent ${agent}`.trim(), { kind: SpanKind.CLIENT, attributes }];
 }

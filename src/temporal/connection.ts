@@ -1,7 +1,7 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnectionOptions } from '@temporalio/worker';
 import { InputError } from '../core/errors.js';
-import { show } from '../core/text/format-value.js';
+import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
 
 /** Which server, and which of its namespaces. */

@@ -1,4 +1,5 @@
-import { isGrpcServiceError } from '@temporalio/client';
+import { hostname } from 'node:os';
+import { type ConnectionLike, isGrpcServiceError } from '@temporalio/client';
 
 /** The gRPC status codes of a server's refusals. */
 export const GRPC = {
@@ -32,4 +33,61 @@ export function grpcCode(error: unknown): number | null {
 export function isUnanswered(error: unknown): boolean {
   const code = grpcCode(error);
   return code !== null && NO_ANSWER.includes(code);
+}
+
+/** A process, by its number and the name of its machine. */
+export interface ProcessPlace {
+  readonly pid: number;
+  readonly host: string;
+}
+
+/**
+ * Returns whether a process of this machine has ended. False for other machines, and for a process of
+ * another user, unless the process ran as this user: its number then belongs to another process.
+ */
+export function hasExited(
+  { pid, host }: ProcessPlace,
+  { ranAsThisUser }: { readonly ranAsThisUser: boolean },
+): boolean {
+  if (host !== hostname()) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return ranAsThisUser || (error instanceof Error && 'code' in error && error.code === 'ESRCH');
+  }
+}
+
+/** The search attributes that perdure writes if the namespace has them. The names are permanent. */
+export const SEARCH_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'] as const;
+
+const LOOK_UP_MS = 1_000;
+
+/**
+ * Returns a function that looks up, once, which of perdure's search attributes the namespace has.
+ * If the lookup fails (no permission, an older server, no answer within a second), none is written,
+ * because a missing attribute would hang every run. The next run looks them up again.
+ */
+export function createAttributeLookup(place: () => Place): () => Promise<readonly string[]> {
+  let known: readonly string[] | undefined;
+  return async () => {
+    known ??= await lookUp(place());
+    return known ?? [];
+  };
+}
+
+interface Place {
+  readonly connection: ConnectionLike;
+  readonly namespace: string;
+}
+
+async function lookUp({ connection, namespace }: Place): Promise<readonly string[] | undefined> {
+  try {
+    const { customAttributes } = await connection.withDeadline(Date.now() + LOOK_UP_MS, () =>
+      connection.operatorService.listSearchAttributes({ namespace }),
+    );
+    return SEARCH_ATTRIBUTES.filter((name) => name in customAttributes);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,13 @@
-import { hasExited } from './exited.js';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
+import {
+  SearchAttributeType,
+  TypedSearchAttributes,
+  defineSearchAttributeKey,
+} from '@temporalio/common';
+import { isObject } from '../core/text/json.js';
+import { GRPC, grpcCode, hasExited } from './grpc.js';
 import { optionalTsToMs } from './sdk-internals.js';
 
 /** A worker that polled a task queue recently. It may have ended since. */
@@ -117,4 +125,147 @@ function isGone(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
   if (pid === undefined || host === undefined) return false;
   return hasExited({ pid: Number(pid), host }, { ranAsThisUser: false });
+}
+
+/** How long a live worker may take to process the probe. */
+const ANSWER_MS = 2_000;
+/** How long it may take to look up its agents. */
+const AGENTS_MS = 5_000;
+
+/**
+ * Returns whether a live worker serves the task queue. The server lists a worker for minutes
+ * after its end, so this function starts the workflow `probe` and waits for a worker to process it.
+ */
+export async function hasLiveWorker(client: Client, taskQueue: string): Promise<boolean> {
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
+  // Not by the times of their polls: the clock of this machine may be minutes off.
+  if (pollers.every(({ gone }) => gone)) return false;
+  return await withProbe(client, { taskQueue, withinMs: ANSWER_MS }, processesProbe);
+}
+
+/** The answer of one worker about its agents. */
+export interface AgentsAnswer {
+  /** The identity of the worker, as the server lists its pollers. */
+  readonly worker: string;
+  /**
+   * The agents that the worker does not have; null if its version of perdure cannot report them.
+   */
+  readonly missing: readonly string[] | null;
+}
+
+/**
+ * Asks the worker that processes the probe which of the agents it does not have. Returns null if
+ * none answers.
+ */
+export async function probeAgents(
+  client: Client,
+  { taskQueue, agents }: { readonly taskQueue: string; readonly agents: readonly string[] },
+): Promise<AgentsAnswer | null> {
+  const args = [{ agents }];
+  return await withProbe(client, { taskQueue, withinMs: AGENTS_MS, args }, async (_, probe) => {
+    const handle = client.workflow.getHandle(probe.workflowId, probe.runId);
+    const result: unknown = await handle.result().catch(() => null);
+    const { events } = await handle.fetchHistory();
+    const task = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+    const worker = task?.workflowTaskCompletedEventAttributes?.identity;
+    if (!worker) return null;
+    const missing: unknown = isObject(result) ? result['missing'] : null;
+    return { worker, missing: isNames(missing) ? missing : null };
+  });
+}
+
+function isNames(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+}
+
+interface Probe {
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+interface ProbeOptions {
+  readonly taskQueue: string;
+  /** After this time, the server ends the probe: a worker that comes later must not process it. */
+  readonly withinMs: number;
+  readonly args?: readonly unknown[];
+}
+
+/**
+ * Keeps probes out of lists: the server leaves out workflows of a division, such as those behind
+ * its schedules, unless a query names the division.
+ */
+const UNLISTED = new TypedSearchAttributes([
+  {
+    key: defineSearchAttributeKey('TemporalNamespaceDivision', SearchAttributeType.KEYWORD),
+    value: 'perdure-probe',
+  },
+]);
+
+/** Returns whether the server has refused the request itself, as a server without divisions may. */
+function isInvalid(error: unknown): boolean {
+  return grpcCode(error) === GRPC.invalidArgument;
+}
+
+async function withProbe<T>(
+  client: Client,
+  { taskQueue, withinMs, args = [] }: ProbeOptions,
+  use: (client: Client, probe: Probe) => Promise<T>,
+): Promise<T> {
+  const options = {
+    taskQueue,
+    workflowId: `perdure-probe-${randomUUID()}`,
+    args: [...args],
+    workflowExecutionTimeout: withinMs,
+    workflowTaskTimeout: 1_000,
+    staticSummary: 'is a worker alive?',
+  };
+  const handle = await client.workflow
+    .start('probe', { ...options, typedSearchAttributes: UNLISTED })
+    .catch(async (error: unknown) => {
+      if (!isInvalid(error)) throw error;
+      return await client.workflow.start('probe', options);
+    });
+  const { workflowId, firstExecutionRunId: runId } = handle;
+  // The workflow is not deleted, because the server would then delay all other deletions for
+  // minutes, including those after retention.
+  return await use(client, { workflowId, runId });
+}
+
+async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
+  const controller = new AbortController();
+  const processed = client.connection
+    .withAbortSignal(controller.signal, () => isProcessed(client, probe))
+    .catch(() => false);
+  const late = pause(ANSWER_MS, false, { signal: controller.signal }).catch(() => false);
+  try {
+    return await Promise.race([processed, late]);
+  } finally {
+    controller.abort();
+  }
+}
+
+/**
+ * Waits until the history shows that a worker has processed the workflow. A worker with other
+ * workflows may not know `probe`: it fails the task, but it is alive.
+ */
+async function isProcessed(
+  { workflowService, options: { namespace } }: Client,
+  execution: Probe,
+): Promise<boolean> {
+  let nextPageToken: Uint8Array | undefined;
+  do {
+    const page = await workflowService.getWorkflowExecutionHistory({
+      namespace,
+      execution,
+      waitNewEvent: true,
+      ...(nextPageToken && { nextPageToken }),
+    });
+    const isDone = page.history?.events?.some(
+      (event) =>
+        event.workflowTaskCompletedEventAttributes ?? event.workflowTaskFailedEventAttributes,
+    );
+    if (isDone) return true;
+    nextPageToken = page.nextPageToken;
+  } while (nextPageToken.length > 0);
+  return false;
 }

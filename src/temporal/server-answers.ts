@@ -7,8 +7,8 @@ import {
 } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { UnreadableError } from '../core/errors.js';
-import { isObject, textField } from '../core/json.js';
-import { visible } from '../core/text/summaries.js';
+import { isObject, textField } from '../core/text/json.js';
+import { visible } from '../core/state/summaries.js';
 import { grpcCode } from './grpc.js';
 import {
   decodeMapFromPayloads,

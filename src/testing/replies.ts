@@ -1,6 +1,6 @@
 import type { FinishReason, ModelReply } from '../models/model.js';
-import type { JsonObject } from '../core/json.js';
-import type { Duration } from '../core/text/duration.js';
+import type { JsonObject } from '../core/text/json.js';
+import type { Duration } from '../core/text/text.js';
 
 /**
  * How an answer is cut: by a reset, by closing the connection, or by ending the HTTP message too

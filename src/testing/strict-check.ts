@@ -1,6 +1,5 @@
-import { isObject } from '../core/json.js';
-import type { JsonObject } from '../core/json.js';
-import type { StubRequest } from './requests.js';
+import { isObject, type JsonObject } from '../core/text/json.js';
+import type { StubRequest } from './wire-input.js';
 
 /** A schema that a request wants enforced. */
 export interface EnforcedSchema {

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
-import { createGate, type Barrier, type Gate } from './barrier.js';
-import { play, type StubExchange } from './play.js';
-import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './requests.js';
+import { createGate, type Barrier, type Gate, play, type StubExchange } from './play.js';
+import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './wire-input.js';
 import { createScript, type Answer, type Script } from './script.js';
-import { refuseMessages } from './messages-check.js';
-import { refuseResponses } from './responses-check.js';
+import { refuseMessages } from './messages.js';
+import { refuseResponses } from './checks.js';
 import { replyError, type Reply, type Step } from './replies.js';
-import { isObject, parseJson } from '../core/json.js';
+import { isObject, parseJson } from '../core/text/json.js';
 import { answerFormat, answerTextOf, conformProblem, strictFault } from './strict-check.js';
 
 /** How a stub server treats requests. */

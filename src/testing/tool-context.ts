@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { Json, JsonObject } from '../core/json.js';
-import { ToolError } from '../tools/tool-error.js';
+import type { Json, JsonObject } from '../core/text/json.js';
+import { ToolError } from '../tools/errors.js';
 import type { CallArtifacts, GenerateOptions, NodeContext, ToolContext } from '../tools/tool.js';
 
 /** The parts of a tool's context that a test chooses; each has a default. */

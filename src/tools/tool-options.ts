@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { CatalogEntry, Effect } from '../core/definition/tool-definition.js';
-import type { Duration } from '../core/text/duration.js';
+import type { Duration } from '../core/text/text.js';
 import type {
   ApprovalPredicate,
   ToolContext,

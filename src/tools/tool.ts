@@ -6,7 +6,8 @@ import type {
   ToolDefinition,
   ToolKind,
 } from '../core/definition/tool-definition.js';
-import type { Json, JsonObject } from '../core/json.js';
+import { InputError } from '../core/errors.js';
+import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import type { ArtifactResult } from './built-in/artifact.js';
 
 /**
@@ -194,3 +195,78 @@ export interface DefinedTool<Input extends z.ZodObject, Output extends z.ZodType
 
 /** What `execute` of a tool returns: the value that `output` describes, or an artifact of it. */
 export type ToolReturn<Value> = Value | ArtifactResult<Value>;
+
+/** The tools of one agent by name. */
+export interface ToolRegistry {
+  get(name: string): Tool | undefined;
+  /** The names, sorted to keep the prompt prefix stable. */
+  readonly names: readonly string[];
+  /** The tools in the order of `names`. */
+  readonly tools: readonly Tool[];
+}
+
+/** Throws an `InputError` if two tools share a name. */
+export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
+  const byName = new Map<string, { readonly tool: Tool; readonly position: number }>();
+  for (const [index, tool] of tools.entries()) {
+    const position = index + 1;
+    const first = byName.get(tool.name);
+    if (first)
+      throw new InputError(duplicate(tool, { first: first.tool, at: [first.position, position] }));
+    byName.set(tool.name, { tool, position });
+  }
+  const names = [...byName.keys()].toSorted();
+  return {
+    get: (name) => byName.get(name)?.tool,
+    names,
+    tools: names.flatMap((name) => byName.get(name)?.tool ?? []),
+  };
+}
+
+/** Returns whether a value was made by `defineTool`. */
+export function isTool(value: unknown): value is Tool {
+  return isObject(value) && typeof value['execute'] === 'function' && 'parameters' in value;
+}
+
+function duplicate(
+  tool: Tool,
+  { first, at }: { readonly first: Tool; readonly at: readonly [number, number] },
+): string {
+  const where = `items ${at[0]} and ${at[1]} of \`tools\``;
+  if (first === tool) return `the tool "${tool.name}" is listed twice (${where}); list it once`;
+  return (
+    `two tools are named "${tool.name}" (${where}): "${clip(first.description)}" and ` +
+    `"${clip(tool.description)}"; rename one of them`
+  );
+}
+
+function clip(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+/** Whether calls of the tool may need an approval. */
+export function wantsApproval({ approval = 'never' }: Pick<Tool, 'approval'>): boolean {
+  return approval !== 'never';
+}
+
+/** Returns the part of a tool that is data: a run pins it at its start, and the model sees it. */
+export function toToolDefinition(tool: Tool): ToolDefinition {
+  return {
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters,
+    effect: tool.effect,
+    ...(tool.ends && { ends: true as const }),
+    ...(tool.repeat && { repeat: tool.repeat }),
+    ...(tool.kind && { kind: tool.kind }),
+    ...(tool.calls && { calls: tool.calls }),
+    ...(tool.verify && { verify: true as const }),
+    ...(wantsApproval(tool) && { approval: true as const }),
+    ...(tool.undoMs !== undefined && { undoMs: tool.undoMs }),
+    ...(tool.expiresMs !== undefined && { expiresMs: tool.expiresMs }),
+    ...(tool.result && { result: tool.result }),
+    timeoutMs: tool.timeoutMs,
+    heartbeatMs: tool.heartbeatMs,
+    attempts: tool.attempts,
+  };
+}

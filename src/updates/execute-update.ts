@@ -1,21 +1,89 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  isGrpcServiceError,
+  type Client,
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
-  type Client,
+  isGrpcServiceError,
 } from '@temporalio/client';
-import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
-import { describeWorkflow } from '../temporal/server-answers.js';
 import { ApplicationFailure } from '@temporalio/common';
-import { toMs, type Duration } from '../core/text/duration.js';
-import { show } from '../core/text/format-value.js';
-import { visible } from '../core/text/summaries.js';
-import { findTaskQueue, checkForWorker } from './find-worker.js';
 import { InputError, NotDeliveredError, RefusedError, type WorkerState } from '../core/errors.js';
-import { refusalReason } from './refusal-reason.js';
+import { visible } from '../core/state/summaries.js';
+import { type Duration, show, toMs } from '../core/text/text.js';
+import type { RefusalReason } from '../core/transcript/request.js';
+import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
+import { listPollers, livePollers } from '../temporal/pollers.js';
+import { describeWorkflow } from '../temporal/server-answers.js';
+
+/** The time limit for the server's answer. After it, the result is unknown. */
+const ANSWER_MS = 2_000;
+
+/**
+ * Returns the task queue of a run, or `taskQueue` if there is no such run. Returns null if unknown.
+ */
+export async function findTaskQueue(
+  client: Client,
+  { id, taskQueue }: { readonly id: string; readonly taskQueue?: string },
+): Promise<string | null> {
+  const found = await withinDeadline(client, async () => {
+    const { taskQueue: queue } = await describeWorkflow(client, id);
+    return queue;
+  });
+  return found ?? taskQueue ?? null;
+}
+
+/**
+ * Returns whether a worker polls the queue, according to the server; null if it does not answer.
+ */
+export async function checkForWorker(client: Client, taskQueue: string): Promise<WorkerState> {
+  const { namespace } = client.options;
+  const pollers = await withinDeadline(client, () => listPollers(client, { namespace, taskQueue }));
+  if (pollers === null) return null;
+  return livePollers(pollers, Date.now()).length === 0 ? 'missing' : 'silent';
+}
+
+async function withinDeadline<T>(client: Client, read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await client.withDeadline(Date.now() + ANSWER_MS, read);
+  } catch {
+    return null;
+  }
+}
+
+/** The type of the failure with which a run refuses a decision; its first detail is the reason. */
+const REFUSED = 'Refused';
+
+/** All reasons; the record type makes the compiler report a missing one. */
+const REASONS: Readonly<Record<RefusalReason, true>> = {
+  malformed: true,
+  unknown_request: true,
+  decided: true,
+  expired: true,
+  wrong_digest: true,
+  not_offered: true,
+  not_a_decider: true,
+  checking: true,
+  too_large: true,
+  unclear: true,
+  unbound: true,
+};
+
+/**
+ * Returns why a run refused a decision. Returns null for any other error, and for a reason that
+ * this version does not know, such as one of a newer worker.
+ */
+export function refusalReason(error: unknown): RefusalReason | null {
+  if (!(error instanceof WorkflowUpdateFailedError)) return null;
+  const { cause } = error;
+  if (!(cause instanceof ApplicationFailure) || cause.type !== REFUSED) return null;
+  const [reason]: readonly unknown[] = cause.details ?? [];
+  return isReason(reason) ? reason : null;
+}
+
+function isReason(value: unknown): value is RefusalReason {
+  return typeof value === 'string' && Object.hasOwn(REASONS, value);
+}
 
 /** How long to try sending a message or decision. */
 export interface UpdateOptions {

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { Effect } from '../core/definition/tool-definition.js';
-import type { JsonObject } from '../core/json.js';
-import { matchesGlob } from '../core/requests/predicate.js';
-import type { Rule } from '../core/requests/rules.js';
-import { show } from '../core/text/format-value.js';
-import { predicateMisfit } from '../core/requests/predicate-misfit.js';
-import { isSchema } from '../core/requests/schema-place.js';
-import { likelyMeant } from './nearest.js';
+import type { JsonObject } from '../core/text/json.js';
+import { matchesGlob } from '../core/definition/predicate.js';
+import type { Rule } from '../core/definition/rules.js';
+import { show } from '../core/text/text.js';
+import { predicateMisfit, isSchema } from '../core/definition/predicate-misfit.js';
+import { likelyMeant } from './check-options.js';
 
 /** What is known about a tool that a rule may name. `Tool` and `ToolDefinition` are assignable. */
 export interface NamedTool {

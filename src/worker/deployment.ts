@@ -1,5 +1,4 @@
-import { formatDuration } from '../core/text/duration.js';
-import { shellWord } from '../core/text/shell.js';
+import { formatDuration, shellWord } from '../core/text/text.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcServiceError, type ConnectionLike } from '@temporalio/client';
 import { GRPC } from '../temporal/grpc.js';

@@ -1,31 +1,40 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import { Runtime, type Worker, type WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
-import { InputError } from '../core/errors.js';
-import { toMs } from '../core/text/duration.js';
-import type { Activities } from '../core/contract.js';
+import {
+  DefaultLogger,
+  type LogEntry,
+  type LogLevel,
+  LogTimestamp,
+  Runtime,
+  type RuntimeOptions,
+  type Worker,
+  type WorkerOptions as SdkWorkerOptions,
+  makeTelemetryFilterString,
+} from '@temporalio/worker';
+import { createDefinitionCache } from '../activities/activity-context.js';
 import { createActivities } from '../activities/create-activities.js';
-import { createDefinitionCache } from '../activities/definitions.js';
 import { createTranscriptCache } from '../activities/model/transcript-cache.js';
-import { createAgentCatalog, withCalled } from '../agents/catalog.js';
-import { assertRuleNames, rulesOn } from '../agents/check-requests.js';
-import type { RequestOptions } from '../agents/requests.js';
-import { openStores } from '../storage/file-stores.js';
-import { workerStore } from '../storage/worker-store.js';
-import type { Config } from '../config.js';
-import { perdureHome } from '../storage/home.js';
-import type { LiveHub } from '../live/hub.js';
-import { createSessions } from '../mcp/sessions.js';
-import { createModelCatalog, type ModelCatalog } from '../models/model-catalog.js';
-import { isObject } from '../core/json.js';
+import { createAgentCatalog, withCalled } from '../agents/agent-definition.js';
+import type { RequestOptions } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
-import type { SharedWorkerOptions } from './options.js';
-import { mergeRequestOptions, mergeRequestSettings } from './requests.js';
-import { collectSecretNames } from './secret-names.js';
+import { assertRuleNames, rulesOn } from '../agents/options.js';
+import type { Config } from '../config.js';
+import { InputError } from '../core/errors.js';
+import type { Activities } from '../core/run/contract.js';
+import { isObject } from '../core/text/json.js';
+import { toMs } from '../core/text/text.js';
+import type { LiveHub } from '../live/attempts.js';
+import { createSessions } from '../mcp/session.js';
+import { type ModelCatalog, createModelCatalog } from '../models/model-entry.js';
 import { learnSecrets } from '../secrets/known.js';
-import { redactMessage } from '../secrets/redact.js';
-import { createAttributeLookup } from '../temporal/search-attributes.js';
-import { readResultTool } from '../tools/built-in/read-result.js';
+import { redactFields, redactMessage } from '../secrets/redact.js';
+import { workerStore } from '../storage/blob-store.js';
+import { openStores } from '../storage/file-stores.js';
+import { perdureHome } from '../storage/files.js';
+import { createAttributeLookup } from '../temporal/grpc.js';
+import { readResultTool } from '../tools/built-in/default-tools.js';
+import { type SharedWorkerOptions, mergeRequestOptions, mergeRequestSettings } from './options.js';
+import { collectSecretNames } from './secret-names.js';
 
 /** The parts of a worker that runs agents. */
 export interface WorkerParts {
@@ -160,4 +169,40 @@ export function onShutdown(worker: Worker, stop: () => void): void {
     stop();
     shutdown();
   };
+}
+
+/**
+ * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
+ * redacted. The SDK has one runtime per process, so only the first call has an effect. Only a
+ * program may call it, not a library.
+ */
+export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
+  try {
+    installRuntimeOf({
+      // The SDK's own logger formats the entries.
+      logger: new DefaultLogger(level, write),
+      telemetryOptions: {
+        logging: {
+          filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
+          forward: {},
+        },
+      },
+    });
+  } catch {
+    // The process already has a runtime, which stays.
+  }
+}
+
+/**
+ * Installs the SDK's runtime with these options; its logger receives no secrets. Throws the SDK's
+ * error if the process has a runtime already.
+ */
+export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
+  // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
+  const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
+  const redacting = new DefaultLogger(level, ({ message, meta, level: given, timestampNanos }) => {
+    const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
+    logger.log(given, redactMessage(message), fields);
+  });
+  Runtime.install({ ...rest, logger: redacting });
 }

@@ -4,8 +4,8 @@ import { InputError } from '../core/errors.js';
 import { defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
 import type { WorkerParts } from './parts.js';
-import { withTraces } from '../telemetry/activity-traces.js';
-import { WORKFLOW_MODULES } from './workflow-modules.js';
+import { withTraces } from '../telemetry/spans.js';
+import { WORKFLOW_MODULES } from './bundle.js';
 
 /** A plugin for `Worker.create` and for `bundleWorkflowCode`. */
 export type PerdurePlugin = WorkerPlugin & BundlerPlugin;

@@ -1,6 +1,6 @@
 import type { Config } from '../config.js';
-import { isObject } from '../core/json.js';
-import { serverVariables } from '../mcp/server-environment.js';
+import { isObject } from '../core/text/json.js';
+import { serverVariables } from '../mcp/connection.js';
 
 /**
  * Returns the names of all environment variables that a configuration uses for keys or lists as

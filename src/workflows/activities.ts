@@ -3,10 +3,10 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
-import type { Activities } from '../core/contract.js';
+import type { Activities } from '../core/run/contract.js';
 import type { ParentClose, ToolDefinition } from '../core/definition/tool-definition.js';
-import { eventSummary } from '../core/text/markdown.js';
-import { HEARTBEAT_MS, type RunConfig } from '../core/state.js';
+import { eventSummary } from '../core/run/details.js';
+import { HEARTBEAT_MS, type RunConfig } from '../core/state/state.js';
 
 // All timeouts and retries of activities. Only Temporal retries them.
 

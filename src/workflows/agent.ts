@@ -8,28 +8,27 @@ import {
   TemporalFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import { closeFailedTurn } from '../core/fail-turn.js';
+import { closeFailedTurn, record, runLoop } from '../core/interpret/loop.js';
 import { isOutcome } from '../core/guards/recorded.js';
-import { getInterruption } from '../core/work/interruption.js';
-import { record, runLoop } from '../core/loop.js';
-import type { Outcome } from '../core/outcome.js';
+import { getInterruption } from '../core/state/change.js';
+import type { Outcome } from '../core/transcript/outcome.js';
 import { NewerStateError } from '../core/segments/migrations.js';
-import { inTurn } from '../core/turn.js';
-import { problemText } from '../core/text/format-value.js';
-import { failureMessage } from './activity-result.js';
-import { archiveAtEnd } from './archive-messages.js';
-import { firstState } from '../core/segments/begin.js';
-import { readSegmentArguments } from './begin.js';
-import { startDeadlineTimer } from './deadline-timer.js';
+import { inTurn } from '../core/state/turn.js';
+import { problemText } from '../core/text/text.js';
+import { failureMessage } from './do-work.js';
+import { archiveAtEnd, readSegmentArguments, rootRun } from './begin.js';
+import { firstState } from '../core/segments/start.js';
+import { startDeadlineTimer, createRunContext, recordNow, type RunContext } from './run-context.js';
 import { effects } from './effects.js';
-import { rootRun } from './load-agent.js';
-import { handleQueries } from './messages/queries.js';
-import { continueRequests, publishRequests } from './requests.js';
-import { continueUndoing } from './undo-calls.js';
-import { createRunContext, recordNow, type RunContext } from './run-context.js';
+import {
+  handleQueries,
+  publishStatus,
+  recordTurnMemo,
+  showDetails,
+  updatesHandled,
+} from './messages/queries.js';
+import { continueRequests, publishRequests, continueUndoing } from './requests.js';
 import { handleSignals, handleUpdates } from './messages/updates.js';
-import { publishStatus, recordTurnMemo, showDetails } from './visibility.js';
-import { updatesHandled } from './messages/updates-handled.js';
 
 /**
  * Workflow type `agent`: one run of one agent. Returns the outcome of a run that completed or was

@@ -1,12 +1,93 @@
-import { CancellationScope, condition } from '@temporalio/workflow';
-import type { BlockedReason } from '../core/blocked.js';
-import type { Task } from '../core/facts.js';
-import { isCancelable, nextWorkStep, type WorkStep } from '../core/work/next-step.js';
-import { findWork, type Work } from '../core/work/work.js';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  TimeoutFailure,
+  condition,
+  isCancellation,
+} from '@temporalio/workflow';
+import { misfitMessage } from '../core/guards/recorded.js';
+import { type ActivityProblem, parseProblem } from '../core/interpret/block.js';
+import type { FactOf, Task } from '../core/run/events.js';
+import { type WorkStep, isCancelable, nextWorkStep } from '../core/run/next-action.js';
+import { type Work, findWork } from '../core/state/work.js';
+import type { BlockedReason } from '../core/transcript/outcome.js';
 import { checkBlob } from './activities.js';
-import { failureFact } from './activity-result.js';
-import { inFlight, recordNow, unlessInterrupted, type RunContext } from './run-context.js';
-import { mustLeave } from './segment-facts.js';
+import {
+  type RunContext,
+  inFlight,
+  mustLeave,
+  recordNow,
+  unlessInterrupted,
+} from './run-context.js';
+
+// The end of an activity: its checked result, or the data of its failure.
+
+/**
+ * Returns the recorded result of an activity if it has the right form. Otherwise, throws the
+ * failure of an activity that cannot do its work, because an operator may complete an activity with
+ * any value.
+ */
+export function checkedResult<T>(
+  activity: string,
+  fits: (value: unknown) => value is T,
+  value: unknown,
+): T {
+  if (fits(value)) return value;
+  const message = misfitMessage(activity, value);
+  const problem: ActivityProblem = { type: 'failed', reason: 'error', message };
+  throw ApplicationFailure.create({
+    type: 'Failed',
+    nonRetryable: true,
+    message,
+    details: [problem],
+  });
+}
+
+/** Returns the problem that perdure's own activities store in a failure; null if there is none. */
+export function activityProblem(error: unknown): ActivityProblem | null {
+  const cause = failureCause(error);
+  return cause instanceof ApplicationFailure ? parseProblem(cause.details) : null;
+}
+
+/** Returns what the history records about an activity that did not complete. */
+export function failureFact(
+  task: Task,
+  error: unknown,
+): Omit<FactOf<'failed'>, 'at'> | Omit<FactOf<'cancelled'>, 'at'> {
+  const cause = failureCause(error);
+  if (isCancellation(error)) {
+    const details = cause instanceof CancelledFailure ? cause.details : undefined;
+    return { type: 'cancelled', task, ...(details && { details }) };
+  }
+  const isOurs = cause instanceof ApplicationFailure;
+  const failure = {
+    message: failureMessage(error),
+    type: isOurs ? (cause.type ?? '') : '',
+    timedOut: cause instanceof TimeoutFailure,
+    details: isOurs ? (cause.details ?? []) : [],
+  };
+  return { type: 'failed', task, failure };
+}
+
+/** Returns the innermost message, for people. */
+export function failureMessage(error: unknown): string {
+  const cause = failureCause(error);
+  const inner = cause instanceof TimeoutFailure ? (cause.cause ?? cause) : cause;
+  return inner instanceof Error ? inner.message : String(inner);
+}
+
+/**
+ * Returns the failure inside an `ActivityFailure`; for a timeout, that of the last attempt, if any.
+ */
+function failureCause(error: unknown): unknown {
+  if (!(error instanceof ActivityFailure)) return error;
+  const { cause } = error;
+  if (cause instanceof TimeoutFailure && cause.cause instanceof ApplicationFailure)
+    return cause.cause;
+  return cause;
+}
 
 /** The next activity to start for a piece of work. */
 export type StartStep = Extract<WorkStep, { type: 'start' }>;

@@ -1,21 +1,238 @@
-import { CancellationScope, condition, sleep } from '@temporalio/workflow';
-import type { Effects } from '../core/loop.js';
-import { FIRST_MESSAGE_MS, type AtOnceAction, type TimedAction } from '../core/next-action.js';
-import { getOutcome } from '../core/turn.js';
-import { archiveForCompaction } from './archive-messages.js';
-import { loadRun } from './begin.js';
+import {
+  CancellationScope,
+  allHandlersFinished,
+  condition,
+  makeContinueAsNewFunc,
+  sleep,
+  upsertMemo,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { byteLength } from '../core/input/inbox.js';
+import type { RunInput } from '../core/input/input.js';
+import type { Effects } from '../core/interpret/loop.js';
+import { ownPlaces } from '../core/rules/documents.js';
+import { budgetLeft } from '../core/rules/limits.js';
+import { nextMemo } from '../core/run/carry.js';
+import type { CallModelInput } from '../core/run/contract.js';
+import { type AtOnceAction, FIRST_MESSAGE_MS, type TimedAction } from '../core/run/next-action.js';
+import { reduce } from '../core/run/reduce.js';
+import { type CarriedState, STATE_VERSION } from '../core/segments/migrations.js';
+import type { RunState } from '../core/state/state.js';
+import { stepSummary } from '../core/state/summaries.js';
+import { currentVariant, definitionFor } from '../core/state/turn-definition.js';
+import { type RememberInput, type RetrieveInput, getOutcome } from '../core/state/turn.js';
+import { WORK } from '../core/state/work.js';
+import { MODEL_BLOCKS, TOOL_BLOCKS } from '../core/transcript/outcome.js';
+import { promptLength } from '../core/transcript/transcript.js';
+import { functionActivities, modelActivity } from './activities.js';
+import { archiveForCompaction, archiveForNextSegment, loadRun, reloadAgent } from './begin.js';
+import { memoryKey } from './calls/execute-call.js';
 import { runCalls } from './calls/run-calls.js';
-import { continueAsNew } from './continue-as-new.js';
-import { startDeadlineTimer } from './deadline-timer.js';
-import { reloadAgent } from './load-agent.js';
-import { callModel, remember, retrieve } from './model-call.js';
-import { WORK } from '../core/work/work.js';
-import { checkProposal } from './check-decision.js';
-import { publishRequests } from './requests.js';
-import { renewScope, unlessInterrupted, type RunContext } from './run-context.js';
-import { actionNow, segmentFacts } from './segment-facts.js';
-import { updatesHandled } from './messages/updates-handled.js';
-import { recordTurnMemo } from './visibility.js';
+import { activityStart, blobCheck, blockedField, doWork } from './do-work.js';
+import type { AgentWorkflow } from './messages/definitions.js';
+import { recordTurnMemo, updatesHandled } from './messages/queries.js';
+import { checkProposal, continueRequests, publishRequests } from './requests.js';
+import {
+  type RunContext,
+  actionNow,
+  contextFields,
+  mustLeave,
+  recordNow,
+  renewScope,
+  segmentFacts,
+  startDeadlineTimer,
+  unlessInterrupted,
+} from './run-context.js';
+
+/** Maximum bytes of a segment's input. The server always refuses an input over 2 MiB. */
+const MAX_INPUT_BYTES = 1.5 * 1024 * 1024;
+/** Number of message ids kept in a state that would otherwise be too large. */
+const MIN_IDS = 100;
+
+/**
+ * Continues the run in a new segment between two steps, while nothing is in flight and no handler
+ * runs. If the messages cannot be archived, the run stays in its segment and tries again some steps
+ * later.
+ */
+async function continueAsNew(run: RunContext): Promise<void> {
+  if (!(await archiveForNextSegment(run))) return;
+  run.leaving = true;
+  if (!allHandlersFinished()) await condition(allHandlersFinished);
+  run.leaving = false;
+  // A cancellation may have arrived in the meantime.
+  if (!mustLeave(run)) return;
+  run.deadlineTimer?.cancel();
+  run.expiryTimer?.scope.cancel();
+  run.expiryTimer = null;
+  const next = nextArguments(run);
+  if (next === null) {
+    recordNow(run, { type: 'segment-kept' });
+    // The history must show why the run stays in its segment.
+    upsertMemo({ kept: run.state.segments });
+    startDeadlineTimer(run);
+    return continueRequests(run);
+  }
+  const [input, carried] = next;
+  run.state = carried.state;
+  const { memo, workflowId } = workflowInfo();
+  // oxlint-disable-next-line no-restricted-properties -- as a number, it needs no time zone
+  const began = workflowInfo().startTime.getTime();
+  const move = makeContinueAsNewFunc<AgentWorkflow>({
+    // A pinned run moves to the newest build only here.
+    initialVersioningBehavior: 'AUTO_UPGRADE',
+    memo: nextMemo(run.state, { memo, began, run: workflowId, tags: input.tags }),
+  });
+  await move(input, carried);
+}
+
+/**
+ * Returns the arguments of the next segment. If they exceed the maximum input size, nonessential
+ * parts are omitted; null if even that is not enough.
+ */
+function nextArguments(run: RunContext): readonly [RunInput, CarriedState] | null {
+  const { context, ...input } = withoutMessage(run.input);
+  const hasContext = run.state.config.contextBlob === undefined && context !== undefined;
+  const next: RunInput = { ...input, ...(hasContext && { context }) };
+  const state = reduce(run.state, { type: 'segment-begun' });
+  for (const each of [state, reduced(state)]) {
+    const carried: CarriedState = { schema: STATE_VERSION, state: each, shown: run.shown };
+    if (byteLength(JSON.stringify([next, carried])) <= MAX_INPUT_BYTES) return [next, carried];
+  }
+  return null;
+}
+
+/** The fields of the input that only the first segment uses. */
+const TAKEN: ReadonlySet<string> = new Set([
+  'message',
+  'attachments',
+  'artifacts',
+  'messages',
+  'prompt',
+  'promptArgs',
+  'settings',
+  'turnContext',
+] satisfies (keyof RunInput)[]);
+
+/** Returns the input without the fields that only the first segment uses. */
+function withoutMessage(input: RunInput): RunInput {
+  const left = Object.entries(input).filter(([name]) => !TAKEN.has(name));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only optional fields are left out
+  return Object.fromEntries(left) as unknown as RunInput;
+}
+
+/** Returns the state without the outcomes of earlier turns, and with fewer message ids. */
+function reduced(state: RunState): RunState {
+  const seen = state.inbox.seen.slice(-MIN_IDS);
+  return { ...state, recent: [], inbox: { ...state.inbox, seen } };
+}
+
+type ModelAction = Extract<TimedAction, { type: 'call-model' | 'compact' }>;
+
+/** Calls the model: one activity, whose input does not grow with the conversation. */
+function callModel(run: RunContext, action: ModelAction): Promise<unknown> {
+  const { state } = run;
+  const closing = action.type === 'call-model' && action.closing;
+  const summary =
+    action.type === 'compact' ? `summarize ${action.cut} messages` : stepSummary(state, closing);
+  const input = modelInput(run, action);
+  return doWork(run, {
+    name: WORK.model,
+    doing: `${state.config.definition.model}, ${summary}`,
+    activity: (step, work) => {
+      if (step.as === 'check') return blobCheck(WORK.model, step);
+      // The activity checks an already paid reply instead of calling the model again.
+      const paid = work?.paid !== undefined && { paid: work.paid };
+      const taskInput = { ...input, ...blockedField(step, MODEL_BLOCKS), ...paid };
+      const anywhere = step.as === 'probe';
+      const call = modelActivity(state.config, { summary, closing, anywhere });
+      return activityStart('callModel', taskInput, call);
+    },
+  });
+}
+
+function modelInput(run: RunContext, action: ModelAction): CallModelInput {
+  const { state, input } = run;
+  const { window } = state.config;
+  const { node, prompt, settings } = currentVariant(state);
+  const definition = definitionFor(state.config.definition, {
+    ...(prompt !== undefined && { prompt }),
+  });
+  const { rules, modelAttempts } = input;
+  const { span } = state.config;
+  const { maxOutputTokens } = action;
+  const reads =
+    definition.decide === 'function' ||
+    definition.output?.type === 'function' ||
+    definition.tools.some(({ approval }) => approval);
+  const left = definition.decide === 'function' ? budgetLeft(state) : null;
+  const size = window !== undefined && { window };
+  return {
+    upTo: promptLength(state.transcript),
+    head: state.transcript.head,
+    definition: definition.hash,
+    turn: state.turn.number,
+    step: state.turn.spent.steps + 1,
+    // A later turn belongs to its sender's trace.
+    ...(span !== undefined && state.turn.number === 1 && { span }),
+    ...(action.type === 'call-model' && action.closing && { closing: true as const }),
+    ...(action.type === 'call-model' && !action.closing && node !== undefined && { node }),
+    ...(action.type === 'call-model' && prompt !== undefined && { prompt }),
+    ...(action.type === 'call-model' && settings !== undefined && { settings }),
+    ...(action.type === 'compact' && { compact: action.cut, ...size }),
+    ...(state.forkedFrom && { fork: state.forkedFrom.at }),
+    ...(state.dropped && { without: state.dropped }),
+    ...(reads && contextFields(run)),
+    ...(rules && { rules }),
+    ...(maxOutputTokens !== null && { maxOutputTokens }),
+    ...(left !== null && { left }),
+    ...(modelAttempts !== undefined && { attempts: modelAttempts }),
+  };
+}
+
+/** Retrieves documents: one activity, whose input does not grow with the conversation. */
+function retrieve(run: RunContext): Promise<unknown> {
+  const { retrieveDocuments } = functionActivities('retrieve', run.state.config);
+  const input = retrieveInput(run);
+  return doWork(run, {
+    name: WORK.retrieve,
+    doing: WORK.retrieve,
+    activity: (step) => {
+      if (step.as === 'check') return blobCheck(WORK.retrieve, step);
+      const taskInput = { ...input, ...blockedField(step, TOOL_BLOCKS) };
+      return activityStart('retrieveDocuments', taskInput, retrieveDocuments);
+    },
+  });
+}
+
+function retrieveInput(run: RunContext): RetrieveInput {
+  const { state } = run;
+  const { definition } = state.config;
+  return {
+    upTo: promptLength(state.transcript),
+    head: state.transcript.head,
+    definition: definition.hash,
+    turn: state.turn.number,
+    own: ownPlaces(state),
+    ...contextFields(run),
+  };
+}
+
+/** Passes the ended turn to the agent's memory: one activity. */
+async function remember(run: RunContext): Promise<void> {
+  const outcome = getOutcome(run.state);
+  if (outcome === null) return;
+  const { rememberTurn } = functionActivities('remember', run.state.config);
+  const input: RememberInput = {
+    ...retrieveInput(run),
+    outcome,
+    key: memoryKey(run.input, run.state),
+  };
+  await doWork(run, {
+    name: WORK.remember,
+    doing: WORK.remember,
+    activity: () => activityStart('rememberTurn', input, rememberTurn),
+  });
+}
 
 /** Returns the effects of the loop: activities, timers, conditions, and the memo. */
 export function effects(run: RunContext): Effects {

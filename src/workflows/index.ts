@@ -1,5 +1,4 @@
 // Each export of this file is a workflow type. The names are recorded in histories: never rename
 // them.
 export { agent } from './agent.js';
-export { probe } from './probe.js';
-export { send } from './send.js';
+export { probe, send } from './send.js';

@@ -4,8 +4,8 @@ import {
   type WorkflowInternalsInterceptor,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
-import { TRACE_HEADER } from '../core/input/trace-header.js';
-import { noteUpdates } from './messages/updates-handled.js';
+import { TRACE_HEADER } from '../core/transcript/call-result.js';
+import { noteUpdates } from './messages/queries.js';
 
 /**
  * The interceptors of a run: the SDK loads them with the workflow code.

@@ -1,11 +1,36 @@
-import { CancellationScope, sleep, upsertMemo, workflowInfo } from '@temporalio/workflow';
-import { askingWork, openRequests } from '../core/requests/open-requests.js';
-import type { AskingWork } from '../core/work/work.js';
-import { requestMemo } from '../core/requests/memo.js';
-import { MAX_DURABLE_MS } from '../core/text/duration.js';
-import { notifyRequest } from './activities.js';
-import { startDeadlineTimer } from './deadline-timer.js';
-import { recordNow, type RunContext } from './run-context.js';
+import {
+  CancellationScope,
+  condition,
+  sleep,
+  upsertMemo,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { findTool } from '../core/calls/batch.js';
+import { askingWork, openRequests, requestMemo } from '../core/requests/open-requests.js';
+import type { CheckDecisionInput, RunFunctionInput } from '../core/run/contract.js';
+import { nextWorkStep } from '../core/run/next-action.js';
+import { callSummary } from '../core/state/summaries.js';
+import {
+  type AskingWork,
+  type Proposal,
+  UNDO,
+  type Work,
+  callOfWork,
+  findWork,
+  isUndo,
+} from '../core/state/work.js';
+import { MAX_DURABLE_MS } from '../core/text/text.js';
+import { parseCallId } from '../core/transcript/messages.js';
+import { checkDecision, notifyRequest, undoActivity } from './activities.js';
+import { type ActivityStart, activityStart, doWork, failureFact } from './do-work.js';
+import {
+  type RunContext,
+  contextFields,
+  inFlight,
+  mustLeave,
+  recordNow,
+  startDeadlineTimer,
+} from './run-context.js';
 
 /**
  * Publishes the open requests if they have changed. It updates the memo, which an inbox reads
@@ -84,4 +109,106 @@ function notify(run: RunContext, id: string): void {
       }),
     () => undefined,
   );
+}
+
+/**
+ * Checks the proposed decision about this work on a worker. It then takes effect, or the request
+ * stays open. Does nothing without a proposal. Never rejects because of a worker.
+ */
+export async function checkProposal(run: RunContext, name: string): Promise<void> {
+  const work = findWork(run.state, name);
+  if (work?.proposal === undefined) return;
+  const input = checkInput(run, work, work.proposal);
+  const task = { activity: 'checkDecision', input };
+  recordNow(run, { type: 'scheduled', task });
+  try {
+    const result = await inFlight(run, () => checkDecision(input));
+    recordNow(run, { type: 'completed', task, result });
+  } catch (error) {
+    recordNow(run, failureFact(task, error));
+  }
+}
+
+function checkInput(
+  run: RunContext,
+  { name, request: raised }: Work,
+  { decision }: Proposal,
+): CheckDecisionInput {
+  const { state, input } = run;
+  const request = openRequests(state, workflowInfo().workflowId).find(
+    ({ id }) => id === raised?.id,
+  );
+  if (request === undefined) throw new Error(`no request about "${name}"`);
+  const { definition } = state.config;
+  const { rules } = input;
+  const call = callOfWork(state, name);
+  const place = call === undefined ? { turn: state.turn.number, step: 0 } : parseCallId(call);
+  return {
+    definition: definition.hash,
+    ...place,
+    work: name,
+    request,
+    decision,
+    ...(state.config.decisions?.mayDecide && { mayDecide: true }),
+    ...(call && { call }),
+    ...(rules && { rules }),
+    ...contextFields(run),
+  };
+}
+
+/** Continues the undoing of calls that a new segment has received. */
+export function continueUndoing(run: RunContext): void {
+  for (const { name } of run.state.work.filter(isUndo)) runUndo(run, name.slice(UNDO.length));
+}
+
+/** Undoes a call while the run continues. Does nothing if there is no such call. */
+export function runUndo(run: RunContext, id: string): void {
+  void undo(run, `${UNDO}${id}`);
+}
+
+async function undo(run: RunContext, name: string): Promise<void> {
+  const isOver = (): boolean => run.ended !== null || findWork(run.state, name) === undefined;
+  for (;;) {
+    await condition(() => isOver() || canProceed(run, name));
+    if (isOver()) return;
+    await checkProposal(run, name);
+    await doWork(run, {
+      name,
+      doing: 'undo',
+      activity: (_, work) => activityFor(run, work),
+    });
+  }
+}
+
+/** Whether an undo can proceed. It waits for decisions, interruptions, and the next segment. */
+function canProceed(run: RunContext, name: string): boolean {
+  const work = findWork(run.state, name);
+  if (work === undefined || run.leaving || mustLeave(run)) return false;
+  if (work.proposal !== undefined) return true;
+  return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
+}
+
+function activityFor(run: RunContext, work: Work | undefined): ActivityStart {
+  const kept = run.state.kept?.find(({ call }) => work?.name === `${UNDO}${call.id}`);
+  const tool = kept && findTool(run.state, kept.call.name);
+  if (work === undefined || kept === undefined || tool === undefined) {
+    throw new Error('no call to undo');
+  }
+  const { call, turn, step, key, text, blob } = kept;
+  const { definition, contextBlob } = run.state.config;
+  const { context, rules } = run.input;
+  const input: RunFunctionInput = {
+    function: 'undo',
+    definition: definition.hash,
+    turn,
+    step,
+    call,
+    effect: tool.effect,
+    key,
+    result: { text, ...(blob && { blob }) },
+    ...(rules && { rules }),
+    ...(work.approved && { approved: true }),
+    ...(contextBlob ? { contextBlob } : context !== undefined && { context }),
+  };
+  return activityStart('runFunction', input, undoActivity(tool, `undo ${callSummary(call)}`));
 }

@@ -1,14 +1,17 @@
-import { CancellationScope, patched } from '@temporalio/workflow';
-import type { Fact } from '../core/facts.js';
+import { CancellationScope, patched, sleep, workflowInfo } from '@temporalio/workflow';
 import type { RunInput } from '../core/input/input.js';
 import type { ContextFields } from '../core/input/turn-context.js';
-import { getInterruption } from '../core/work/interruption.js';
-import { record, type Run } from '../core/loop.js';
-import type { Action } from '../core/next-action.js';
-import type { Outcome } from '../core/outcome.js';
-import { keepsEarlierMeaning, SEMANTICS_PATCH, type RunState } from '../core/state.js';
+import { type Run, record } from '../core/interpret/loop.js';
 import { askingWork } from '../core/requests/open-requests.js';
-import { blocks } from '../core/work/work.js';
+import { nextDeadline } from '../core/rules/limits.js';
+import type { SegmentFacts } from '../core/run/carry.js';
+import type { Fact } from '../core/run/events.js';
+import { type Action, nextAction } from '../core/run/next-action.js';
+import { getInterruption } from '../core/state/change.js';
+import { type RunState, SEMANTICS_PATCH, keepsEarlierMeaning } from '../core/state/state.js';
+import { blocks } from '../core/state/work.js';
+import { MAX_DURABLE_MS } from '../core/text/text.js';
+import type { Outcome } from '../core/transcript/outcome.js';
 
 /** The workflow's data in addition to the run's state: scopes, timers, and published values. */
 export interface RunContext extends Run {
@@ -146,4 +149,58 @@ export async function unlessInterrupted(
   } catch (error) {
     if (getInterruption(run.state) === null) throw error;
   }
+}
+
+/**
+ * Starts the timer for the nearest deadline of the turn or the run, and replaces the previous
+ * timer.
+ */
+export function startDeadlineTimer(run: RunContext): void {
+  run.deadlineTimer?.cancel();
+  run.deadlineTimer = null;
+  const deadline = nextDeadline(run.state);
+  if (deadline === null) return;
+  const leftMs = deadline.at - Date.now();
+  // The server refuses a longer timer, and no run lasts that long.
+  if (!(leftMs <= MAX_DURABLE_MS)) return;
+  const scope = new CancellationScope();
+  run.deadlineTimer = scope;
+  scope
+    .run(async () => {
+      await sleep(Math.max(1, leftMs));
+      recordNow(run, { type: 'clock' });
+    })
+    .catch(() => undefined);
+}
+
+/** Returns the inputs of the decision on a new segment. The history records all of them. */
+export function segmentFacts(): SegmentFacts {
+  const info = workflowInfo();
+  return {
+    historyBytes: info.historySize,
+    historyEvents: info.historyLength,
+    suggested: info.continueAsNewSuggested || info.targetWorkerDeploymentVersionChanged,
+  };
+}
+
+/**
+ * Returns the run's current next action. It is computed once per state, because many conditions
+ * need it while calls run and a large batch takes time.
+ */
+export function actionNow(run: RunContext): Action {
+  const { state } = run;
+  const { historyEvents } = segmentFacts();
+  const now = Date.now();
+  const { last } = run;
+  if (last?.state === state && last.now === now && last.historyEvents === historyEvents) {
+    return last.action;
+  }
+  const action = nextAction(state, segmentFacts(), now);
+  run.last = { state, now, historyEvents, action };
+  return action;
+}
+
+/** Whether the segment is full, and the next one can continue all work that is under way. */
+export function mustLeave(run: RunContext): boolean {
+  return actionNow(run).type === 'continue-as-new';
 }

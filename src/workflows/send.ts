@@ -1,11 +1,11 @@
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
-import { askProblem } from '../core/ask.js';
 import { isReceipt } from '../core/guards/recorded.js';
-import type { AskReceipt } from '../core/inbox.js';
-import { isProblem, parseRunInput, show, type RunInput } from '../core/input/input.js';
-import { isObject } from '../core/json.js';
-import { askRun } from './activities.js';
-import { checkedResult } from './activity-result.js';
+import type { AskReceipt } from '../core/input/inbox.js';
+import { type RunInput, isProblem, parseRunInput, show } from '../core/input/input.js';
+import { askProblem } from '../core/run/ask.js';
+import { isObject } from '../core/text/json.js';
+import { askRun, loadAgentLocally } from './activities.js';
+import { activityProblem, checkedResult } from './do-work.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {
@@ -53,4 +53,34 @@ function sendProblem(value: unknown): string | null {
   if (isProblem(parsed)) return `start.${parsed.problem}`;
   if (parsed.open === true && parsed.message === undefined) return null;
   return 'start: expected "open": true and no message, because the message is sent to the run';
+}
+
+/**
+ * Workflow type `probe`: ends immediately, which shows that a worker polls the task queue. With
+ * `agents`, it returns the names for which this worker has no agent.
+ *
+ * @example
+ * ```ts
+ * // The workflows file of your own worker: commands then see whether a worker is there.
+ * export { agent, probe } from 'perdure/workflow';
+ * ```
+ */
+export async function probe({ agents }: { readonly agents?: readonly string[] } = {}): Promise<
+  'alive' | { readonly missing: readonly string[] }
+> {
+  if (agents === undefined) return 'alive';
+  const known = await Promise.all(agents.map(isKnown));
+  return { missing: agents.filter((_, index) => !known[index]) };
+}
+
+async function isKnown(agent: string): Promise<boolean> {
+  try {
+    await loadAgentLocally({ agent, limits: {} });
+    return true;
+  } catch (error) {
+    // Any other failure, such as a missing argument of a template, comes from a worker that has the
+    // agent.
+    const problem = activityProblem(error);
+    return !(problem?.type === 'blocked' && problem.reason === 'agent_missing');
+  }
 }

@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { StartOptions } from '../../src/client/client-types.js';
 import { template } from '../../src/prompts/template.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
-import { answer } from '../../src/tools/built-in/answer.js';
+import { answer } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk, type RunReport } from '../support/desk.js';
 

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Classification } from '../../src/output/classes/distribution.js';
+import { type Classification, binaryClassify, classify } from '../../src/output/classes/classes.js';
 import { InputError } from '../../src/core/errors.js';
-import type { Outcome } from '../../src/core/outcome.js';
-import { binaryClassify, classify } from '../../src/output/classes/classify.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk } from '../support/desk.js';

@@ -4,7 +4,7 @@ import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { InputError } from '../../src/core/errors.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, type Desk } from '../support/desk.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { CLOSING_INSTRUCTION } from '../../src/core/compose.js';
+import { CLOSING_INSTRUCTION } from '../../src/core/rules/documents.js';
 import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';

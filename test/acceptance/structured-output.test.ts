@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Json } from '../../src/core/json.js';
-import { ParseError } from '../../src/output/parse-error.js';
-import { tags, type TagAnswer } from '../../src/output/tags.js';
+import type { Json } from '../../src/core/text/json.js';
+import { ParseError } from '../../src/output/parse-output.js';
+import { tags, type TagAnswer } from '../../src/output/parse-tags.js';
 import {
   replyCalls,
   replyCompletion,

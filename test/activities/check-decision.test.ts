@@ -1,17 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { checkDecision } from '../../src/activities/requests/check-decision.js';
-import type { CheckDecisionInput, CheckDecisionResult } from '../../src/core/contract.js';
+import type { CheckDecisionInput, CheckDecisionResult } from '../../src/core/run/contract.js';
 import { isCheckedDecision } from '../../src/core/guards/recorded.js';
-import type { Json, JsonObject } from '../../src/core/json.js';
-import type { Decision } from '../../src/core/requests/decision.js';
-import { OFFERED, type Request, type RequestKind } from '../../src/core/requests/request.js';
+import type { Json, JsonObject } from '../../src/core/text/json.js';
+import {
+  type Decision,
+  OFFERED,
+  type Request,
+  type RequestKind,
+} from '../../src/core/transcript/request.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { askPerson } from '../../src/tools/built-in/ask-person.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { inActivity, memoryBlobs, pinnedAgent, toolCall, workerDeps } from '../support/activity.js';
 
 const refund = (rest: object = {}): Tool =>

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readCall, type ReadCall } from '../../src/activities/model/read-call.js';
+import { readCall, type ReadCall } from '../../src/activities/model/reply-calls.js';
 import { recordReply } from '../../src/activities/model/record-reply.js';
 import { createRuleContext } from '../../src/activities/requests/evaluate-call.js';
-import type { Rule, Verdict } from '../../src/core/requests/rules.js';
-import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
+import type { Rule, Verdict } from '../../src/core/definition/rules.js';
+import { listArtifacts } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { activityContext, memoryBlobs, pinnedAgent } from '../support/activity.js';
 
 const input = z.object({ euros: z.coerce.number().default(100), note: z.string().optional() });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { runTool } from '../../src/activities/tool/run-tool.js';
-import type { RunToolInput } from '../../src/core/contract.js';
+import type { RunToolInput } from '../../src/core/run/contract.js';
 import type { Effect } from '../../src/core/definition/tool-definition.js';
-import { CallFault } from '../../src/tools/arguments/call-fault.js';
+import { CallFault } from '../../src/tools/arguments/check-arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import { toToolDefinition } from '../../src/tools/tool.js';
 import { inActivity, pinnedAgent, toolCall, workerDeps } from '../support/activity.js';
 
 interface Executed {

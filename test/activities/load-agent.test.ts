@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { loadAgent } from '../../src/activities/load-agent.js';
-import { createAgentCatalog } from '../../src/agents/catalog.js';
+import { createAgentCatalog } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { isRunConfig } from '../../src/core/guards/recorded.js';
-import type { Rule } from '../../src/core/requests/rules.js';
-import type { RunConfig } from '../../src/core/state.js';
+import type { Rule } from '../../src/core/definition/rules.js';
+import type { RunConfig } from '../../src/core/state/state.js';
 import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
 
 const clerk = defineAgent({

@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { text } from 'node:stream/consumers';
 import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { RequestDependencies } from '../../src/activities/dependencies.js';
+import type { RequestDependencies } from '../../src/activities/activity-context.js';
 import { notifyRequest } from '../../src/activities/requests/notify-request.js';
-import type { Notice } from '../../src/agents/requests.js';
-import type { NotifyRequestInput } from '../../src/core/contract.js';
+import type { Notice } from '../../src/agents/agent-parts.js';
+import type { NotifyRequestInput } from '../../src/core/run/contract.js';
 import { inActivity } from '../support/activity.js';
 import { httpServer } from '../support/http-server.js';
 

@@ -1,19 +1,16 @@
 import type { Context } from '@temporalio/activity';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { RunToolInput } from '../../src/core/contract.js';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
-import type { PinnedAgent } from '../../src/activities/definitions.js';
+import type { RunToolInput } from '../../src/core/run/contract.js';
+import type { ActivityDependencies, PinnedAgent } from '../../src/activities/activity-context.js';
 import { findMcpTool } from '../../src/activities/tool/mcp-tool.js';
 import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
 import type { Effect } from '../../src/core/definition/tool-definition.js';
-import { sha256Hex } from '../../src/core/digest.js';
-import { canonicalJson, type Json } from '../../src/core/json.js';
+import { sha256Hex, canonicalJson, type Json } from '../../src/core/text/json.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createToolRegistry } from '../../src/tools/registry.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import { createToolRegistry, toToolDefinition } from '../../src/tools/tool.js';
 import { config } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 

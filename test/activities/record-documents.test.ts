@@ -1,11 +1,11 @@
-import { wellFormed } from '../../src/core/text/whole-text.js';
+import { wellFormed } from '../../src/core/text/text.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { recordDocuments, selectDocuments } from '../../src/activities/record-documents.js';
+import { recordDocuments, selectDocuments } from '../../src/activities/documents.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
-import { parseDocumentKey } from '../../src/core/documents.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import { parseDocumentKey } from '../../src/core/rules/documents.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { anyString } from '../support/any-string.js';
 

@@ -2,39 +2,37 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createModelRequest } from '../../src/activities/model/model-request.js';
-import { decisionRequest, readDecision } from '../../src/activities/model/schema-decision.js';
-import { pinnedAt, type PinnedAgent } from '../../src/activities/definitions.js';
+import { decisionRequest, readDecision } from '../../src/activities/model/answer-formats.js';
+import { pinnedAt, type PinnedAgent } from '../../src/activities/activity-context.js';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import type { Agent, AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { DISCOVER_TOOLS, INVOKE, TOOL_SCHEMA } from '../../src/core/catalog/catalog.js';
-import type { CallModelInput } from '../../src/core/contract.js';
+import { DISCOVER_TOOLS, INVOKE, TOOL_SCHEMA } from '../../src/core/transcript/catalog.js';
+import type { CallModelInput } from '../../src/core/run/contract.js';
 import type { OutputDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition, ToolKind } from '../../src/core/definition/tool-definition.js';
-import type { NodeKind } from '../../src/core/graph/definition.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type { NodeKind } from '../../src/core/definition/graph-definition.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
-import { classify } from '../../src/output/classes/classify.js';
+import { classify } from '../../src/output/classes/classes.js';
 import { toStrictSchema } from '../../src/output/strict-schema.js';
-import { tags } from '../../src/output/tags.js';
+import { tags } from '../../src/output/parse-tags.js';
 import { strictFault, strictProblem } from '../../src/testing/strict-check.js';
-import { agentTool } from '../../src/tools/built-in/agent-tool.js';
-import { answer } from '../../src/tools/built-in/answer.js';
-import { askPerson } from '../../src/tools/built-in/ask-person.js';
-import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
-import { readResultTool } from '../../src/tools/built-in/read-result.js';
-import { returnArtifact } from '../../src/tools/built-in/return-artifact.js';
-import { today } from '../../src/tools/built-in/today.js';
-import { wait } from '../../src/tools/built-in/wait.js';
+import { agentTool, askPerson, wait } from '../../src/tools/built-in/workflow-tools.js';
+import {
+  answer,
+  listArtifacts,
+  readResultTool,
+  returnArtifact,
+  today,
+} from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { fileTools } from '../../src/tools/files/file-tools.js';
-import { createToolRegistry } from '../../src/tools/registry.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { createToolRegistry, toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { memoryBlobs } from '../support/activity.js';
 
 const called = defineAgent({

@@ -2,11 +2,10 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { beginCheck, isSlowTool } from '../../src/activities/model/slow-check.js';
 import type { AttemptMemory } from '../../src/activities/model/attempt-memory.js';
-import type { CallModelInput } from '../../src/core/contract.js';
+import type { CallModelInput } from '../../src/core/run/contract.js';
 import type { ModelReply } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { activityContext, memoryBlobs, pinnedAgent } from '../support/activity.js';
 
 const pay = (rest: object = {}): Tool =>

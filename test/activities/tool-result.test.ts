@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { openArtifacts } from '../../src/activities/tool/tool-context.js';
 import {
+  openArtifacts,
   recordResult,
   serializeResult,
   validateResult,
 } from '../../src/activities/tool/tool-result.js';
 import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 
 const { signal } = new AbortController();
 const warnings: string[] = [];

@@ -1,15 +1,13 @@
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
-import { runFunction } from '../../src/activities/tool/run-function.js';
-import { runTool } from '../../src/activities/tool/run-tool.js';
-import { recordedValue } from '../../src/activities/tool/undo-call.js';
-import type { RunFunctionInput, RunFunctionResult } from '../../src/core/contract.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import type { ActivityDependencies } from '../../src/activities/activity-context.js';
+import { runFunction, runTool, recordedValue } from '../../src/activities/tool/run-tool.js';
+import type { RunFunctionInput, RunFunctionResult } from '../../src/core/run/contract.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import { isFunctionResult } from '../../src/core/guards/recorded.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 import type { Tool } from '../../src/tools/tool.js';
 import { inActivity, pinnedAgent, toolCall, workerDeps } from '../support/activity.js';
 

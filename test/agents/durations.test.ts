@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
-import { parseDuration } from '../../src/core/text/duration.js';
-import { ruleVerdict, type Rule } from '../../src/core/requests/rules.js';
+import { parseDuration } from '../../src/core/text/text.js';
+import { ruleVerdict, type Rule } from '../../src/core/definition/rules.js';
 import {
   defineAgent,
   defineGraph,

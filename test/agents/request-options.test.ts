@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
-import { mergeRequestOptions, mergeRequestSettings } from '../../src/worker/requests.js';
+import { mergeRequestOptions, mergeRequestSettings } from '../../src/worker/options.js';
 import { collectSecretNames } from '../../src/worker/secret-names.js';
 
 const pay = { tool: 'pay*', then: 'ask' } as const;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { rulesOn } from '../../src/agents/check-requests.js';
-import { predicateMisfit } from '../../src/core/requests/predicate-misfit.js';
-import type { Rule } from '../../src/core/requests/rules.js';
+import { rulesOn } from '../../src/agents/options.js';
+import { predicateMisfit } from '../../src/core/definition/predicate-misfit.js';
+import type { Rule } from '../../src/core/definition/rules.js';
 import { defineAgent, defineConfig, defineTool, mcpServer } from '../../src/index.js';
-import { likelyMeant } from '../../src/validation/nearest.js';
+import { likelyMeant } from '../../src/validation/check-options.js';
 
 const refund = defineTool({
   name: 'refund',

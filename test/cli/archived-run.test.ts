@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { graph } from '../../src/cli/commands/graph.js';
-import { ownedMemo } from '../../src/cli/mcp/owner.js';
+import { graph } from '../../src/cli/commands/transcript.js';
+import { ownedMemo, type RunsAccess } from '../../src/cli/mcp/owner.js';
 import { runsServer } from '../../src/cli/mcp/runs-server.js';
-import type { RunsAccess } from '../../src/cli/mcp/access.js';
 import { openStores } from '../../src/storage/file-stores.js';
-import { createRunInput } from '../../src/updates/run-input.js';
-import { startRun } from '../../src/updates/start.js';
+import { createRunInput, startRun } from '../../src/updates/start.js';
 import { clerk } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { forgetSegments } from '../support/forget-run.js';

@@ -6,7 +6,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { replyError, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -1,7 +1,7 @@
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { resolve } from '../../src/cli/commands/resolve.js';
-import { mcpFindings } from '../../src/cli/doctor/mcp.js';
+import { resolve } from '../../src/cli/commands/limits.js';
+import { mcpFindings } from '../../src/cli/doctor/agents.js';
 import { defineConfig } from '../../src/config.js';
 import { fileToolLock } from '../../src/storage/file-stores.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';

@@ -7,13 +7,13 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { prepareNamespace } from '../../src/server/namespace.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { commandLine } from '../support/command.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { shellWord } from '../../src/core/text/shell.js';
+import { shellWord } from '../../src/core/text/text.js';
 
 const address = inject('temporalAddress');
 const command = await commandLine();

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
-import { versionsFinding } from '../../src/cli/doctor/versions.js';
+import { versionsFinding } from '../../src/cli/doctor/installation.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { commandLine } from '../support/command.js';
 import { mayBeOther, NOBODY } from '../support/other-user.js';
 import { runInProcess, type Place, type CommandOutput } from '../support/in-process.js';

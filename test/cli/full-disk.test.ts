@@ -9,7 +9,7 @@ import { doctor } from '../../src/cli/commands/doctor.js';
 import { run } from '../../src/cli/commands/run.js';
 import { status } from '../../src/cli/commands/status.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { withConnection } from '../../src/server/probe.js';
+import { withConnection } from '../../src/server/namespace.js';
 import { stopServer } from '../../src/server/locate-server.js';
 import { runInProcess } from '../support/in-process.js';
 

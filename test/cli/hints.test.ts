@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { askPerson } from '../../src/tools/built-in/ask-person.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

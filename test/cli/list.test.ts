@@ -9,10 +9,9 @@ import { list, type ListOptions } from '../../src/cli/commands/list.js';
 import { createClient } from '../../src/index.js';
 import type { RunList } from '../../src/client/list.js';
 import type { RunRow } from '../../src/client/run-row.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model } from '../../src/models/model.js';
+import { ModelError, type Model } from '../../src/models/model.js';
 import { replyText } from '../../src/testing/replies.js';
-import { createGate } from '../../src/testing/barrier.js';
+import { createGate } from '../../src/testing/play.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 

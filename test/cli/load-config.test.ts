@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { UsageError } from '../../src/cli/exit-codes.js';
+import { UsageError } from '../../src/cli/context.js';
 import { loadConfig } from '../../src/cli/input/load-config.js';
 import type { Config } from '../../src/config.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { callFailure, toolNamed } from '../tools/support.js';
 
 let root: string;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import type { Model } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';

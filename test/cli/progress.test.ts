@@ -1,24 +1,28 @@
 import { describe, expect, test } from 'vitest';
 import { nextCommand } from '../../src/cli/reports/next-command.js';
-import { runHeader, uiLink } from '../../src/cli/reports/run-header.js';
-import { liveLine } from '../../src/cli/run-view/live-line.js';
-import { isColorWanted, palette } from '../../src/cli/format/output.js';
+import { runHeader, uiLink } from '../../src/cli/reports/report-run.js';
+import { liveLine } from '../../src/cli/run-view/ticker.js';
+import {
+  isColorWanted,
+  palette,
+  formatCount,
+  formatDuration,
+  formatUsage,
+} from '../../src/cli/format/format.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { createStepLines, lastLines } from '../../src/cli/run-view/step-lines.js';
-import { formatInterval } from '../../src/core/text/duration.js';
-import { formatCount, formatDuration, formatUsage } from '../../src/cli/format/format.js';
+import { formatInterval, printable } from '../../src/core/text/text.js';
 import type { Projection } from '../../src/history/projection.js';
-import { errorText, failureOf, type CallResult } from '../../src/core/calls/call-result.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
-import type { ServerHandle } from '../../src/server/server-handle.js';
+import { errorText, failureOf, type CallResult } from '../../src/core/transcript/call-result.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
+import type { ServerHandle } from '../../src/server/server-settings.js';
 import { callReply, begun, config, textReply, withResults } from '../support/scripts.js';
-import { appendMessage } from '../../src/core/change.js';
+import { appendMessage } from '../../src/core/state/change.js';
 import { planValue } from '../../src/core/plan/plan.js';
-import { reportText } from '../../src/core/plan/report.js';
+import { reportText } from '../../src/core/plan/results.js';
 import { viewOf } from '../support/view.js';
-import { printable } from '../../src/core/text/hidden.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const paint = palette(false);
 const fixes = { run: 'x', resume: null };

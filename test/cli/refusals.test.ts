@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { template } from '../../src/prompts/template.js';
 import { commandLine } from '../support/command.js';
 import { untilStatus } from '../support/conversation.js';

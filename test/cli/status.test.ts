@@ -4,14 +4,13 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { status } from '../../src/cli/commands/status.js';
-import { readWorkerPresence } from '../../src/cli/hosting/note-worker.js';
+import { readWorkerPresence } from '../../src/cli/hosting/server-notes.js';
 import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
-import type { RunStatus } from '../../src/core/status.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model } from '../../src/models/model.js';
+import type { RunStatus } from '../../src/core/state/status.js';
+import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { createGate, type Gate } from '../../src/testing/play.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

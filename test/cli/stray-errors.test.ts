@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { commandLine, type RunningCommand } from '../support/command.js';
 import { asking } from '../support/conversation.js';
 import { portOf } from '../support/port-of.js';

@@ -3,7 +3,7 @@ import stringWidth from 'string-width';
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { osUser } from '../../src/cli/input/os-user.js';
+import { osUser } from '../../src/cli/input/option-parsers.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { builtProgram } from '../support/built-program.js';
 import { createCalendar } from '../support/calendar.js';

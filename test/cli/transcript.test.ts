@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { transcript, type TranscriptOptions } from '../../src/cli/commands/transcript.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { TranscriptPage } from '../../src/core/status.js';
+import type { TranscriptPage } from '../../src/core/state/status.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';

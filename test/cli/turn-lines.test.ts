@@ -1,15 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
-import { liveLine } from '../../src/cli/run-view/live-line.js';
-import { palette } from '../../src/cli/format/output.js';
-import type { GraphState } from '../../src/core/graph/graph-state.js';
+import { liveLine } from '../../src/cli/run-view/ticker.js';
+import { palette, formatDateTime } from '../../src/cli/format/format.js';
+import { type GraphState, initialState, type RunState } from '../../src/core/state/state.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
-import { formatDateTime } from '../../src/cli/format/format-time.js';
 import type { InFlight, Projection } from '../../src/history/projection.js';
-import type { RunEvent } from '../../src/core/events.js';
+import type { RunEvent } from '../../src/core/run/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { callReply, config, textReply, TOOLS, toolDefinition } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 

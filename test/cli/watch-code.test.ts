@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { watchCode } from '../../src/cli/hosting/watch-code.js';
+import { watchCode } from '../../src/cli/hosting/dev-process.js';
 
 test('a watch of code ignores a PERDURE_HOME inside the project', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-watch-'));

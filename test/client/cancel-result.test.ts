@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

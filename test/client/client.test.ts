@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, expectTypeOf, inject, test } fro
 import type { Agent } from '../../src/agents/agent.js';
 import { createClient, defineConfig } from '../../src/index.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { Outcome } from '../../src/core/outcome.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { expectDelivered } from '../support/delivered.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';

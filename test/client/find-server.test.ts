@@ -5,7 +5,7 @@ import { defineConfig } from '../../src/config.js';
 import { NoServerError } from '../../src/core/errors.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { createWorker } from '../../src/index.js';
 import { sourceBundle } from '../support/bundle.js';

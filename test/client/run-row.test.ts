@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { outcomeStatus } from '../../src/client/run-row.js';
-import { COMPLETE_REASONS, FAIL_REASONS, STOP_REASONS } from '../../src/core/outcome.js';
+import { COMPLETE_REASONS, FAIL_REASONS, STOP_REASONS } from '../../src/core/transcript/outcome.js';
 
 const REASONS = {
   completed: COMPLETE_REASONS,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleOptions } from '../../src/client/schedule/options.js';
-import type { ScheduleChanges } from '../../src/client/schedule/update.js';
+import type { ScheduleChanges } from '../../src/client/schedule/methods.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/core/outcome.js';
-import type { StreamEvent } from '../../src/live/stream-events.js';
-import { textOfTurn } from '../../src/client/text.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
+import type { StreamEvent } from '../../src/live/stream.js';
+import { textOfTurn } from '../../src/client/read-methods.js';
 
 const place = { turn: 1, step: 1, attempt: 1, offset: 0, position: '' };
 const delta = (text: string, turn = 1) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { askRefusal } from '../../src/core/ask.js';
+import { askRefusal } from '../../src/core/run/ask.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
 import { actions, CALL, waiting } from '../support/asking-graph.js';
 import { after, update } from '../support/facts.js';

@@ -1,17 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acceptMessage } from '../../src/core/ask.js';
-import { countOverflow } from '../../src/core/segments/carry.js';
+import { acceptMessage } from '../../src/core/run/ask.js';
+import { countOverflow } from '../../src/core/run/carry.js';
 import type { AgentDefinition, Limits } from '../../src/core/definition/definition.js';
-import { type Interruption, inTurn } from '../../src/core/turn.js';
-import { apply, runLoop, type Run } from '../../src/core/loop.js';
+import { type Interruption, inTurn } from '../../src/core/state/turn.js';
+import { apply, runLoop, type Run } from '../../src/core/interpret/loop.js';
 import type { Message, PromptMessage } from '../../src/core/transcript/messages.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import { parseCarriedState, STATE_VERSION } from '../../src/core/segments/migrations.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Outcome } from '../../src/core/outcome.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import { initialState } from '../../src/core/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Outcome, RecordedReply } from '../../src/core/transcript/outcome.js';
+import { initialState } from '../../src/core/state/state.js';
 import {
   chain,
   FIRST_LINK,

@@ -1,15 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { takeArtifacts } from '../../src/core/artifacts/artifacts.js';
-import { succeededCall, type CallResult } from '../../src/core/calls/call-result.js';
-import { artifactsBefore } from '../../src/core/input/fork.js';
-import { parseJson } from '../../src/core/json.js';
+import { takeArtifacts, callArtifacts } from '../../src/core/calls/artifacts.js';
+import { succeededCall, type CallResult } from '../../src/core/transcript/call-result.js';
+import { artifactsBefore } from '../../src/core/state/fork.js';
+import { parseJson } from '../../src/core/text/json.js';
 import type { RunArtifact, CreatedArtifact, Message } from '../../src/core/transcript/messages.js';
-import { callArtifacts } from '../../src/core/artifacts/named-artifacts.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { callReply, begun, config, toolDefinition, withResults } from '../support/scripts.js';
-import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 
 const look = toolDefinition('look', 'read');
 const done = toolDefinition('done', 'read', { ends: true });

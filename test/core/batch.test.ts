@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { openCalls } from '../../src/core/calls/batch.js';
 import type { ModelSettings } from '../../src/core/definition/definition.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { RunConfig, RunState } from '../../src/core/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { RunConfig, RunState } from '../../src/core/state/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { after, completed, replied, results, scheduled, toolTask } from '../support/facts.js';
 import { callReply, begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { getOpenBatch, type Batch } from '../../src/core/turn.js';
+import { getOpenBatch, type Batch } from '../../src/core/state/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const tools = [

@@ -1,19 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { shownTools, withInvocations } from '../../src/core/catalog/catalog.js';
-import { answerQuestion } from '../../src/core/catalog/catalog-answers.js';
+import { shownTools, withInvocations } from '../../src/core/transcript/catalog.js';
+import { answerQuestion } from '../../src/core/calls/catalog-answers.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition } from '../../src/core/definition/tool-definition.js';
-import type { JsonObject } from '../../src/core/json.js';
-import { canonicalJson, isObject, type Json } from '../../src/core/json.js';
+import { type JsonObject, canonicalJson, isObject, type Json } from '../../src/core/text/json.js';
 import type { PromptMessage, ToolCall } from '../../src/core/transcript/messages.js';
 import { fixedTokens, toPromptMessage } from '../../src/core/transcript/transcript.js';
-import { readInvokedCall } from '../../src/tools/arguments/invoked-call.js';
-import { composeAnswer } from '../../src/core/compose.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
+import { readInvokedCall } from '../../src/tools/arguments/check-arguments.js';
+import { composeAnswer } from '../../src/core/rules/documents.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const listed = (name: string, category: string, ...actions: string[]): ToolDefinition =>
   toolDefinition(name, 'read', { catalog: { summary: `About ${name}`, category, actions } });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
-import type { RunState } from '../../src/core/state.js';
-import { nextAction } from '../../src/core/next-action.js';
+import type { RunState } from '../../src/core/state/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import {
   afterNextAction,

@@ -4,7 +4,7 @@ import {
   COMPACTION_INSTRUCTIONS,
   renderForCompaction,
   summaryText,
-} from '../../src/core/compaction.js';
+} from '../../src/core/rules/compaction.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { anyString } from '../support/any-string.js';
 

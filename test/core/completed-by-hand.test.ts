@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import type { Fact, Task } from '../../src/core/facts.js';
-import { nextAction } from '../../src/core/next-action.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
+import type { Fact, Task } from '../../src/core/run/events.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { findWork } from '../../src/core/work/work.js';
-import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { findWork } from '../../src/core/state/work.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 import { afterNextAction, runWithCall, checkOf, ID, requestOf } from '../support/pending-call.js';
 import {
   after,

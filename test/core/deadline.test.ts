@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { nextDeadline } from '../../src/core/limits.js';
-import { nextActionAt } from '../../src/core/loop.js';
-import { NEVER_FULL } from '../../src/core/next-action.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { nextDeadline } from '../../src/core/rules/limits.js';
+import { nextActionAt } from '../../src/core/interpret/loop.js';
+import { NEVER_FULL } from '../../src/core/run/next-action.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import { after, CANCEL, canceled, completed, model, scheduled, update } from '../support/facts.js';
 import { begun, config, textReply } from '../support/scripts.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 const clock = (at: number) => ({ type: 'clock', at }) as const;
 const turn = begun(config({ limits: { wallMs: 100 } }));

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import type { Verdict } from '../../src/core/requests/rules.js';
-import type { RunState } from '../../src/core/state.js';
-import { getOpenBatch } from '../../src/core/turn.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import type { Verdict } from '../../src/core/definition/rules.js';
+import type { RunState } from '../../src/core/state/state.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import {
   afterNextAction,
   runWithCall,

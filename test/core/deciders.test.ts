@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { deciderProblem, decidersText, type Deciders } from '../../src/core/requests/deciders.js';
-import { peopleOf } from '../../src/core/requests/grants.js';
-import { reduce } from '../../src/core/reduce.js';
-import { firstState } from '../../src/core/segments/begin.js';
-import { readStart } from '../../src/core/segments/start.js';
+import { deciderProblem, decidersText, type Deciders } from '../../src/core/definition/rules.js';
+import { peopleOf } from '../../src/core/state/consent.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { firstState, readStart } from '../../src/core/segments/start.js';
 
 const asked = ['request'];
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { renderForCompaction } from '../../src/core/compaction.js';
-import { documentKey, documentText } from '../../src/core/documents.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
+import { renderForCompaction } from '../../src/core/rules/compaction.js';
+import { documentKey, documentText } from '../../src/core/rules/documents.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';
 import type { RetrievalEnd } from '../support/world.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 const retrieve = { timeoutMs: 1_000 };
 const document = (text: string): string => documentText(documentKey({ text }), { shown: text });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import type { StopReason } from '../../src/core/outcome.js';
-import type { RunState } from '../../src/core/state.js';
-import { reduce } from '../../src/core/reduce.js';
+import type { StopReason } from '../../src/core/transcript/outcome.js';
+import type { RunState } from '../../src/core/state/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import { after, replied, results, update } from '../support/facts.js';
 import { callReply, begun, config } from '../support/scripts.js';

@@ -1,22 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseJsonOption } from '../../src/cli/input/option-parsers.js';
-import { followUp } from '../../src/cli/requests/read-decision.js';
+import { followUp } from '../../src/cli/requests/prompt.js';
 import {
   parseForeignJson,
   quoteLargeIntegers,
   wellFormedJson,
-} from '../../src/core/foreign-json.js';
-import { checkContext, checkInput } from '../../src/core/input/check-object.js';
-import { headOf, tailOf } from '../../src/core/text/whole-text.js';
-import { resultText } from '../../src/mcp/result-text.js';
-import { parseCallsInContent } from '../../src/models/calls-in-content.js';
+  checkContext,
+  checkInput,
+} from '../../src/core/text/json.js';
+import { headOf, tailOf } from '../../src/core/text/text.js';
+import { resultText } from '../../src/mcp/call-tool.js';
+import { parseCallsInContent } from '../../src/models/calls-in-markup.js';
 import { parseBounded } from '../../src/models/wire/reply-limits.js';
 import { extractJson } from '../../src/output/extract-json.js';
 import { parseArguments } from '../../src/tools/arguments/arguments.js';
-import { withId } from '../../src/updates/ask-run.js';
+import { withId } from '../../src/updates/ask.js';
 import { resolveRequests } from '../../src/updates/decide.js';
-import { createRunInput } from '../../src/updates/run-input.js';
+import { createRunInput } from '../../src/updates/start.js';
 
 const ID = '2512292042121000001';
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
-import type { GraphNode } from '../../src/core/graph/definition.js';
-import { nextAction } from '../../src/core/next-action.js';
+import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { planValue } from '../../src/core/plan/plan.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { Verdict } from '../../src/core/requests/rules.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { Verdict } from '../../src/core/definition/rules.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { node, RUN } from '../support/graph-agent.js';
 import { callReply, config, toolDefinition } from '../support/scripts.js';

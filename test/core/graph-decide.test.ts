@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphDefinition, GraphNode } from '../../src/core/graph/definition.js';
-import type { Json } from '../../src/core/json.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import type { RecordedReply } from '../../src/core/reply.js';
+import type { GraphDefinition, GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { Json } from '../../src/core/text/json.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
 import { saidTexts } from '../../src/core/transcript/messages.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 import { node } from '../support/graph-agent.js';
 import { callReply, config, textReply } from '../support/scripts.js';
 import { runTurn } from '../support/turn.js';

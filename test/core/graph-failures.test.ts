@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphDefinition, GraphNode } from '../../src/core/graph/definition.js';
-import { continuedRun, withConversation } from '../../src/core/graph/conversations.js';
-import type { JsonObject } from '../../src/core/json.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
+import type { GraphDefinition, GraphNode } from '../../src/core/definition/graph-definition.js';
+import { continuedRun, withConversation } from '../../src/core/graph/walk.js';
+import type { JsonObject } from '../../src/core/text/json.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 import { node } from '../support/graph-agent.js';
 import { after, completed, scheduled, toolTask } from '../support/facts.js';
 import { config, textReply, toolDefinition } from '../support/scripts.js';

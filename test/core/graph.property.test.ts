@@ -1,13 +1,23 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { CallResult } from '../../src/core/calls/call-result.js';
-import { END, type GraphDefinition, type GraphNode } from '../../src/core/graph/definition.js';
-import { isObject, parseJson, textField, type Json, type JsonObject } from '../../src/core/json.js';
-import { runLoop, type Run } from '../../src/core/loop.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import type { CallResult } from '../../src/core/transcript/call-result.js';
+import {
+  END,
+  type GraphDefinition,
+  type GraphNode,
+} from '../../src/core/definition/graph-definition.js';
+import {
+  isObject,
+  parseJson,
+  textField,
+  type Json,
+  type JsonObject,
+} from '../../src/core/text/json.js';
+import { runLoop, type Run } from '../../src/core/interpret/loop.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 import { node, ROUTE, RUN } from '../support/graph-agent.js';
 import { config, SHORT } from '../support/scripts.js';
 import { carry } from '../support/sim/play.js';

@@ -1,20 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { askProblem } from '../../src/core/ask.js';
-import { definitionHash } from '../../src/core/definition/hash.js';
-import { checkLimits } from '../../src/core/input/check-limits.js';
-import { isProblem, parseRunInput } from '../../src/core/input/input.js';
+import { askProblem } from '../../src/core/run/ask.js';
+import { definitionHash, hasOwnHash, unloadedConfig } from '../../src/core/rules/limits.js';
+import { checkLimits, isProblem, parseRunInput } from '../../src/core/input/input.js';
 import {
   NewerStateError,
   parseCarriedState,
   STATE_VERSION,
 } from '../../src/core/segments/migrations.js';
-import { reduce } from '../../src/core/reduce.js';
-import { problemText, show } from '../../src/core/text/format-value.js';
-import type { Work } from '../../src/core/work/work.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { hasOwnHash, unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { rangeProblem } from '../../src/core/transcript/pages.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { problemText, show } from '../../src/core/text/text.js';
+import type { Work } from '../../src/core/state/work.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { rangeProblem } from '../../src/core/run/status.js';
 import { pathsOf, replaced, rubbish } from '../support/hostile-json.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
 import { refusalText } from '../support/refusal-text.js';

@@ -7,9 +7,9 @@ import {
   printable,
   visibleJson,
   withoutHidden,
-} from '../../src/core/text/hidden.js';
-import { show } from '../../src/core/text/format-value.js';
-import { visible } from '../../src/core/text/summaries.js';
+  show,
+} from '../../src/core/text/text.js';
+import { visible } from '../../src/core/state/summaries.js';
 import { anyCharacter } from '../support/any-string.js';
 
 const tag = (text: string): string =>

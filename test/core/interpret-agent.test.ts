@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { limitsCost } from '../../src/core/interpret/agent.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { initialState } from '../../src/core/state.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
+import { limitsCost } from '../../src/core/interpret/activities.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { initialState } from '../../src/core/state/state.js';
 import {
   after,
   blocked,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphNode } from '../../src/core/graph/definition.js';
-import { continuedRun } from '../../src/core/graph/conversations.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Outcome, OutcomeEnd } from '../../src/core/outcome.js';
-import { reduce } from '../../src/core/reduce.js';
-import { finalOutcome } from '../../src/core/run-status.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import { continuedRun } from '../../src/core/graph/walk.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Outcome, OutcomeEnd } from '../../src/core/transcript/outcome.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { finalOutcome } from '../../src/core/run/status.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import {
   after,
   blocked,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { nextAction } from '../../src/core/next-action.js';
-import type { RunState } from '../../src/core/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { RunState } from '../../src/core/state/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import {
   after,
@@ -17,7 +17,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const start = begun(config());
 const ID = 'call_1_1_0';

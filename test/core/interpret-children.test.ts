@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Fact } from '../../src/core/facts.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Outcome, OutcomeEnd } from '../../src/core/outcome.js';
+import type { Fact } from '../../src/core/run/events.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Outcome, OutcomeEnd } from '../../src/core/transcript/outcome.js';
 import {
   after,
   CANCEL,
@@ -15,7 +15,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, toolDefinition } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const calls = { agent: 'expert', parentClose: 'request_cancel' } as const;
 const expert = toolDefinition('expert', 'keyed', { kind: 'agent', calls });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 import {
   after,
   canceled,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import {
   blocked,
   blockedUntil,
@@ -15,7 +15,7 @@ import {
   workOf,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 const start = begun(
   config({ price: { input: 1_000_000, cachedInput: 100_000, output: 2_000_000 } }),

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { nextAction } from '../../src/core/next-action.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../src/core/requests/refusal.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import { afterNextAction, runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,

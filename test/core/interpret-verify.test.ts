@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import {
   after,
   blocked,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import {
   after,
   blocked,
@@ -17,7 +17,7 @@ import {
   replied,
 } from '../support/facts.js';
 import { callReply, begun, config } from '../support/scripts.js';
-import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 
 const start = begun(config());
 const BLOB = { sha256: 'a'.repeat(64), bytes: 1 };

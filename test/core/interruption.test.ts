@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { reduce } from '../../src/core/reduce.js';
-import type { RequestKind } from '../../src/core/requests/request.js';
-import type { RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RequestKind } from '../../src/core/transcript/request.js';
+import type { RunState } from '../../src/core/state/state.js';
 import {
   after,
   blocked,
@@ -13,7 +13,7 @@ import {
   update,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { isRepairing, getOutcome } from '../../src/core/turn.js';
+import { isRepairing, getOutcome } from '../../src/core/state/turn.js';
 
 const start = begun(config());
 const interrupt = (state: RunState, by: 'cancel' | 'cancelTurn' | 'wallMs'): RunState =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isJsonObject } from '../../src/core/json.js';
+import { isJsonObject } from '../../src/core/text/json.js';
 
 const deep: unknown = JSON.parse(`${'{"a":['.repeat(50_000)}${']}'.repeat(50_000)}`);
 

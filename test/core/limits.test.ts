@@ -7,10 +7,10 @@ import {
   limitReached,
   reserve,
   withinBudget,
-} from '../../src/core/limits.js';
-import { addReply } from '../../src/core/spend.js';
-import type { RunState } from '../../src/core/state.js';
-import type { Spent, Turn } from '../../src/core/turn.js';
+  addReply,
+} from '../../src/core/rules/limits.js';
+import type { RunState } from '../../src/core/state/state.js';
+import type { Spent, Turn } from '../../src/core/state/turn.js';
 import { begun, config } from '../support/scripts.js';
 
 const PRICE = { input: 125_000, cachedInput: 12_500, output: 250_000 };

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { errorText } from '../../src/core/calls/call-result.js';
+import { errorText } from '../../src/core/transcript/call-result.js';
 import type { RunToolResult } from '../../src/core/guards/recorded.js';
 import type { LimitSet } from '../../src/core/definition/definition.js';
 import { runTurn } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import type { RunState } from '../../src/core/state.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 const call = fc.tuple(
   fc.constantFrom('look', 'put', 'pay', 'poll', 'nothing'),

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { runTurn } from '../support/turn.js';
 import type { ModelEnd, World } from '../support/world.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import type { RunConfig, RunState } from '../../src/core/state.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import type { RunConfig, RunState } from '../../src/core/state/state.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 /** Runs a turn with a script. Tools answer with their name and a number. */
 async function run(

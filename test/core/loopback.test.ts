@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isLoopback } from '../../src/core/text/loopback.js';
+import { isLoopback } from '../../src/core/text/text.js';
 
 test.each(['localhost', 'LOCALHOST', '127.0.0.1', '127.1.2.3', '::1', '[::1]'])(
   '%s is this machine',

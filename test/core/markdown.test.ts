@@ -6,8 +6,8 @@ import {
   eventSummary,
   inertMarkdown,
   workflowSummary,
-} from '../../src/core/text/markdown.js';
-import { callSummary, visible } from '../../src/core/text/summaries.js';
+} from '../../src/core/run/details.js';
+import { callSummary, visible } from '../../src/core/state/summaries.js';
 import { runSummary } from '../../src/updates/start.js';
 
 type Node = ReturnType<typeof fromMarkdown>['children'][number] | ReturnType<typeof fromMarkdown>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { detectMediaType } from '../../src/core/text/media-type.js';
+import { detectMediaType } from '../../src/core/text/text.js';
 
 test.each([
   ['image/png', '89504e470d0a1a0a0000000d'],

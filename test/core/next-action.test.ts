@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
-import { isAtOnce, runLoop } from '../../src/core/loop.js';
-import { FIRST_MESSAGE_MS, nextAction, type Action } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import type { Work } from '../../src/core/work/work.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
+import { isAtOnce, runLoop } from '../../src/core/interpret/loop.js';
+import { FIRST_MESSAGE_MS, nextAction, type Action } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import type { Work } from '../../src/core/state/work.js';
 import { after, CANCEL, replied, update } from '../support/facts.js';
 import { callReply, begun, config, textReply, SHORT } from '../support/scripts.js';
 

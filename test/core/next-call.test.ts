@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { toEvents } from '../../src/core/loop.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
-import type { Work } from '../../src/core/work/work.js';
+import { toEvents } from '../../src/core/interpret/loop.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
+import type { Work } from '../../src/core/state/work.js';
 import { after, failed, replied, scheduled, toolTask, update } from '../support/facts.js';
 import { callReply, begun, config, SHORT, toolDefinition, TOOLS } from '../support/scripts.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const typeOf = (state: RunState, segment = SHORT): string => nextAction(state, segment).type;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CallResult } from '../../src/core/calls/call-result.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
+import type { CallResult } from '../../src/core/transcript/call-result.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
 import {
   callReply,
   begun,
@@ -11,7 +11,7 @@ import {
   toolDefinition,
   withResults,
 } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const FULL = { ...SHORT, historyEvents: 5_000 };
 const ok = (id: string, text: string): CallResult => ({ id, ok: true, text, executed: true });

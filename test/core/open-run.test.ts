@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { askProblem, acceptMessage } from '../../src/core/ask.js';
-import { childBudget } from '../../src/core/calls/child.js';
-import { nextDeadline } from '../../src/core/limits.js';
-import { MAX_WAITING, REMEMBERED_IDS, findTurnOfMessage } from '../../src/core/inbox.js';
+import { askProblem, acceptMessage } from '../../src/core/run/ask.js';
+import { childBudget } from '../../src/core/run/complete-batch.js';
+import { nextDeadline } from '../../src/core/rules/limits.js';
+import { MAX_WAITING, REMEMBERED_IDS, findTurnOfMessage } from '../../src/core/input/inbox.js';
 import { parseRunInput } from '../../src/core/input/input.js';
 import { migrate, STATE_VERSION } from '../../src/core/segments/migrations.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import {
   callReply,
   begun,
@@ -17,7 +17,7 @@ import {
   toolDefinition,
   withResults,
 } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 import { refusalText } from '../support/refusal-text.js';
 
 const open = (rest = {}): RunState => initialState({ ...config(), ...rest }, { open: true });

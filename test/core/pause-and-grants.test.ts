@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { interpret } from '../../src/core/interpret/interpret.js';
-import { nextAction } from '../../src/core/next-action.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,

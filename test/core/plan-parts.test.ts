@@ -1,21 +1,26 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/json.js';
-import { actionResult } from '../../src/core/plan/action-result.js';
-import { PLAN_WORDS, planAfter, readPlanAnswer } from '../../src/core/plan/confirm-plan.js';
+import type { JsonObject } from '../../src/core/text/json.js';
+import { actionResult, reportText } from '../../src/core/plan/results.js';
+import {
+  PLAN_WORDS,
+  planAfter,
+  readPlanAnswer,
+  planEnd,
+  showPlan,
+} from '../../src/core/plan/confirm-plan.js';
 import {
   EMPTY_PLAN,
   planFaults,
   planProblem,
   planValue,
   type Plan,
+  refsIn,
+  resolveReferences,
+  type Referred,
 } from '../../src/core/plan/plan.js';
-import { refsIn, resolveReferences, type Referred } from '../../src/core/plan/references.js';
-import { planEnd } from '../../src/core/plan/confirmation.js';
 import { actionOf, planCalls } from '../../src/core/plan/plan-batch.js';
-import type { GraphState } from '../../src/core/graph/graph-state.js';
+import type { GraphState } from '../../src/core/state/state.js';
 import { EXECUTE } from '../support/graph-agent.js';
-import { reportText } from '../../src/core/plan/report.js';
-import { showPlan } from '../../src/core/plan/show-plan.js';
 
 const action = (id: string, rest: object = {}) => ({ id, tool: 'add', arguments: {}, ...rest });
 const needs = (ref: string) => ({ arguments: { x: { $ref: ref } } });

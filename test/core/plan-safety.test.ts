@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { ExecuteNode, GraphDefinition, GraphNode } from '../../src/core/graph/definition.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type {
+  ExecuteNode,
+  GraphDefinition,
+  GraphNode,
+} from '../../src/core/definition/graph-definition.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import { actionOf } from '../../src/core/plan/plan-batch.js';
 import {
@@ -10,12 +14,12 @@ import {
   planValue,
   type PlannedAction,
 } from '../../src/core/plan/plan.js';
-import { showPlan } from '../../src/core/plan/show-plan.js';
+import { showPlan } from '../../src/core/plan/confirm-plan.js';
 import { inputProblem } from '../../src/core/graph/walk.js';
-import { reduce } from '../../src/core/reduce.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { messageAnswer } from '../../src/core/requests/answer-by-message.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { getOpenBatch, getOutcome } from '../../src/core/turn.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 import { EXECUTE, node } from '../support/graph-agent.js';
 import { callReply, config, toolDefinition } from '../support/scripts.js';
 
@@ -375,17 +379,9 @@ test('an input can fill neither a plan nor its results', () => {
 });
 
 test('nothing of an interrupted visit remains after its turn', () => {
-  const each = node(
-    'each',
-    {
-      kind: 'each',
-      over: [1, 2],
-      atOnce: 2,
-      body: { kind: 'tool', tool: 'pay', arguments: { $item: '' } },
-      save: 'results',
-    },
-    { done: 'end' },
-  );
+  const body = { kind: 'tool', tool: 'pay', arguments: { $item: '' } } as const;
+  const pays = { kind: 'each', over: [1, 2], atOnce: 2, body, save: 'results' } as const;
+  const each = node('each', pays, { done: 'end' });
   const begun = at([each], planOf());
   const first = getOpenBatch(begun)?.calls[0]?.id ?? '';
   const result = { id: first, ok: true, text: '', output: 'paid', executed: true };

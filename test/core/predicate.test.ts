@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 import {
   holds,
   matchesGlob,
   predicateProblem,
   predicateText,
   type Predicate,
-} from '../../src/core/requests/predicate.js';
+} from '../../src/core/definition/predicate.js';
 
 const order = { euros: 51, account: 'EU-7', items: [{ price: 3 }], note: null };
 const over = { op: 'over', path: 'euros', value: 50 } as const;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { currentDetails } from '../../src/core/text/details.js';
+import { currentDetails } from '../../src/core/run/details.js';
 import { parseRunInput } from '../../src/core/input/input.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
-import type { RunStatus } from '../../src/core/status.js';
-import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/text/summaries.js';
-import { transcriptPage } from '../../src/core/transcript/pages.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
+import type { RunStatus } from '../../src/core/state/status.js';
+import { callSummary, formatBytes, stepSummary, visible } from '../../src/core/state/summaries.js';
+import { transcriptPage } from '../../src/core/run/status.js';
 import { asking, mail } from './graph/fixture.js';
 import { callReply, begun, config, withResults } from '../support/scripts.js';
 

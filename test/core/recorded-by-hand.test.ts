@@ -6,11 +6,11 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector, project } from '../../src/history/projection.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Activities } from '../../src/core/contract.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Activities } from '../../src/core/run/contract.js';
 import { fitsActivity, isReply } from '../../src/core/guards/recorded.js';
-import { isObject } from '../../src/core/json.js';
-import { reduce } from '../../src/core/reduce.js';
+import { isObject } from '../../src/core/text/json.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { callReply, begun, config } from '../support/scripts.js';
 
 const FOLDER = new URL('../histories/', import.meta.url);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { apply, toEvents, record, type Run } from '../../src/core/loop.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Outcome } from '../../src/core/outcome.js';
-import { reduce } from '../../src/core/reduce.js';
-import { RECENT_CHARACTERS, type RunState } from '../../src/core/state.js';
+import { apply, toEvents, record, type Run } from '../../src/core/interpret/loop.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { RECENT_CHARACTERS, type RunState } from '../../src/core/state/state.js';
 import {
   after,
   CANCEL,
@@ -15,7 +15,7 @@ import {
   update,
 } from '../support/facts.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
-import { isRepairing, getOutcome } from '../../src/core/turn.js';
+import { isRepairing, getOutcome } from '../../src/core/state/turn.js';
 
 const start = begun(config());
 const open: RunState = { ...start, open: true };

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { acceptMessage } from '../../src/core/ask.js';
-import type { Ask } from '../../src/core/inbox.js';
-import { reduce } from '../../src/core/reduce.js';
-import { applyStoredMessages } from '../../src/core/segments/carry.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { acceptMessage } from '../../src/core/run/ask.js';
+import type { Ask } from '../../src/core/input/inbox.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { applyStoredMessages } from '../../src/core/run/carry.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import type { Message, RefusedPart } from '../../src/core/transcript/messages.js';
 import { chain, FIRST_LINK, toPromptMessage } from '../../src/core/transcript/transcript.js';
-import { getOpenBatch } from '../../src/core/turn.js';
-import type { Fact } from '../../src/core/facts.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
+import type { Fact } from '../../src/core/run/events.js';
 import { after, blocked, canceled, model, scheduled, update } from '../support/facts.js';
 import { callReply, config, textReply, withResults } from '../support/scripts.js';
 

@@ -13,13 +13,13 @@ const FOUND = expressionsOf(SRC);
 
 /** Expressions that are built when they are used, and why they take linear time. */
 const BUILT_ON_USE: Readonly<Record<string, string>> = {
-  'output/fences.ts': 'the indentation has at most 100 characters, at the start of a line',
+  'output/extract-json.ts': 'the indentation has at most 100 characters, at the start of a line',
   'output/parse-tags.ts': 'a copy of a literal',
-  'core/guards/shape.ts': 'a number of hexadecimal digits between both ends',
+  'core/text/shape.ts': 'a number of hexadecimal digits between both ends',
   'models/wire/refusals.ts': 'a name of perdure between both ends',
-  'models/openai/chat/refusals.ts': 'names of perdure without repetition',
+  'models/openai/chat/index.ts': 'names of perdure without repetition',
   'cli/commands/limits.ts': 'a name of perdure without repetition',
-  'tools/files/line-matcher.ts': 'written by a model; V8 runs it with a time limit',
+  'tools/files/search-text.ts': 'written by a model; V8 runs it with a time limit',
 };
 
 type Expression = Pick<FoundExpression, 'at' | 'source' | 'flags'>;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { askingWork } from '../../src/core/requests/open-requests.js';
-import type { Fact } from '../../src/core/facts.js';
-import type { RunState } from '../../src/core/state.js';
+import type { Fact } from '../../src/core/run/events.js';
+import type { RunState } from '../../src/core/state/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
-import { openCallById } from '../../src/core/turn.js';
-import { findWork } from '../../src/core/work/work.js';
+import { openCallById } from '../../src/core/state/turn.js';
+import { findWork } from '../../src/core/state/work.js';
 import { checkRuns } from '../support/sim/check.js';
 
 /** Watches the requests of one run, and records violations. */

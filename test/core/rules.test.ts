@@ -7,7 +7,7 @@ import {
   strictest,
   type Rule,
   type Verdict,
-} from '../../src/core/requests/rules.js';
+} from '../../src/core/definition/rules.js';
 
 const call = { tool: 'refund', effect: 'keyed', value: { euros: 60 } } as const;
 const STRICTNESS = ['allow', 'ask', 'deny'] as const;

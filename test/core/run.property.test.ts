@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acceptMessage } from '../../src/core/ask.js';
-import { countOverflow } from '../../src/core/segments/carry.js';
-import { type Interruption, inTurn } from '../../src/core/turn.js';
-import type { Ask } from '../../src/core/inbox.js';
-import { apply, runLoop, type Run } from '../../src/core/loop.js';
+import { acceptMessage } from '../../src/core/run/ask.js';
+import { countOverflow } from '../../src/core/run/carry.js';
+import { type Interruption, inTurn } from '../../src/core/state/turn.js';
+import type { Ask } from '../../src/core/input/inbox.js';
+import { apply, runLoop, type Run } from '../../src/core/interpret/loop.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import { parseCarriedState, STATE_VERSION } from '../../src/core/segments/migrations.js';
-import { nextAction } from '../../src/core/next-action.js';
-import type { Outcome } from '../../src/core/outcome.js';
-import { initialState, type FinishedTurn } from '../../src/core/state.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
+import { initialState, type FinishedTurn } from '../../src/core/state/state.js';
 import {
   chain,
   FIRST_LINK,

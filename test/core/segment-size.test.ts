@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { segmentFull } from '../../src/core/segments/carry.js';
+import { segmentFull } from '../../src/core/run/carry.js';
 import { begun, config, SHORT } from '../support/scripts.js';
 
 const MIB = 1024 * 1024;

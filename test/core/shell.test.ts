@@ -2,9 +2,8 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { nextCommandAbout } from '../../src/cli/reports/next-command.js';
-import { wrappedCommand } from '../../src/cli/requests/wrap.js';
-import { countHidden } from '../../src/core/text/hidden.js';
-import { shellLine, shellWord } from '../../src/core/text/shell.js';
+import { wrappedCommand } from '../../src/cli/format/format.js';
+import { countHidden, shellLine, shellWord } from '../../src/core/text/text.js';
 
 /** Returns the words that a shell passes to the program `perdure`. */
 function passed(line: string, shell = 'sh'): readonly string[] {

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { acceptMessage, acceptSignal } from '../../src/core/ask.js';
-import { REMEMBERED_DECISIONS } from '../../src/core/decisions.js';
-import { checkBy } from '../../src/core/input/check-tags.js';
-import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/inbox.js';
-import { unreadable } from '../../src/core/input/input.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
-import { runStatus } from '../../src/core/run-status.js';
-import { unloadedConfig } from '../../src/core/definition/initial-config.js';
+import { acceptMessage, acceptSignal } from '../../src/core/run/ask.js';
+import { REMEMBERED_DECISIONS, initialState, type RunState } from '../../src/core/state/state.js';
+import { checkBy, unreadable } from '../../src/core/input/input.js';
+import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/input/inbox.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { runStatus } from '../../src/core/run/status.js';
+import { unloadedConfig } from '../../src/core/rules/limits.js';
 
 const open = (): RunState => initialState(unloadedConfig('a'), { open: true });
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { findTool } from '../../src/core/calls/batch.js';
-import type { Fact } from '../../src/core/facts.js';
+import type { Fact } from '../../src/core/run/events.js';
 import { isFollowResult, isReply } from '../../src/core/guards/recorded.js';
-import { parseProblem } from '../../src/core/failure.js';
-import type { Outcome, Usage } from '../../src/core/outcome.js';
+import { parseProblem } from '../../src/core/interpret/block.js';
+import type { Outcome, Usage } from '../../src/core/transcript/outcome.js';
 import type { Message, ToolCall } from '../../src/core/transcript/messages.js';
 import { PRICE } from '../support/sim/agent.js';
 import { checkRuns } from '../support/sim/check.js';
-import { getOpenBatch } from '../../src/core/turn.js';
-import { anyInFlight, isUndo } from '../../src/core/work/work.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
+import { anyInFlight, isUndo } from '../../src/core/state/work.js';
 
 /** The cost of a fact, by the provider's rules: cached tokens are part of the input. */
 function costOf(fact: Fact): Pick<Usage, 'inputTokens' | 'cachedTokens' | 'costUsd'> | null {

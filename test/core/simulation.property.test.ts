@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { apply, toEvents, isAtOnce, nextActionAt, record, type Run } from '../../src/core/loop.js';
-import type { RunState } from '../../src/core/state.js';
+import {
+  apply,
+  toEvents,
+  isAtOnce,
+  nextActionAt,
+  record,
+  type Run,
+} from '../../src/core/interpret/loop.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { checkMoments } from '../support/sim/check.js';
 import { carry, play, type Played } from '../support/sim/play.js';
 

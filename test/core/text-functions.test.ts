@@ -1,51 +1,53 @@
 import { createContext, Script } from 'node:vm';
 import { expect, test } from 'vitest';
-import { palette } from '../../src/cli/format/output.js';
-import { argumentLines } from '../../src/cli/requests/argument-lines.js';
+import { palette, oneLine, pieces, wrapped } from '../../src/cli/format/format.js';
+import { argumentLines } from '../../src/cli/requests/request-lines.js';
 import { collectArguments, parseJsonOption } from '../../src/cli/input/option-parsers.js';
-import { followUp } from '../../src/cli/requests/read-decision.js';
-import { oneLine, pieces, wrapped } from '../../src/cli/requests/wrap.js';
+import { followUp } from '../../src/cli/requests/prompt.js';
 import { createLiveText } from '../../src/cli/run-view/live-text.js';
-import { failureOf } from '../../src/core/calls/call-result.js';
-import { errorIn } from '../../src/core/graph/error-in.js';
-import { documentText, parseDocumentKey } from '../../src/core/documents.js';
+import { failureOf } from '../../src/core/transcript/call-result.js';
+import { errorIn } from '../../src/core/text/json.js';
+import { documentText, parseDocumentKey } from '../../src/core/rules/documents.js';
 import { readPlanAnswer, readYesOrNo } from '../../src/core/plan/confirm-plan.js';
 import { mayAnswer } from '../../src/core/requests/answer-by-message.js';
-import { cutValue } from '../../src/core/plan/cut-value.js';
-import { matchesGlob } from '../../src/core/requests/predicate.js';
-import { beginOf, fillText } from '../../src/core/text/author-texts.js';
-import { parseDuration } from '../../src/core/text/duration.js';
-import { problemText } from '../../src/core/text/format-value.js';
-import { countHidden, escapeJson, printable, withoutHidden } from '../../src/core/text/hidden.js';
-import { escapeMarkdown, eventSummary, inertMarkdown } from '../../src/core/text/markdown.js';
-import { parsePlaceholders } from '../../src/core/text/placeholders.js';
-import { repairText } from '../../src/core/text/repair-text.js';
-import { callSummary, visible } from '../../src/core/text/summaries.js';
-import { withoutTail } from '../../src/core/text/whole-text.js';
-import { hasHidden, stripHidden } from '../../src/mcp/hidden-text.js';
-import { parseCallsInContent } from '../../src/models/calls-in-content.js';
-import { nextMove } from '../../src/models/demo/script.js';
+import { cutValue } from '../../src/core/plan/results.js';
+import { matchesGlob } from '../../src/core/definition/predicate.js';
+import { beginOf, fillText, parsePlaceholders } from '../../src/core/definition/definition.js';
+import {
+  parseDuration,
+  problemText,
+  countHidden,
+  escapeJson,
+  printable,
+  withoutHidden,
+  withoutTail,
+} from '../../src/core/text/text.js';
+import { escapeMarkdown, eventSummary, inertMarkdown } from '../../src/core/run/details.js';
+import { repairText } from '../../src/core/run/on-reply.js';
+import { callSummary, visible } from '../../src/core/state/summaries.js';
+import { hasHidden, stripHidden } from '../../src/mcp/listed-tool.js';
+import { parseCallsInContent } from '../../src/models/calls-in-markup.js';
+import { nextMove } from '../../src/models/demo/model.js';
 import { readError, saysContextTooLong } from '../../src/models/wire/read-error.js';
-import { sample } from '../../src/models/sample.js';
-import { findClass, normalizeLabel } from '../../src/output/classes/classes.js';
-import { parseClass } from '../../src/output/classes/vote.js';
-import { extractJson } from '../../src/output/extract-json.js';
-import { findFences } from '../../src/output/fences.js';
-import { parseTags } from '../../src/output/parse-tags.js';
-import { tags } from '../../src/output/tags.js';
-import { renderTemplate } from '../../src/prompts/render-template.js';
-import { template } from '../../src/prompts/template.js';
-import { fieldsOf } from '../../src/secrets/composed.js';
+import { sample } from '../../src/models/model.js';
+import { findClass, normalizeLabel, parseClass } from '../../src/output/classes/classes.js';
+import { extractJson, findFences } from '../../src/output/extract-json.js';
+import { parseTags, tags } from '../../src/output/parse-tags.js';
+import { renderTemplate, template } from '../../src/prompts/template.js';
+import { fieldsOf } from '../../src/secrets/forms.js';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { redactJson, redactJsonText } from '../../src/secrets/redact-json.js';
-import { redact, redactMessage } from '../../src/secrets/redact.js';
-import { createStreamRedactor } from '../../src/secrets/redact-stream.js';
+import {
+  redactJson,
+  redactJsonText,
+  redact,
+  redactMessage,
+  createStreamRedactor,
+} from '../../src/secrets/redact.js';
 import { parseArguments } from '../../src/tools/arguments/arguments.js';
-import { globMatcher } from '../../src/tools/files/glob.js';
+import { globMatcher } from '../../src/tools/files/names.js';
 import { plainName } from '../../src/tools/files/name-guard.js';
-import { cutText } from '../../src/tools/result/cut.js';
-import { normalizeError } from '../../src/tools/result/normalize-error.js';
-import { headBytes, tailBytes } from '../../src/tools/utf8.js';
+import { cutText } from '../../src/tools/result/normalize.js';
+import { normalizeError, headBytes, tailBytes } from '../../src/tools/result/plain.js';
 
 const LENGTH = 256 * 1024;
 /** What has stopped parsers: blanks, brackets, quotes, escapes, marks, and mixtures of them. */

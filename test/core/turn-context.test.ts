@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { joinContexts, joinedContextProblem } from '../../src/core/input/turn-context.js';
-import { reduce } from '../../src/core/reduce.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { begun, config } from '../support/scripts.js';
 import { after, update } from '../support/facts.js';
 import { refusalText } from '../support/refusal-text.js';

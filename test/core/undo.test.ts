@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Task } from '../../src/core/facts.js';
+import type { Task } from '../../src/core/run/events.js';
 import type { RunFunctionResult } from '../../src/core/guards/recorded.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { undoableCalls, undoProblem } from '../../src/core/requests/undo.js';
-import { reduce } from '../../src/core/reduce.js';
-import type { RunState } from '../../src/core/state.js';
+import { undoableCalls, undoProblem } from '../../src/core/state/work.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunState } from '../../src/core/state/state.js';
 import { runWithCall, decision, ID, requestOf } from '../support/pending-call.js';
 import {
   after,

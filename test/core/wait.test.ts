@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { waitedText, waitProblem, waitUntil } from '../../src/core/calls/wait.js';
+import { waitedText, waitProblem, waitUntil } from '../../src/core/calls/batch.js';
 import { anyString } from '../support/any-string.js';
 
 const NOW = Date.parse('2027-01-10T12:00:00Z');

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { finishedWaits, openWaits } from '../../src/core/calls/batch.js';
-import { nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
+import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { after, replied, results, update } from '../support/facts.js';
 import { callReply, begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const tools = [...TOOLS, toolDefinition('nap', 'read', { repeat: 'allow', kind: 'wait' })];
 const start = begun(config({ tools }));

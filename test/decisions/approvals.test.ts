@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Decision } from '../../src/core/requests/decision.js';
+import type { Decision } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
-import type { Decision } from '../../src/core/requests/decision.js';
+import type { Decision } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
-import { revokeUpdate } from '../../src/workflows/messages/request-definitions.js';
+import { revokeUpdate } from '../../src/workflows/messages/definitions.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

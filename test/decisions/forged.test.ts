@@ -2,8 +2,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Request } from '../../src/core/requests/request.js';
-import { isObject } from '../../src/core/json.js';
+import type { Request } from '../../src/core/transcript/request.js';
+import { isObject } from '../../src/core/text/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

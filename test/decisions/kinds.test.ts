@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { askPerson } from '../../src/tools/built-in/ask-person.js';
-import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/request-definitions.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
+import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { createDesk, type Desk } from '../support/requests.js';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { undoUpdate } from '../../src/workflows/messages/request-definitions.js';
+import { undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { createDesk } from '../support/requests.js';
 
 test('a call whose tool a newer version of the agent lacks is not undone, and the run continues', async () => {

@@ -1,8 +1,8 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startService, type Service } from '../../examples/assistant/service.js';
-import type { JsonObject } from '../../src/core/json.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { JsonObject } from '../../src/core/text/json.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { startExample, type Example } from '../support/example.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Classification } from '../../src/output/classes/distribution.js';
+import type { Classification } from '../../src/output/classes/classes.js';
 import { replyText, type Reply } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
 

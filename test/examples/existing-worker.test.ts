@@ -6,7 +6,7 @@ import { reviewer } from '../../examples/existing-worker/agents.js';
 import * as activities from '../../examples/existing-worker/activities.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

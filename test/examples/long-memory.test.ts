@@ -3,9 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { openMemory } from '../../examples/long-memory/sqlite-memory.js';
-import type { EndedTurn, Memory, RememberContext } from '../../src/agents/memory.js';
-import type { FoundDocument } from '../../src/agents/retriever.js';
-import type { Outcome } from '../../src/core/outcome.js';
+import type {
+  EndedTurn,
+  Memory,
+  RememberContext,
+  FoundDocument,
+} from '../../src/agents/agent-parts.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startExample } from '../support/example.js';
 

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
-import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { createGate, type Gate } from '../../src/testing/play.js';
 import type { Scene, Wire } from '../models/adapter-contract.js';
 
 export interface OllamaWire extends Wire {

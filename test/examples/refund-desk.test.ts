@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { Request } from '../../src/core/requests/request.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { Request } from '../../src/core/transcript/request.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { resolveRequests } from '../../src/updates/decide.js';
 import { startExample, type Example } from '../support/example.js';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
 import { expectKeptReplays } from '../support/replays.js';

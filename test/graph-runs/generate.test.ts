@@ -4,8 +4,12 @@ import { defineGraph } from '../../src/graphs/define-graph.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import type { ModelPrice } from '../../src/core/definition/definition.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import {
+  ModelError,
+  type Model,
+  type ModelReply,
+  type ModelRequest,
+} from '../../src/models/model.js';
 import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';

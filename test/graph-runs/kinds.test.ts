@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
-import { text } from '../../src/graphs/path.js';
+import { text } from '../../src/graphs/values.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';

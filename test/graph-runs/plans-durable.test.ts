@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { replyText } from '../../src/testing/replies.js';

@@ -5,8 +5,7 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
-import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
-import { undoUpdate } from '../../src/workflows/messages/request-definitions.js';
+import { askUpdate, closeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;

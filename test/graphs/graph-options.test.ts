@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { definitionAt } from '../../src/core/graph/node-definition.js';
+import { definitionAt } from '../../src/core/state/turn-definition.js';
 import { defineAgent, defineGraph, defineTool, planAndExecute } from '../../src/index.js';
 import { config } from '../support/scripts.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Ask } from '../../src/core/inbox.js';
+import type { Ask } from '../../src/core/input/inbox.js';
 import type { EventBody } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
 import { config, textReply, SHORT } from '../support/scripts.js';

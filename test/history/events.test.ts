@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/history/durable-events.js';
-import { followSteps, stepsAfter, type EventSteps } from '../../src/history/follow-events.js';
-import { readOffset } from '../../src/history/offset.js';
-import { wait } from '../../src/tools/built-in/wait.js';
+import type { DurableEvent } from '../../src/history/graph-steps.js';
+import {
+  followSteps,
+  stepsAfter,
+  type EventSteps,
+  readOffset,
+} from '../../src/history/follow-events.js';
+import { wait } from '../../src/tools/built-in/workflow-tools.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel, untilStatus } from '../support/conversation.js';
-import { ModelError } from '../../src/models/model-error.js';
+import { ModelError } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createRig, type Rig } from '../support/rig.js';

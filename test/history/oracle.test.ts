@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
-import { transcriptPage } from '../../src/core/transcript/pages.js';
+import type { RunStatus, TranscriptPage } from '../../src/core/state/status.js';
+import { transcriptPage } from '../../src/core/run/status.js';
 import type { History } from '../../src/history/history-event.js';
 import type { Projection } from '../../src/history/projection.js';
 import {
@@ -11,7 +11,7 @@ import {
   resumeUpdate,
 } from '../../src/workflows/messages/definitions.js';
 import { clerk } from '../support/clerk.js';
-import type { Work } from '../../src/core/work/work.js';
+import type { Work } from '../../src/core/state/work.js';
 import { ask, obedientModel, outcomeOf, startWith, statusOf } from '../support/conversation.js';
 import { compare, readerAt, statusOfReader, type ReaderState } from '../support/oracle.js';
 import { expectReaderAgrees } from '../support/reader-agrees.js';

@@ -4,10 +4,10 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createProjector, project } from '../../src/history/projection.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { getOutcome } from '../../src/core/turn.js';
+import { getOutcome } from '../../src/core/state/turn.js';
 
 let rig: Rig;
 beforeAll(async () => {

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAttemptLog } from '../../src/live/attempt-log.js';
-import type { LiveAttempt } from '../../src/live/attempt.js';
-import { lengthOf, type Delta } from '../../src/live/delta.js';
-import { createLiveHub } from '../../src/live/hub.js';
+import {
+  createAttemptLog,
+  type LiveAttempt,
+  lengthOf,
+  type Delta,
+  createLiveHub,
+} from '../../src/live/attempts.js';
 import type { ModelDelta } from '../../src/models/model.js';
 import { anyString } from '../support/any-string.js';
 

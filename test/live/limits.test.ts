@@ -2,12 +2,15 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLiveHub, type LiveHub } from '../../src/live/hub.js';
+import { createLiveHub, type LiveHub } from '../../src/live/attempts.js';
 import { deltasRoute } from '../../src/live/live-server.js';
-import { defaultLimits } from '../../src/live/live-limits.js';
-import { resolveLiveOptions } from '../../src/live/live-options.js';
+import {
+  defaultLimits,
+  resolveLiveOptions,
+  runToken,
+  verifyToken,
+} from '../../src/live/live-options.js';
 import { startHttpServer, type LiveHttpServer } from '../../src/live/http-server.js';
-import { runToken, verifyToken } from '../../src/live/run-token.js';
 import { request } from '../support/sse-reader.js';
 import { LiveOptionsError } from '../../src/core/errors.js';
 

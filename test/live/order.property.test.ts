@@ -1,14 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { HistoryEvent } from '../../src/history/history-event.js';
-import type { DurableEvent, DurableStep } from '../../src/history/durable-events.js';
+import type { DurableEvent, DurableStep } from '../../src/history/graph-steps.js';
 import type { EventSteps } from '../../src/history/follow-events.js';
-import { createAttemptLog } from '../../src/live/attempt-log.js';
-import { BEGINNING, readPosition } from '../../src/live/position.js';
-import { createStreamCursor } from '../../src/live/stream-cursor.js';
-import { durableEntry } from '../../src/live/stream-entries.js';
-import { createStreamMerger } from '../../src/live/stream-merger.js';
-import { createStreamRing } from '../../src/live/stream-ring.js';
+import { createAttemptLog } from '../../src/live/attempts.js';
+import {
+  BEGINNING,
+  readPosition,
+  createStreamCursor,
+  durableEntry,
+} from '../../src/live/stream.js';
+import { createStreamMerger, createStreamRing } from '../../src/live/run-stream.js';
 import { createListener } from '../support/listener.js';
 
 /** What happens next to the run of the test, or to its reader. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { announce, createWorkerFinder } from '../../src/live/worker-files.js';
+import { announce, createWorkerFinder } from '../../src/live/live-workers.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from '../support/clerk.js';

@@ -1,7 +1,7 @@
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { StreamEvent } from '../../src/live/stream-events.js';
+import type { StreamEvent } from '../../src/live/stream.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
 import { createListener, listen } from '../support/listener.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { createRunStreams } from '../../src/live/run-streams.js';
 import { replyCall } from '../../src/testing/replies.js';
-import { ModelError } from '../../src/models/model-error.js';
+import { ModelError } from '../../src/models/model.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
 import { createListener, listen, type Listener } from '../support/listener.js';

@@ -4,9 +4,14 @@ import { createServer, type Server } from 'node:http';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { liveWorkers } from '../../src/live/live-workers.js';
-import { readLiveHosts, reachableUrl } from '../../src/live/live-hosts.js';
-import { announce, createWorkerFinder, type LiveWorker } from '../../src/live/worker-files.js';
+import {
+  liveWorkers,
+  readLiveHosts,
+  reachableUrl,
+  announce,
+  createWorkerFinder,
+  type LiveWorker,
+} from '../../src/live/live-workers.js';
 import { portOf } from '../support/port-of.js';
 
 /** The requests that the server got, with their tokens. */

@@ -1,14 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Json, JsonObject } from '../../src/core/json.js';
+import { type Json, type JsonObject, isObject } from '../../src/core/text/json.js';
 import { createLineBuffer } from '../../src/mcp/transport.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
-import { resultText } from '../../src/mcp/result-text.js';
+import { resultText } from '../../src/mcp/call-tool.js';
 import { checkBySchema, getUncheckedReason } from '../../src/output/schema-check.js';
 import { createSession, type McpSession } from '../../src/mcp/session.js';
-import { removeAbsentNulls } from '../../src/output/absent-nulls.js';
+import { removeAbsentNulls } from '../../src/output/schemas.js';
 import { httpServer } from '../support/http-server.js';
-import { isObject } from '../../src/core/json.js';
 
 const SCRIPT = fileURLToPath(new URL('../fixtures/mcp/hostile-server.js', import.meta.url));
 const TOKEN = 'canary-token-5e1';

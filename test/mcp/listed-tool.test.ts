@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import {
   listedTool,
   usableTool,

@@ -3,14 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { mcpAccept, type McpAcceptOptions } from '../../src/cli/commands/mcp-accept.js';
+import { mcpAccept, type McpAcceptOptions } from '../../src/cli/commands/mcp.js';
 import type { CliContext } from '../../src/cli/context.js';
-import { mcpFindings } from '../../src/cli/doctor/mcp.js';
+import { mcpFindings } from '../../src/cli/doctor/agents.js';
 import { defineConfig } from '../../src/config.js';
 import { listedTool, usableTool, type ListedTool } from '../../src/mcp/listed-tool.js';
-import { acceptTools, compareTools, lockedTools, lockName } from '../../src/mcp/lock-tools.js';
+import {
+  acceptTools,
+  compareTools,
+  lockedTools,
+  lockName,
+  type UsedTool,
+} from '../../src/mcp/lock-tools.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
-import type { UsedTool } from '../../src/mcp/server-tools.js';
 import { fileToolLock, openStores } from '../../src/storage/file-stores.js';
 import type { ToolLock } from '../../src/storage/tool-lock.js';
 import { fixtureFiles, listed, offer } from '../support/mcp-agent.js';

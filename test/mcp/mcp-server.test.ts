@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { mcpServer } from '../../src/mcp/mcp-server.js';
-import type { McpServerOptions } from '../../src/mcp/server-options.js';
+import { mcpServer, type McpServerOptions } from '../../src/mcp/mcp-server.js';
 
 const stdio = { name: 'desk', transport: 'stdio', command: 'x' };
 const http = { name: 'desk', transport: 'http', url: 'https://host/mcp' };

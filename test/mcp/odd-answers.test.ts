@@ -1,13 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { callTool } from '../../src/mcp/call-tool.js';
+import { callTool, resultText } from '../../src/mcp/call-tool.js';
 import { usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
-import { resultText } from '../../src/mcp/result-text.js';
-import { describeOdd, serverTools } from '../../src/mcp/server-tools.js';
+import { describeOdd, serverTools } from '../../src/mcp/lock-tools.js';
 import { createSession, type McpSession } from '../../src/mcp/session.js';
-import { CallFault } from '../../src/tools/arguments/call-fault.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { CallFault } from '../../src/tools/arguments/check-arguments.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { httpServer } from '../support/http-server.js';
 
 const SCRIPT = fileURLToPath(new URL('../fixtures/mcp/odd-server.js', import.meta.url));

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { argumentsOf } from '../../src/mcp/call-tool.js';
-import { serverEnvironment } from '../../src/mcp/server-environment.js';
+import { argumentsOf, resultText } from '../../src/mcp/call-tool.js';
+import { serverEnvironment } from '../../src/mcp/connection.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { resultText } from '../../src/mcp/result-text.js';
-import { describeToolChange } from '../../src/mcp/tool-change.js';
+import { describeToolChange } from '../../src/mcp/lock-tools.js';
 import { BlobError } from '../../src/storage/blob-store.js';
 import { redact } from '../../src/secrets/redact.js';
 import { toolDefinition } from '../support/scripts.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../../src/models/model.js';
 import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';

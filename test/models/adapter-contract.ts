@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import type { ModelDelta, Model, ModelReply, ModelUsage } from '../../src/models/model.js';
-import type { ModelErrorDetails } from '../../src/models/model-error.js';
+import type {
+  ModelDelta,
+  Model,
+  ModelReply,
+  ModelUsage,
+  ModelErrorDetails,
+} from '../../src/models/model.js';
 import { assistantCalls, failureOf, request } from './support.js';
 
 /** How a provider answers one request, in any wire format. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { NO_DATA } from '../../src/models/wire/attachment-parts.js';
-import { createChatMessages } from '../../src/models/openai/chat/messages.js';
+import { createChatMessages } from '../../src/models/openai/chat/request.js';
 import type { ModelRequest } from '../../src/models/model.js';
-import { NO_REPLAY } from '../../src/models/wire/replayed-items.js';
-import type { StubRequest } from '../../src/testing/requests.js';
+import { NO_REPLAY } from '../../src/models/wire/opaque-fields.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 import { replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { assistantCalls, modelOf, request, stubWith } from './support.js';
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
-import type { Model, ModelDelta, ModelReply } from '../../src/models/model.js';
-import { isModelError } from '../../src/models/model-error.js';
+import {
+  type Model,
+  type ModelDelta,
+  type ModelReply,
+  isModelError,
+} from '../../src/models/model.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { replyRaw } from '../../src/testing/replies.js';
 import { assistantCalls, request, stubWith } from './support.js';

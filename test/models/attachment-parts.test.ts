@@ -1,10 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import type { Attachment } from '../../src/core/transcript/messages.js';
-import type { ModelReply, ModelRequest } from '../../src/models/model.js';
-import { estimateUsage } from '../../src/models/usage-estimate.js';
+import { type ModelReply, type ModelRequest, estimateUsage } from '../../src/models/model.js';
 import { callOnce, failureOf, modelOf, request, stubWith } from './support.js';
 import { replyError, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64');

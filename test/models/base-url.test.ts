@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createModelCatalog } from '../../src/models/model-catalog.js';
-import type { ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
 import { parseBaseUrl } from '../../src/models/wire/client.js';
 import { redact } from '../../src/secrets/redact.js';
 import { httpServer } from '../support/http-server.js';

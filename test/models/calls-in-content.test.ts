@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseCallsInContent } from '../../src/models/calls-in-content.js';
+import { parseCallsInContent } from '../../src/models/calls-in-markup.js';
 
 const tools = [
   { name: 'read_file', parameters: { type: 'object', required: ['path'] } },

@@ -3,11 +3,10 @@ import {
   OPTIMISTIC,
   reduceCapabilities,
   type ModelCapabilities,
-} from '../../src/models/capabilities.js';
-import { getCapabilities } from '../../src/models/known-models.js';
-import { createModelCatalog } from '../../src/models/model-catalog.js';
-import type { ModelEntry } from '../../src/models/model-entry.js';
-import { toParameters } from '../../src/models/parameters.js';
+  getCapabilities,
+} from '../../src/models/known-models.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
+import { toParameters } from '../../src/models/model.js';
 
 describe('getCapabilities', () => {
   test.each([

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { getCapabilities } from '../../src/models/known-models.js';
 import type { ModelDelta } from '../../src/models/model.js';
 import { replyComputer, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { screenshot } from '../../src/tools/built-in/screenshot.js';
+import { screenshot } from '../../src/tools/built-in/artifact.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 const { signal } = new AbortController();

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { createEmitter } from '../../src/models/deltas.js';
+import { createEmitter, type ModelDelta } from '../../src/models/model.js';
 import { demoModel } from '../../src/models/demo/model.js';
-import type { ModelDelta } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { request } from './support.js';
 
 const { signal } = new AbortController();

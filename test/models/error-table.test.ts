@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isModelError } from '../../src/models/model-error.js';
+import { isModelError } from '../../src/models/model.js';
 import { readFacts } from '../../src/models/wire/error-facts.js';
 import { ERROR_TABLE, findRow } from '../../src/models/wire/error-table.js';
 import { providerError, replyToError } from '../../src/models/wire/errors.js';

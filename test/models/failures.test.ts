@@ -9,7 +9,7 @@ import {
   type FailedAttempt,
   type FailureDecision,
 } from '../../src/activities/model/model-failures.js';
-import { ModelError, type ModelErrorDetails } from '../../src/models/model-error.js';
+import { ModelError, type ModelErrorDetails } from '../../src/models/model.js';
 
 function failure(details: Partial<ModelErrorDetails>): ModelError {
   return new ModelError('it failed', { kind: 'retry', type: 'http_503', ...details });

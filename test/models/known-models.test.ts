@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { estimateUsage } from '../../src/models/usage-estimate.js';
+import { estimateUsage } from '../../src/models/model.js';
 import { findPrice } from '../../src/models/known-models.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { assistantCalls, request } from './support.js';

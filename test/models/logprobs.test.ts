@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseLogprobs } from '../../src/models/openai/logprobs.js';
+import { parseLogprobs } from '../../src/models/wire/content.js';
 import { assembleCompletion } from '../../src/models/openai/chat/stream.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { replyCompletion } from '../../src/testing/replies.js';

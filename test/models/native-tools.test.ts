@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Json, JsonObject } from '../../src/core/json.js';
+import type { Json, JsonObject } from '../../src/core/text/json.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import { createModelCatalog } from '../../src/models/model-catalog.js';
-import type { ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
 import { replyError, replyText } from '../../src/testing/replies.js';
 import { createWorkerParts } from '../../src/worker/parts.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';

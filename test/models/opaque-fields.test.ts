@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { createMessagesRequest } from '../../src/models/anthropic/request.js';
-import { parseMessage } from '../../src/models/anthropic/reply.js';
+import { parseMessage } from '../../src/models/anthropic/api.js';
 import { assembleMessage } from '../../src/models/anthropic/stream.js';
 import type { ModelReply } from '../../src/models/model.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';

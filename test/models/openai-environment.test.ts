@@ -1,9 +1,8 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import type { LocalServer } from '../../src/models/local-servers.js';
-import { findLocalServer, LOCAL_SERVERS } from '../../src/models/local-servers.js';
-import { openAiModelFromEnvironment } from '../../src/models/openai/environment.js';
+import { type LocalServer, findLocalServer, LOCAL_SERVERS } from '../../src/models/known-models.js';
+import { openAiModelFromEnvironment } from '../../src/models/openai/model.js';
 import { replyError, replyText } from '../../src/testing/replies.js';
 import { callOnce, failureOf, stubWith } from './support.js';
 

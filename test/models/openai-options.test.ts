@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { OPTIMISTIC } from '../../src/models/capabilities.js';
-import { getCapabilities } from '../../src/models/known-models.js';
+import { OPTIMISTIC, getCapabilities } from '../../src/models/known-models.js';
 import { createChatRequest, type ChatRequest } from '../../src/models/openai/chat/request.js';
-import { isStrictSchema } from '../../src/models/wire/is-strict-schema.js';
+import { isStrictSchema } from '../../src/models/wire/refusals.js';
 import { request } from './support.js';
 
 const tool = { name: 'f', description: '', parameters: { type: 'object' } };

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/models/model.js';
-import { listChatParameters } from '../../src/models/openai/chat/refusals.js';
+import { listChatParameters } from '../../src/models/openai/chat/index.js';
 import { findRefused } from '../../src/models/wire/refusals.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
-import { OPTIMISTIC } from '../../src/models/capabilities.js';
+import { OPTIMISTIC } from '../../src/models/known-models.js';
 import { request } from './support.js';
 
 const tool = { name: 'read_file', description: 'Reads.', parameters: { type: 'object' } };

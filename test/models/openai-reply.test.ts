@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ModelReply } from '../../src/models/model.js';
-import { ModelError } from '../../src/models/model-error.js';
+import { type ModelReply, ModelError } from '../../src/models/model.js';
 import { parseReply as parse } from '../../src/models/wire/answer.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import type { PromptMessage, ProviderItems } from '../../src/core/transcript/messages.js';
-import { OPTIMISTIC } from '../../src/models/capabilities.js';
+import { OPTIMISTIC } from '../../src/models/known-models.js';
 import type { ModelDelta, ModelReply } from '../../src/models/model.js';
 import { parseResponse } from '../../src/models/openai/responses/reply.js';
 import { createResponsesRequest } from '../../src/models/openai/responses/request.js';
 import { assembleResponse } from '../../src/models/openai/responses/stream.js';
-import { getMaker } from '../../src/models/wire/replayed-items.js';
+import { getMaker } from '../../src/models/wire/opaque-fields.js';
 import {
   replyCompletion,
   replyError,

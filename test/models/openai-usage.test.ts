@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { costOf } from '../../src/core/limits.js';
-import { parseUsage } from '../../src/models/wire/usage.js';
+import { costOf } from '../../src/core/rules/limits.js';
+import { parseUsage } from '../../src/models/wire/content.js';
 
 function usage(counts: {
   prompt?: unknown;

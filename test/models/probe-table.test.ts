@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decideFailure, type FailureDecision } from '../../src/activities/model/model-failures.js';
-import type { ModelErrorDetails } from '../../src/models/model-error.js';
+import type { ModelErrorDetails } from '../../src/models/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import {
   replyCalls,

@@ -3,7 +3,7 @@ import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import type { OpenAiModelOptions } from '../../src/models/openai/model.js';
 import { replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import type { Stub } from '../../src/testing/stub-server.js';
-import { createKnownRefusals } from '../../src/models/wire/known-refusals.js';
+import { createKnownRefusals } from '../../src/models/wire/refusals.js';
 import { failureOf, modelOf, request, stubWith } from './support.js';
 
 function refusing(

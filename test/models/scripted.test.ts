@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { ModelError } from '../../src/models/model-error.js';
+import { ModelError, type Model } from '../../src/models/model.js';
 import { openAiModel } from '../../src/models/openai/model.js';
-import type { Model } from '../../src/models/model.js';
 import {
   replyCall,
   replyCalls,
@@ -11,7 +10,7 @@ import {
   replyText,
 } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { callOnce, failureOf, request } from './support.js';
 
 const LIMIT = { message: 'slow down', type: 'rate_limit_exceeded', code: 'rate_limit_exceeded' };

@@ -5,7 +5,7 @@ import {
   decideFailure,
   modelFailure,
 } from '../../src/activities/model/model-failures.js';
-import type { ModelError } from '../../src/models/model-error.js';
+import type { ModelError } from '../../src/models/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import {
   replyCompletion,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { watchCall } from '../../src/models/wire/call-watch.js';
+import { watchCall } from '../../src/models/wire/reply-limits.js';
 import type { ModelDelta } from '../../src/models/model.js';
 import { readAnswer } from '../../src/models/wire/answer.js';
 import { anthropicApi } from '../../src/models/anthropic/api.js';
 import { chatApi } from '../../src/models/openai/chat/index.js';
 import { createOpenAiClient } from '../../src/models/openai/model.js';
-import { responsesApi } from '../../src/models/openai/responses/index.js';
+import { responsesApi } from '../../src/models/openai/responses/reply.js';
 import { replyCalls, replyText, type SseOptions } from '../../src/testing/replies.js';
 import { place, stubWith } from './support.js';
 

@@ -1,7 +1,12 @@
 import { onTestFinished } from 'vitest';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
-import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { isModelError, ModelError } from '../../src/models/model-error.js';
+import {
+  type Model,
+  type ModelReply,
+  type ModelRequest,
+  isModelError,
+  ModelError,
+} from '../../src/models/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ReplyPlace, ReplySource } from '../../src/models/wire/api.js';
 import type { Reply } from '../../src/testing/replies.js';

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
+import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { loadAgent } from '../../src/activities/load-agent.js';
-import { createAgentCatalog } from '../../src/agents/catalog.js';
+import { createAgentCatalog } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createModelCatalog } from '../../src/models/model-catalog.js';
-import type { ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { findWindow } from '../../src/models/known-models.js';
 
 describe('findWindow', () => {

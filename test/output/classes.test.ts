@@ -4,13 +4,11 @@ import {
   findClass,
   getClassKeys,
   MAX_CLASSES,
-} from '../../src/output/classes/classes.js';
-import {
   countAlternatives,
   classifyInstruction,
   classifyReminder,
-} from '../../src/output/classes/instruction.js';
-import { voteClasses } from '../../src/output/classes/vote.js';
+  voteClasses,
+} from '../../src/output/classes/classes.js';
 
 const many = Array.from({ length: 21 }, (_, index) => `class ${index}`);
 

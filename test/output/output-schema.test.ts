@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { JsonObject } from '../../src/core/json.js';
-import { isWrapped, outputSchema } from '../../src/output/output-schema.js';
+import type { JsonObject } from '../../src/core/text/json.js';
+import { isWrapped, outputSchema } from '../../src/output/schemas.js';
 import { toStrictSchema } from '../../src/output/strict-schema.js';
 import { schemaAndValue } from './support.js';
 

@@ -1,10 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ParseError } from '../../src/output/parse-error.js';
-import { parseAnswer, type ParseFunction } from '../../src/output/parse-output.js';
-import { repairText } from '../../src/core/text/repair-text.js';
-import { tags } from '../../src/output/tags.js';
+import { ParseError, parseAnswer, type ParseFunction } from '../../src/output/parse-output.js';
+import { repairText } from '../../src/core/run/on-reply.js';
+import { tags } from '../../src/output/parse-tags.js';
 import { schemaAndValue } from './support.js';
 import { anyString } from '../support/any-string.js';
 

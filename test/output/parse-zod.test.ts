@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Json } from '../../src/core/json.js';
-import { outputSchema } from '../../src/output/output-schema.js';
-import { parseWithZod } from '../../src/output/parse-zod.js';
+import type { Json } from '../../src/core/text/json.js';
+import { outputSchema } from '../../src/output/schemas.js';
+import { parseWithZod } from '../../src/output/parse-output.js';
 import { anyJson, schemaAndValue } from './support.js';
 
 const invoice = z.object({

@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { outputSchema } from '../../src/output/output-schema.js';
-import { parseWithZod } from '../../src/output/parse-zod.js';
-import { restorePinnedSchema } from '../../src/output/pinned-schema.js';
+import { outputSchema, restorePinnedSchema } from '../../src/output/schemas.js';
+import { parseWithZod } from '../../src/output/parse-output.js';
 import { anyJson, schemaAndValue } from './support.js';
 
 /** Restores the type from JSON, as on a worker that does not have it. */

@@ -1,8 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Classification } from '../../src/output/classes/distribution.js';
-import { BINARY_CLASSES } from '../../src/output/classes/classes.js';
-import { scoreClasses } from '../../src/output/classes/score.js';
+import {
+  type Classification,
+  BINARY_CLASSES,
+  scoreClasses,
+} from '../../src/output/classes/classes.js';
 import type { TokenLogprob } from '../../src/models/model.js';
 
 /** A token with its alternatives, as probabilities; the token itself is the first. */

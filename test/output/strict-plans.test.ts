@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { normalizedPlan, planFormat } from '../../src/activities/model/plan-format.js';
+import { normalizedPlan, planFormat } from '../../src/activities/model/model-request.js';
 import type { ToolDefinition } from '../../src/core/definition/tool-definition.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import { planProblem } from '../../src/core/plan/plan.js';
-import { isStrictSchema } from '../../src/models/wire/is-strict-schema.js';
+import { isStrictSchema } from '../../src/models/wire/refusals.js';
 import { toStrictSchema } from '../../src/output/strict-schema.js';
 import { conformProblem, strictProblem } from '../../src/testing/strict-check.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import { toToolDefinition } from '../../src/tools/tool.js';
 
 const SHAPES = [
   z.object({ q: z.string(), limit: z.number().int().max(50).optional() }),

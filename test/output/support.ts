@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { z } from 'zod';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 
 /** A schema with a valid value, as any model may write it and in the strict form. */
 export interface Fitting {

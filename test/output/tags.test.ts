@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { TagSet } from '../../src/core/definition/definition.js';
-import { parseTags } from '../../src/output/parse-tags.js';
-import { tags, type TagAnswer } from '../../src/output/tags.js';
+import { parseTags, tags, type TagAnswer } from '../../src/output/parse-tags.js';
 
 const form = tags({
   xml: ['plan', { name: 'answer', required: true }],

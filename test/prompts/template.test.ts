@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import { renderTemplate } from '../../src/prompts/render-template.js';
-import { template } from '../../src/prompts/template.js';
+import { renderTemplate, template } from '../../src/prompts/template.js';
 
 const greeting = template('Hello {{name}}, you are {{age}}.', { args: ['name', 'age'] });
 

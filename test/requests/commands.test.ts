@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../../src/core/status.js';
+import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../../src/core/state/status.js';
 import { createProgram } from '../../src/cli/program.js';
 import {
   commandLine,
@@ -9,9 +9,9 @@ import {
   type RunFacts,
 } from '../../src/core/requests/commands.js';
 import { LIMIT_NAMES } from '../../src/core/definition/definition.js';
-import { checkLimits } from '../../src/core/input/check-limits.js';
-import { addedBy } from '../../src/cli/commands/raise.js';
-import { OFFERED, type Request, type RequestKind } from '../../src/core/requests/request.js';
+import { checkLimits } from '../../src/core/input/input.js';
+import { addedBy } from '../../src/cli/commands/limits.js';
+import { OFFERED, type Request, type RequestKind } from '../../src/core/transcript/request.js';
 import { approval } from './samples.js';
 
 const NOW = 1_300_000;

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { resultOf } from '../../src/cli/commands/answer.js';
-import { parseGrant } from '../../src/cli/commands/approve.js';
-import { noteOf } from '../../src/cli/commands/deny.js';
-import { addedBy } from '../../src/cli/commands/raise.js';
-import { UsageError } from '../../src/cli/exit-codes.js';
-import { deciderName, osUser } from '../../src/cli/input/os-user.js';
-import { checkDigest } from '../../src/cli/requests/decide.js';
-import { requestNamed } from '../../src/cli/requests/open-request.js';
-import { followUp, readChoice, readPlain, wordsOf } from '../../src/cli/requests/read-decision.js';
+import { resultOf, parseGrant, noteOf } from '../../src/cli/commands/approve.js';
+import { addedBy } from '../../src/cli/commands/limits.js';
+import { UsageError } from '../../src/cli/context.js';
+import { deciderName, osUser } from '../../src/cli/input/option-parsers.js';
+import { checkDigest, requestNamed } from '../../src/cli/requests/decide.js';
+import { followUp, readChoice, readPlain, wordsOf } from '../../src/cli/requests/prompt.js';
 import { approval, DIGEST } from './samples.js';
 
 describe('the digest that a person has seen', () => {

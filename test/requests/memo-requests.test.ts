@@ -1,9 +1,9 @@
 import { ApplicationFailure, WorkflowUpdateFailedError } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
-import { memoRequests } from '../../src/client/memo-requests.js';
-import { queryTerm } from '../../src/client/queries.js';
+import { memoRequests } from '../../src/client/requests.js';
+import { queryTerm } from '../../src/client/run-row.js';
 import { RefusedError } from '../../src/core/errors.js';
-import { refusalReason } from '../../src/updates/refusal-reason.js';
+import { refusalReason } from '../../src/updates/execute-update.js';
 import { DIGEST } from './samples.js';
 
 const of = { run: 'desk-1', agent: 'desk' };

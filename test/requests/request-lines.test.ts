@@ -1,10 +1,10 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { inboxLines } from '../../src/cli/requests/inbox-lines.js';
+import { inboxLines } from '../../src/cli/requests/show-request.js';
 import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines, type RequestView } from '../../src/cli/requests/request-lines.js';
-import { OFFERED, type Request } from '../../src/core/requests/request.js';
-import { countHidden } from '../../src/core/text/hidden.js';
+import { OFFERED, type Request } from '../../src/core/transcript/request.js';
+import { countHidden } from '../../src/core/text/text.js';
 import { approval, DIGEST } from './samples.js';
 
 const NOW = 1_300_000;

@@ -1,4 +1,4 @@
-import type { Request } from '../../src/core/requests/request.js';
+import type { Request } from '../../src/core/transcript/request.js';
 
 export const DIGEST = 'ab12cd34ef56'.padEnd(64, '0');
 

@@ -1,21 +1,24 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { inboxLines } from '../../src/cli/requests/inbox-lines.js';
+import { inboxLines } from '../../src/cli/requests/show-request.js';
 import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
-import { wrapped } from '../../src/cli/requests/wrap.js';
-import { shellLine } from '../../src/core/text/shell.js';
-import { headline, toRequest } from '../../src/core/requests/request-view.js';
-import { shownToModel } from '../../src/cli/mcp/decide-tools.js';
-import { toPending } from '../../src/cli/mcp/answers.js';
-import { visible } from '../../src/core/text/summaries.js';
-import { briefly, requestMemo } from '../../src/core/requests/memo.js';
-import { OFFERED, type RaisedRequest, type Request } from '../../src/core/requests/request.js';
+import { wrapped } from '../../src/cli/format/format.js';
+import { shellLine } from '../../src/core/text/text.js';
+import {
+  headline,
+  toRequest,
+  briefly,
+  requestMemo,
+} from '../../src/core/requests/open-requests.js';
+import { shownToModel, toPending } from '../../src/cli/mcp/tools.js';
+import { visible } from '../../src/core/state/summaries.js';
+import { OFFERED, type RaisedRequest, type Request } from '../../src/core/transcript/request.js';
 import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';
-import { readChoice, readPlain, wordsOf } from '../../src/cli/requests/read-decision.js';
+import { readChoice, readPlain, wordsOf } from '../../src/cli/requests/prompt.js';
 import { type Plan, planValue } from '../../src/core/plan/plan.js';
-import { showPlan } from '../../src/core/plan/show-plan.js';
-import type { RunState } from '../../src/core/state.js';
+import { showPlan } from '../../src/core/plan/confirm-plan.js';
+import type { RunState } from '../../src/core/state/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { ID, runWithCall } from '../support/pending-call.js';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Rig } from '../support/rig.js';
 

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { fileBlobStore } from '../../src/storage/file-stores.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
-import { palette } from '../../src/cli/format/output.js';
+import { palette } from '../../src/cli/format/format.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { InputError } from '../../src/core/errors.js';
 import type { Attachment, PromptMessage } from '../../src/core/transcript/messages.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { ModelRequest } from '../../src/models/model.js';
+import { ModelError, type ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -10,13 +10,16 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Archive } from '../../src/storage/archive.js';
-import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
-import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { type Archive, BlobError, type BlobStore } from '../../src/storage/blob-store.js';
+import { fileBlobStore } from '../../src/storage/file-stores.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
+import {
+  ModelError,
+  type ModelReply,
+  type Model,
+  type ModelRequest,
+} from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
@@ -26,7 +29,7 @@ import { gate } from '../support/gate.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const paid: string[] = [];
 const pay = defineTool({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { template } from '../../src/prompts/template.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;

@@ -3,14 +3,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
-import { historyFromJson } from '../../src/history/json.js';
+import { historyFromJson } from '../../src/history/history-event.js';
 import { project } from '../../src/history/projection.js';
 import { fileArchive } from '../../src/storage/file-stores.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { messageTokens } from '../../src/core/transcript/transcript.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
+import {
+  ModelError,
+  type Model,
+  type ModelReply,
+  type ModelRequest,
+} from '../../src/models/model.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -2,25 +2,24 @@ import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { approve } from '../../src/cli/commands/approve.js';
-import { resume } from '../../src/cli/commands/resume.js';
+import { resume } from '../../src/cli/commands/pause.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { readRun } from '../../src/history/read-run.js';
-import { sha256Hex } from '../../src/core/digest.js';
-import type { JsonObject } from '../../src/core/json.js';
-import type { Decision } from '../../src/core/requests/decision.js';
+import { sha256Hex, type JsonObject } from '../../src/core/text/json.js';
+import type { Decision } from '../../src/core/transcript/request.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { replyComputer, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { screenshot } from '../../src/tools/built-in/screenshot.js';
+import { screenshot } from '../../src/tools/built-in/artifact.js';
 import {
   cancelTurnUpdate,
   closeUpdate,
   pauseUpdate,
   resumeUpdate,
+  resolveUpdate,
 } from '../../src/workflows/messages/definitions.js';
-import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

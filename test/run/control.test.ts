@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { project } from '../../src/history/projection.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/built-in/wait.js';
+import { wait } from '../../src/tools/built-in/workflow-tools.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import {

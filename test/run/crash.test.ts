@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { processLife } from '../../src/server/process-table.js';
+import { processLife } from '../../src/server/processes.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clerk, clientOf } from '../support/clerk.js';

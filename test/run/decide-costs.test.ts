@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AgentOptions } from '../../src/agents/agent.js';
-import type { DecideFunction } from '../../src/agents/decide-function.js';
+import type { AgentOptions, DecideFunction } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { classify } from '../../src/output/classes/classify.js';
+import {
+  ModelError,
+  type Model,
+  type ModelReply,
+  type ModelRequest,
+} from '../../src/models/model.js';
+import { classify } from '../../src/output/classes/classes.js';
 import { clientOf } from '../support/clerk.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DecideFunction } from '../../src/agents/decide-function.js';
+import type { DecideFunction } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { ModelError } from '../../src/models/model-error.js';
-import type { Model } from '../../src/models/model.js';
+import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
+import { scriptedModel } from '../../src/testing/script.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';

@@ -15,7 +15,7 @@ import {
 } from '../../src/worker/deployment.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { createGate, type Gate } from '../../src/testing/barrier.js';
+import { createGate, type Gate } from '../../src/testing/play.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { clientOf } from '../support/clerk.js';

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/built-in/wait.js';
-import type { Archive } from '../../src/storage/archive.js';
+import { wait } from '../../src/tools/built-in/workflow-tools.js';
+import type { Archive } from '../../src/storage/blob-store.js';
 import type { ModelReply, Model, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import {

@@ -3,10 +3,9 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { status as statusCommand } from '../../src/cli/commands/status.js';
-import { resumeRun } from '../../src/updates/control.js';
-import { resolveRequests } from '../../src/updates/decide.js';
-import type { Request } from '../../src/core/requests/request.js';
-import type { RunStatus } from '../../src/core/status.js';
+import { resumeRun, resolveRequests } from '../../src/updates/decide.js';
+import type { Request } from '../../src/core/transcript/request.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import type { McpServer } from '../../src/mcp/mcp-server.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';

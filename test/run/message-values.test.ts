@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ModelSettings } from '../../src/core/definition/definition.js';
 import { InputError } from '../../src/core/errors.js';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 import type { Model } from '../../src/models/model.js';
 import { ownedText } from '../../src/storage/owned-text.js';
 import { openStores } from '../../src/storage/file-stores.js';

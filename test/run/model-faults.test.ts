@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits } from '../../src/core/definition/definition.js';
 import type { RunInput } from '../../src/core/input/input.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import {
   replyCalls,

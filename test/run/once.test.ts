@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import type { Model, ModelRequest } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';

@@ -13,8 +13,8 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { replyText } from '../../src/testing/replies.js';
-import { scriptedModel } from '../../src/testing/scripted.js';
-import { createGate } from '../../src/testing/barrier.js';
+import { scriptedModel } from '../../src/testing/script.js';
+import { createGate } from '../../src/testing/play.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });

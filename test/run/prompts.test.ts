@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { TranscriptPage } from '../../src/core/status.js';
+import type { TranscriptPage } from '../../src/core/state/status.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';

@@ -1,7 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import { replyText } from '../../src/testing/replies.js';
 import { askUpdate, closeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { ask } from '../support/conversation.js';

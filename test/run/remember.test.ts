@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { EndedTurn, RememberContext } from '../../src/agents/memory.js';
+import type { EndedTurn, RememberContext } from '../../src/agents/agent-parts.js';
 import { closeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { AgentOptions } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { RetrieveContext, RetrieveQuery } from '../../src/agents/retriever.js';
+import type { RetrieveContext, RetrieveQuery } from '../../src/agents/agent-parts.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { replyText } from '../../src/testing/replies.js';

@@ -11,7 +11,7 @@ import { replyCalls, replyError, replyText } from '../../src/testing/replies.js'
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { CANARIES, canariesIn, formsOf } from '../support/canaries.js';
 import { expectNoLeaks, watch, watchFiles } from '../support/canary-watch.js';
 import { blocked } from '../support/conversation.js';

@@ -3,13 +3,17 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { ArchiveError, type Archive } from '../../src/storage/archive.js';
-import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
+import {
+  ArchiveError,
+  type Archive,
+  BlobError,
+  type BlobStore,
+} from '../../src/storage/blob-store.js';
 import { ownedText } from '../../src/storage/owned-text.js';
 import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
 import type { RunInput } from '../../src/core/input/input.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';

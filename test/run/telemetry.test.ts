@@ -19,7 +19,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { TRACE_HEADER } from '../../src/core/input/trace-header.js';
+import { TRACE_HEADER } from '../../src/core/transcript/call-result.js';
 import { createClient } from '../../src/index.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';

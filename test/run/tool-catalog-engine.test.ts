@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { wait } from '../../src/tools/built-in/wait.js';
+import { wait } from '../../src/tools/built-in/workflow-tools.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';
 
 let rig: Rig;

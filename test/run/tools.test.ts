@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { gate } from '../support/gate.js';
 import { historyText } from '../support/history-text.js';
 import { createRig, type Ended, type Rig } from '../support/rig.js';

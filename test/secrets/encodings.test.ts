@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs';
 import { assert, constantFrom, integer, array, property } from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { redactJson, redactJsonText } from '../../src/secrets/redact-json.js';
-import { createStreamRedactor } from '../../src/secrets/redact-stream.js';
-import { redact } from '../../src/secrets/redact.js';
+import {
+  redactJson,
+  redactJsonText,
+  createStreamRedactor,
+  redact,
+} from '../../src/secrets/redact.js';
 import { CANARIES, CANARY_NAMES, canariesIn, formsOf, spreadFormsOf } from '../support/canaries.js';
 
 beforeAll(() => learnSecrets({ env: CANARIES, names: CANARY_NAMES }));

@@ -4,13 +4,17 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { collectSecretNames } from '../../src/worker/secret-names.js';
-import { isSecretName, secretsOf } from '../../src/secrets/environment.js';
-import { learnSecrets } from '../../src/secrets/known.js';
+import { isSecretName, secretsOf, learnSecrets } from '../../src/secrets/known.js';
 import { compileMatcher } from '../../src/secrets/matcher.js';
-import { redactJson, redactJsonText } from '../../src/secrets/redact-json.js';
-import { redactFields } from '../../src/secrets/redact-log.js';
-import { redact, redactMessage, withoutSecrets } from '../../src/secrets/redact.js';
-import { createStreamRedactor } from '../../src/secrets/redact-stream.js';
+import {
+  redactJson,
+  redactJsonText,
+  redactFields,
+  redact,
+  redactMessage,
+  withoutSecrets,
+  createStreamRedactor,
+} from '../../src/secrets/redact.js';
 import { CANARIES, CANARY_NAMES, canariesIn, formsOf } from '../support/canaries.js';
 
 beforeAll(() => learnSecrets({ env: CANARIES, names: CANARY_NAMES }));

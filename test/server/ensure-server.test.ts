@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { findServer, stopServer } from '../../src/server/locate-server.js';
 import { missingSearchAttributes, retentionHours } from '../../src/server/namespace.js';
-import type { ServerHandle } from '../../src/server/server-handle.js';
+import type { ServerHandle } from '../../src/server/server-settings.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome, client } = serverHomes();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { spawnDevServer, waitUntilReady } from '../../src/server/dev-server.js';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
-import type { ServerHandle } from '../../src/server/server-handle.js';
+import type { ServerHandle } from '../../src/server/server-settings.js';
 import { ownProcess } from '../../src/server/locate-server.js';
 import { locateHome } from '../../src/server/server-home.js';
 import { stopServer } from '../../src/server/locate-server.js';

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { ownerPid, type ServerHandle } from '../../src/server/server-handle.js';
-import { processLife } from '../../src/server/process-table.js';
+import { ownerPid, type ServerHandle } from '../../src/server/server-settings.js';
+import { processLife } from '../../src/server/processes.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome, command, client } = serverHomes();

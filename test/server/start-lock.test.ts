@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { processLife } from '../../src/server/process-table.js';
-import { withStartLock } from '../../src/server/start-lock.js';
+import { processLife } from '../../src/server/processes.js';
+import { withStartLock } from '../../src/server/ensure-server.js';
 
 let folder = '';
 beforeEach(async () => {

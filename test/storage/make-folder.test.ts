@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { makeFolder } from '../../src/storage/make-folder.js';
+import { makeFolder } from '../../src/storage/files.js';
 
 it('concurrent requests for a folder create it once', async () => {
   const root = await mkdtemp(join(tmpdir(), 'perdure-folder-'));

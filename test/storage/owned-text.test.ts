@@ -2,19 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readRunContext } from '../../src/activities/run-context.js';
+import { readRunContext } from '../../src/activities/activity-context.js';
 import {
   attachedBytes,
   attachedText,
   bindAttachments,
   copyToRun,
   storeUpload,
-} from '../../src/storage/attached-text.js';
+  storeContext,
+} from '../../src/storage/owned-text.js';
 import type { BlobStore } from '../../src/storage/blob-store.js';
-import { storeContext } from '../../src/storage/context-text.js';
-import { fileBlobStore } from '../../src/storage/file-blob-store.js';
+import { fileBlobStore } from '../../src/storage/file-stores.js';
 import type { Attachment } from '../../src/core/transcript/messages.js';
-import { readResultTool } from '../../src/tools/built-in/read-result.js';
+import { readResultTool } from '../../src/tools/built-in/default-tools.js';
 import { callTool } from '../tools/support.js';
 
 async function freshStore(): Promise<BlobStore> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { Stores } from '../../src/storage/stores.js';
+import type { Stores } from '../../src/storage/tool-lock.js';
 import { storesAt } from '../../src/storage/s3-stores.js';
 import { archivedHistory, archivedRun as run } from '../support/archived.js';
 import { httpServer, type HttpServer } from '../support/http-server.js';

@@ -1,11 +1,16 @@
 import { describe, expect, test, vi } from 'vitest';
 import { findStorageFault } from '../../src/activities/storage-faults.js';
-import { BlobError, type BlobStore } from '../../src/storage/blob-store.js';
-import { readFor, StoreFault, workerStore } from '../../src/storage/worker-store.js';
-import { sha256Hex } from '../../src/core/digest.js';
+import {
+  BlobError,
+  type BlobStore,
+  readFor,
+  StoreFault,
+  workerStore,
+} from '../../src/storage/blob-store.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import { readAttachments } from '../../src/models/wire/attachment-parts.js';
 import { getCapabilities } from '../../src/models/known-models.js';
-import { getMaker, readStoredItems } from '../../src/models/wire/replayed-items.js';
+import { getMaker, readStoredItems } from '../../src/models/wire/opaque-fields.js';
 
 const FAST = { retryPausesMs: [1] };
 const sha256 = sha256Hex('whole');

@@ -1,16 +1,12 @@
 import { asyncLocalStorage, type Context } from '@temporalio/activity';
 import { noopMetricMeter } from '@temporalio/common';
-import type { ActivityDependencies } from '../../src/activities/dependencies.js';
-import type { PinnedAgent } from '../../src/activities/definitions.js';
+import type { ActivityDependencies, PinnedAgent } from '../../src/activities/activity-context.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition } from '../../src/core/definition/tool-definition.js';
-import { sha256Hex } from '../../src/core/digest.js';
-import { canonicalJson, type JsonObject } from '../../src/core/json.js';
+import { sha256Hex, canonicalJson, type JsonObject } from '../../src/core/text/json.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 import type { BlobStore } from '../../src/storage/blob-store.js';
-import { createToolRegistry } from '../../src/tools/registry.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { createToolRegistry, toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { config } from './scripts.js';
 
 interface FakeInfo {

@@ -2,7 +2,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { Worker } from '@temporalio/worker';
 import { ReusableVMWorkflow } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
-import type { RunStatus, TranscriptPage } from '../../src/core/status.js';
+import type { RunStatus, TranscriptPage } from '../../src/core/state/status.js';
 import type { History } from '../../src/history/history-event.js';
 import { statusQuery, transcriptQuery } from '../../src/workflows/messages/definitions.js';
 import { sourceBundle } from './bundle.js';

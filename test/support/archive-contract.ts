@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Archive, ArchivedRun } from '../../src/storage/archive.js';
+import type { Archive, ArchivedRun } from '../../src/storage/blob-store.js';
 import { archivedHistory, archivedRun as run } from './archived.js';
 
 /** The contract of every archive. `create` returns an empty archive. */

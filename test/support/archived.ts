@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ArchivedHistory, ArchivedRun } from '../../src/storage/archive.js';
+import type { ArchivedHistory, ArchivedRun } from '../../src/storage/blob-store.js';
 
 export const archivedRun: ArchivedRun = { namespace: 'default', id: 'order-17' };
 

@@ -1,8 +1,8 @@
-import type { GraphNode } from '../../src/core/graph/definition.js';
-import type { JsonObject } from '../../src/core/json.js';
+import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
-import { reduce } from '../../src/core/reduce.js';
-import { initialState, type RunState } from '../../src/core/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import { node } from './graph-agent.js';
 import { afterNextAction } from './pending-call.js';
 import { config, toolDefinition } from './scripts.js';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import { main } from '../../src/cli/main.js';
-import type { ExitCode } from '../../src/cli/exit-codes.js';
+import type { ExitCode } from '../../src/cli/context.js';
 
 /** What a command of this process has written so far. Emits `text` for each write. */
 export class Output extends EventEmitter<{ text: []; interrupt: [] }> {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyText, type Reply } from '../../src/testing/replies.js';
-import type { StubRequest } from '../../src/testing/requests.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 
 /**
  * An agent whose answers have a schema and a refinement that the model does not know in advance.

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { WithStartWorkflowOperation, type WorkflowHandle } from '@temporalio/client';
-import type { Ask, AskReceipt } from '../../src/core/inbox.js';
+import type { Ask, AskReceipt } from '../../src/core/input/inbox.js';
 import type { RunInput } from '../../src/core/input/input.js';
-import type { Decision, DecisionReceipt } from '../../src/core/requests/decision.js';
-import type { RunStatus } from '../../src/core/status.js';
+import type { Decision, DecisionReceipt } from '../../src/core/transcript/request.js';
+import type { RunStatus } from '../../src/core/state/status.js';
 import {
   askUpdate,
   outcomeUpdate,
   statusQuery,
   type TurnOutcome,
+  resolveUpdate,
 } from '../../src/workflows/messages/definitions.js';
-import { resolveUpdate } from '../../src/workflows/messages/request-definitions.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { isSegmentEnd } from '../../src/updates/execute-update.js';
 import type { Rig } from './rig.js';

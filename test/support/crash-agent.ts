@@ -3,7 +3,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Limits, OnLimit } from '../../src/core/definition/definition.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
-import type { StubRequest } from '../../src/testing/requests.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 

@@ -1,4 +1,4 @@
-import type { SentMessage, DeliveredMessage } from '../../src/updates/deliver-or-record.js';
+import type { SentMessage, DeliveredMessage } from '../../src/updates/ask.js';
 
 /** Returns a message that the run has accepted; throws for one that is only recorded. */
 export async function expectDelivered(sent: Promise<SentMessage>): Promise<DeliveredMessage> {

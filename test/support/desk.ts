@@ -1,10 +1,13 @@
 import type { Agent } from '../../src/agents/agent.js';
 import type { PerdureClient, StartOptions } from '../../src/client/client-types.js';
 import type { Message } from '../../src/core/transcript/messages.js';
-import type { Outcome } from '../../src/core/outcome.js';
+import type { Outcome } from '../../src/core/transcript/outcome.js';
 import type { ModelEntry } from '../../src/models/model-entry.js';
-import { getFirstUserText, type StubRequest } from '../../src/testing/requests.js';
-import type { StubMessage } from '../../src/testing/stub-message.js';
+import {
+  getFirstUserText,
+  type StubRequest,
+  type StubMessage,
+} from '../../src/testing/wire-input.js';
 import type { Reply } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import type { WorkerOptions } from '../../src/worker/options.js';

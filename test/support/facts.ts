@@ -1,10 +1,10 @@
-import type { Fact, Task } from '../../src/core/facts.js';
-import { record, type Run } from '../../src/core/loop.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import type { RunState } from '../../src/core/state.js';
-import { findWork } from '../../src/core/work/work.js';
+import type { Fact, Task } from '../../src/core/run/events.js';
+import { record, type Run } from '../../src/core/interpret/loop.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import type { RunState } from '../../src/core/state/state.js';
+import { findWork } from '../../src/core/state/work.js';
 import { failure } from './turn.js';
-import { getOpenBatch } from '../../src/core/turn.js';
+import { getOpenBatch } from '../../src/core/state/turn.js';
 
 /** Returns the state after facts, in order. */
 export function after(state: RunState, ...facts: readonly Fact[]): RunState {

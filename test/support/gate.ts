@@ -1,4 +1,4 @@
-import { createGate, type Barrier } from '../../src/testing/barrier.js';
+import { createGate, type Barrier } from '../../src/testing/play.js';
 
 /** A gate that a test keeps shut, even if those who wait at it give up. */
 export interface Gate extends Barrier {

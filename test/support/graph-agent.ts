@@ -1,8 +1,11 @@
 import { z } from 'zod';
-import type { Agent, AgentOptions } from '../../src/agents/agent.js';
+import type { Agent, AgentOptions, NodeFunction } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { NodeFunction } from '../../src/agents/graph-parts.js';
-import type { GraphDefinition, GraphNode, NodeKind } from '../../src/core/graph/definition.js';
+import type {
+  GraphDefinition,
+  GraphNode,
+  NodeKind,
+} from '../../src/core/definition/graph-definition.js';
 
 /** Creates a node from its exits, a table from each exit's name to its target. */
 export function node(

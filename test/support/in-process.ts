@@ -1,7 +1,5 @@
-import type { Command } from '../../src/cli/command.js';
-import type { GlobalOptions } from '../../src/cli/context.js';
+import type { Command, GlobalOptions, ExitCode } from '../../src/cli/context.js';
 import { createContext } from '../../src/cli/main.js';
-import type { ExitCode } from '../../src/cli/exit-codes.js';
 
 /** The result of a command that ran in this process. */
 export interface CommandOutput {

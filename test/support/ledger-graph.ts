@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Agent } from '../../src/agents/agent.js';
-import type { NodeFunction } from '../../src/agents/graph-parts.js';
+import type { Agent, NodeFunction } from '../../src/agents/agent.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../src/live/stream-events.js';
+import type { StreamEvent } from '../../src/live/stream.js';
 
 /**
  * A reader that follows a stream according to its contract, and detects missing or repeated deltas.

@@ -2,8 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Tool } from '@modelcontextprotocol/server';
-import type { StdioServerOptions } from '../../src/mcp/server-options.js';
-import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
+import { type StdioServerOptions, mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 import { childScript } from './child-script.js';
 import type { FixtureFiles } from './mcp-fixture.js';
 

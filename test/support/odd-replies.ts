@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { JsonObject } from '../../src/core/json.js';
-import type { Usage } from '../../src/core/outcome.js';
+import type { JsonObject } from '../../src/core/text/json.js';
+import type { Usage } from '../../src/core/transcript/outcome.js';
 import { replyRaw, type Reply } from '../../src/testing/replies.js';
 
 const FOLDER = 'test/fixtures/servers';

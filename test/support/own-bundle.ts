@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
-import { WORKFLOW_MODULES } from '../../src/worker/workflow-modules.js';
+import { WORKFLOW_MODULES } from '../../src/worker/bundle.js';
 
 const quiet = (): void => undefined;
 const logger = { log: quiet, trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };

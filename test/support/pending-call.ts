@@ -1,12 +1,12 @@
-import type { Fact, Task } from '../../src/core/facts.js';
-import { toEvents, isAtOnce } from '../../src/core/loop.js';
-import { NEVER_FULL, nextAction } from '../../src/core/next-action.js';
-import { reduce } from '../../src/core/reduce.js';
+import type { Fact, Task } from '../../src/core/run/events.js';
+import { toEvents, isAtOnce } from '../../src/core/interpret/loop.js';
+import { NEVER_FULL, nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import type { Request } from '../../src/core/requests/request.js';
-import type { RunState } from '../../src/core/state.js';
+import type { Request } from '../../src/core/transcript/request.js';
+import type { RunState } from '../../src/core/state/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
-import { findWork } from '../../src/core/work/work.js';
+import { findWork } from '../../src/core/state/work.js';
 import { replied, update } from './facts.js';
 import { callReply, begun, config } from './scripts.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Message } from '../../src/core/transcript/messages.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
-import type { StubRequest } from '../../src/testing/requests.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 
 /** The transcript as sent over the wire, without the system message. */
 function wired(messages: readonly Message[]): readonly unknown[] {

@@ -1,4 +1,4 @@
-import type { RunStatus, TranscriptPage, TranscriptRange } from '../../src/core/status.js';
+import type { RunStatus, TranscriptPage, TranscriptRange } from '../../src/core/state/status.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 
 /** What a run reports about itself at one moment. */

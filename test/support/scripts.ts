@@ -1,13 +1,18 @@
 import type { Limits } from '../../src/core/definition/definition.js';
 import type { Effect, ToolDefinition } from '../../src/core/definition/tool-definition.js';
-import type { CallResult } from '../../src/core/calls/call-result.js';
-import type { SegmentFacts } from '../../src/core/segments/carry.js';
+import type { CallResult } from '../../src/core/transcript/call-result.js';
+import type { SegmentFacts } from '../../src/core/run/carry.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import { effectiveLimits } from '../../src/core/limits.js';
-import { sha256Hex } from '../../src/core/digest.js';
-import { initialState, SEMANTICS, type RunConfig, type RunState } from '../../src/core/state.js';
-import { reduce } from '../../src/core/reduce.js';
+import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import { effectiveLimits } from '../../src/core/rules/limits.js';
+import { sha256Hex } from '../../src/core/text/json.js';
+import {
+  initialState,
+  SEMANTICS,
+  type RunConfig,
+  type RunState,
+} from '../../src/core/state/state.js';
+import { reduce } from '../../src/core/run/reduce.js';
 
 /** A history size that does not fill a segment; the steps of a run still may. */
 export const SHORT: SegmentFacts = { historyBytes: 0, historyEvents: 0, suggested: false };

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { Client, Connection, type WorkflowClient } from '@temporalio/client';
 import { afterAll } from 'vitest';
 import { z } from 'zod';
-import type { ServerHandle } from '../../src/server/server-handle.js';
+import type { ServerHandle } from '../../src/server/server-settings.js';
 import { stopServer } from '../../src/server/locate-server.js';
 import { childScript } from './child-script.js';
 

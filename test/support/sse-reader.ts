@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
-import type { StreamEvent } from '../../src/live/stream-events.js';
+import type { StreamEvent } from '../../src/live/stream.js';
 
 /** A connection that reads server-sent events as a browser does. */
 export interface SseReader {

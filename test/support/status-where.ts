@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
-import { isOpenStatus, type RunStatus } from '../../src/core/status.js';
+import { isOpenStatus, type RunStatus } from '../../src/core/state/status.js';
 import { statusQuery } from '../../src/workflows/messages/definitions.js';
 
 const LIMIT_MS = 30_000;

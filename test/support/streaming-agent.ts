@@ -1,7 +1,7 @@
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Model, ModelContext, ModelReply, ModelRequest } from '../../src/models/model.js';
-import { wait } from '../../src/tools/built-in/wait.js';
+import { wait } from '../../src/tools/built-in/workflow-tools.js';
 
 interface ScriptContext extends ModelContext {
   readonly request: ModelRequest;

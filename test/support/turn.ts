@@ -1,8 +1,8 @@
-import { type Interruption, inTurn } from '../../src/core/turn.js';
-import type { Fact, Failure, Task } from '../../src/core/facts.js';
-import { apply, record, runLoop, type Effects, type Run } from '../../src/core/loop.js';
-import { NEVER_FULL, type TimedAction } from '../../src/core/next-action.js';
-import type { RunState } from '../../src/core/state.js';
+import { type Interruption, inTurn } from '../../src/core/state/turn.js';
+import type { Fact, Failure, Task } from '../../src/core/run/events.js';
+import { apply, record, runLoop, type Effects, type Run } from '../../src/core/interpret/loop.js';
+import { NEVER_FULL, type TimedAction } from '../../src/core/run/next-action.js';
+import type { RunState } from '../../src/core/state/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 import type { ModelCall, World } from './world.js';
 

@@ -1,5 +1,5 @@
 import type { Projection } from '../../src/history/projection.js';
-import type { RunState } from '../../src/core/state.js';
+import type { RunState } from '../../src/core/state/state.js';
 
 /** Returns the projection of a run in a given state, with its messages in order. */
 export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): Projection {

@@ -1,11 +1,10 @@
-import type { RetrievedDocument } from '../../src/core/documents.js';
-import type { Interruption } from '../../src/core/turn.js';
+import type { RetrievedDocument } from '../../src/core/rules/documents.js';
+import type { Interruption } from '../../src/core/state/turn.js';
 import type { RunToolResult } from '../../src/core/guards/recorded.js';
-import type { Effects } from '../../src/core/loop.js';
-import type { TimedAction } from '../../src/core/next-action.js';
-import type { FailReason } from '../../src/core/outcome.js';
-import type { RecordedReply } from '../../src/core/reply.js';
-import type { RunConfig, RunState } from '../../src/core/state.js';
+import type { Effects } from '../../src/core/interpret/loop.js';
+import type { TimedAction } from '../../src/core/run/next-action.js';
+import type { FailReason, RecordedReply } from '../../src/core/transcript/outcome.js';
+import type { RunConfig, RunState } from '../../src/core/state/state.js';
 import type { ToolCall } from '../../src/core/transcript/messages.js';
 
 /** A call that was interrupted. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { probeAgents, hasLiveWorker } from '../../src/temporal/probe-worker.js';
+import { probeAgents, hasLiveWorker } from '../../src/temporal/pollers.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { waitUntilPolling } from '../support/wait-until-polling.js';
 

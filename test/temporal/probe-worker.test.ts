@@ -1,9 +1,8 @@
 import { Client, ServiceError } from '@temporalio/client';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { readWorkerPresence } from '../../src/cli/hosting/note-worker.js';
-import { listPollers } from '../../src/temporal/pollers.js';
-import { hasLiveWorker } from '../../src/temporal/probe-worker.js';
-import { checkForWorker } from '../../src/updates/find-worker.js';
+import { readWorkerPresence } from '../../src/cli/hosting/server-notes.js';
+import { listPollers, hasLiveWorker } from '../../src/temporal/pollers.js';
+import { checkForWorker } from '../../src/updates/execute-update.js';
 import { ownBundle } from '../support/own-bundle.js';
 import { createRig, type Rig } from '../support/rig.js';
 

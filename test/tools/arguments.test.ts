@@ -1,7 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseArguments, unknownTool } from '../../src/tools/arguments/arguments.js';
-import { jsonFaultPosition } from '../../src/tools/arguments/json-fault.js';
+import {
+  parseArguments,
+  unknownTool,
+  jsonFaultPosition,
+} from '../../src/tools/arguments/arguments.js';
 
 function problemOf(text: string): { readonly type: string; readonly message: string } {
   const parsed = parseArguments(text);

@@ -2,17 +2,24 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { answer } from '../../src/tools/built-in/answer.js';
-import { artifact, isArtifact, defaultArtifactName } from '../../src/tools/built-in/artifact.js';
-import { artifactValue, kindOf } from '../../src/tools/artifact-value.js';
-import { defaultTools } from '../../src/tools/built-in/default-tools.js';
+import {
+  answer,
+  defaultTools,
+  listArtifacts,
+  today,
+} from '../../src/tools/built-in/default-tools.js';
+import {
+  artifact,
+  isArtifact,
+  defaultArtifactName,
+  artifactValue,
+  kindOf,
+} from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { listArtifacts } from '../../src/tools/built-in/list-artifacts.js';
 import { normalizeResult } from '../../src/tools/result/normalize.js';
-import { createToolRegistry } from '../../src/tools/registry.js';
-import { returnedError } from '../../src/tools/result/returned-error.js';
-import { today } from '../../src/tools/built-in/today.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { createToolRegistry } from '../../src/tools/tool.js';
+import { returnedError } from '../../src/tools/result/plain.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { callFailure, callTool } from './support.js';
 
 describe('artifact', () => {

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
-import { defineTool } from '../../src/tools/define-tool.js';
-import { describeCall } from '../../src/tools/describe-call.js';
+import { defineTool, describeCall } from '../../src/tools/define-tool.js';
 import type { Tool } from '../../src/tools/tool.js';
 
 function toolWith(input: z.ZodObject, describeInput?: (input: unknown) => string): Tool {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import { ToolError } from '../../src/tools/tool-error.js';
-import { askPerson } from '../../src/tools/built-in/ask-person.js';
+import { toToolDefinition } from '../../src/tools/tool.js';
+import { ToolError } from '../../src/tools/errors.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
 import { toolContext } from '../../src/testing.js';
 

@@ -1,11 +1,11 @@
-import { wellFormed } from '../../src/core/text/whole-text.js';
+import { wellFormed } from '../../src/core/text/text.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BlobStore } from '../../src/storage/blob-store.js';
-import { fileBlobStore } from '../../src/storage/file-blob-store.js';
-import { cutText, fitText } from '../../src/tools/result/cut.js';
-import { readResultTool } from '../../src/tools/built-in/read-result.js';
-import { headBytes, tailBytes } from '../../src/tools/utf8.js';
+import { fileBlobStore } from '../../src/storage/file-stores.js';
+import { cutText, fitText } from '../../src/tools/result/normalize.js';
+import { readResultTool } from '../../src/tools/built-in/default-tools.js';
+import { headBytes, tailBytes } from '../../src/tools/result/plain.js';
 import { callFailure, callTool, temporaryFolder } from './support.js';
 
 const unicode = fc.string({ unit: 'grapheme', maxLength: 200 });

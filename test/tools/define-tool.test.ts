@@ -1,9 +1,9 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import { z as mini } from 'zod/mini';
-import type { JsonObject } from '../../src/core/json.js';
+import type { JsonObject } from '../../src/core/text/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
+import { toToolDefinition } from '../../src/tools/tool.js';
 import { InputError } from '../../src/core/errors.js';
 import type { ArtifactResult } from '../../src/tools/built-in/artifact.js';
 import { toolContext } from '../../src/testing.js';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { normalizeError } from '../../src/tools/result/normalize-error.js';
+import { normalizeError } from '../../src/tools/result/plain.js';
 import { learnSecrets } from '../../src/secrets/known.js';
-import { ToolError } from '../../src/tools/tool-error.js';
+import { ToolError } from '../../src/tools/errors.js';
 
 afterEach(() => {
   vi.unstubAllEnvs();

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createToolRegistry } from '../../src/tools/registry.js';
-import type { Tool } from '../../src/tools/tool.js';
+import { createToolRegistry, type Tool } from '../../src/tools/tool.js';
 
 function tool(name: string, description = `Does ${name}.`): Tool {
   return defineTool({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { mayBeSlow } from '../../src/tools/arguments/slow-schema.js';
+import { mayBeSlow } from '../../src/tools/arguments/check-arguments.js';
 
 const Tree = z.object({
   name: z.string(),

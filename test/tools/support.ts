@@ -2,7 +2,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Json } from '../../src/core/json.js';
+import type { Json } from '../../src/core/text/json.js';
 import { toolContext } from '../../src/testing.js';
 import { normalizeResult } from '../../src/tools/result/normalize.js';
 import type { Tool, ToolContext } from '../../src/tools/tool.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { today } from '../../src/tools/built-in/today.js';
+import { today } from '../../src/tools/built-in/default-tools.js';
 import { toolContext } from '../../src/testing.js';
 
 const context = toolContext();

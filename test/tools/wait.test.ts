@@ -2,13 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { canonicalJson, type Json } from '../../src/core/json.js';
+import { canonicalJson, type Json } from '../../src/core/text/json.js';
 import { wait } from '../../src/tools.js';
 import { checkArguments } from '../../src/tools/arguments/check-arguments.js';
-import { defineTool } from '../../src/tools/define-tool.js';
-import { toToolDefinition } from '../../src/tools/tool-definition.js';
-import type { Tool } from '../../src/tools/tool.js';
-import { describeCall } from '../../src/tools/describe-call.js';
+import { defineTool, describeCall } from '../../src/tools/define-tool.js';
+import { toToolDefinition, type Tool } from '../../src/tools/tool.js';
 import { callFailure } from './support.js';
 
 async function problemOf(value: Parameters<typeof checkArguments>[1]): Promise<string> {

@@ -1,18 +1,22 @@
-import type { Info } from '@temporalio/activity';
-import { isObject, parseJson, type JsonObject } from '../../core/json.js';
-import type { BlobRef } from '../../core/transcript/messages.js';
-import type { Payment } from '../../core/failure.js';
-import type { AttemptReport } from '../../core/report.js';
-import { addTokens, addUsage, toUsage } from '../../core/spend.js';
+import type { Context, Info } from '@temporalio/activity';
+import {
+  ActivityCancelledError,
+  ActivityNotFoundError,
+  ActivityPausedError,
+  ActivityResetError,
+} from '@temporalio/client';
 import type { ModelPrice } from '../../core/definition/definition.js';
-import type { Usage } from '../../core/outcome.js';
-import type { ReplyUsage } from '../../core/reply.js';
-import { replyUsageShape } from '../../core/guards/outcome.js';
-import { guard } from '../../core/guards/shape.js';
-import type { BlobStore } from '../../storage/blob-store.js';
-import { readFor, StoreFault } from '../../storage/worker-store.js';
+import type { Payment } from '../../core/interpret/block.js';
+import { addTokens, addUsage, toUsage } from '../../core/rules/limits.js';
+import { type JsonObject, isObject, parseJson } from '../../core/text/json.js';
+import { guard } from '../../core/text/shape.js';
+import { replyUsageShape } from '../../core/transcript/message-shapes.js';
+import type { BlobRef } from '../../core/transcript/messages.js';
+import type { AttemptReport, ReplyUsage, Usage } from '../../core/transcript/outcome.js';
 import type { ModelReply } from '../../models/model.js';
-import { retryStore } from '../offload-text.js';
+import { type BlobStore, StoreFault, readFor } from '../../storage/blob-store.js';
+import { retryFailure } from '../attempt.js';
+import { retryStore } from '../fork-messages.js';
 
 /** Maximum reports that are passed on; older ones are dropped. */
 const MAX_REPORTS = 10;
@@ -216,4 +220,41 @@ export function noteDecideCall(
 
 function uncounted({ usage, counted }: DecideReply): ReplyUsage {
   return counted === true ? NO_USAGE : usage;
+}
+
+/** Timeout in ms after which the heartbeat is considered lost. */
+const HANDOVER_MS = 5_000;
+
+/**
+ * Sends the memory to the server, so the next attempt has it even if this process freezes or is
+ * killed now. Resolves when the server has it: the SDK delays all but the first heartbeat for up to
+ * 80 % of the heartbeat timeout. Rejects if the server has abandoned this attempt. An unreachable
+ * server gets the memory with the next heartbeat.
+ */
+export async function handOver(context: Context, memory: AttemptMemory): Promise<void> {
+  const { client, info, log } = context;
+  const details = toDetails(memory);
+  // A delayed heartbeat would replace these details with older ones.
+  context.heartbeat(details);
+  try {
+    await client.withDeadline(
+      Date.now() + HANDOVER_MS,
+      async () => await client.activity.heartbeat(info.taskToken, details),
+    );
+  } catch (error) {
+    if (error instanceof ActivityNotFoundError) {
+      throw retryFailure('the server has abandoned this attempt');
+    }
+    // The SDK also learns of it and aborts the signal.
+    if (isInterruption(error)) return;
+    log.warn('the server has not confirmed a reply that was paid for', { error });
+  }
+}
+
+function isInterruption(error: unknown): boolean {
+  return (
+    error instanceof ActivityCancelledError ||
+    error instanceof ActivityPausedError ||
+    error instanceof ActivityResetError
+  );
 }

@@ -1,18 +1,20 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import type { CallModelInput } from '../../core/contract.js';
-import type { RecordedReply } from '../../core/reply.js';
+import type { CallModelInput } from '../../core/run/contract.js';
+import type { RecordedReply } from '../../core/transcript/outcome.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
 import { isOnlyMarkup } from '../../models/calls-in-markup.js';
-import { MALFORMED, ModelError } from '../../models/model-error.js';
-import type { ModelRequest } from '../../models/model.js';
+import { MALFORMED, ModelError, type ModelRequest } from '../../models/model.js';
 import type { TracedReply } from '../observe.js';
-import { redactJson } from '../../secrets/redact-json.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import { assertCurrentAttempt } from '../current-attempt.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { interruptionCause, retryFailure } from '../failures.js';
-import { startHeartbeat } from '../heartbeat.js';
+import { redactJson } from '../../secrets/redact.js';
+import { normalizeError } from '../../tools/result/plain.js';
+import {
+  assertCurrentAttempt,
+  interruptionCause,
+  retryFailure,
+  startHeartbeat,
+} from '../attempt.js';
+import type { ActivityDependencies } from '../activity-context.js';
 import { createRuleContext } from '../requests/evaluate-call.js';
 import {
   findStorageFault,
@@ -42,7 +44,7 @@ import {
 } from './model-failures.js';
 import { BudgetError } from './decide-calls.js';
 import { createModelRequest } from './model-request.js';
-import { rebuildPrompt, type Prompt } from './rebuild-prompt.js';
+import { rebuildPrompt, type Prompt } from '../prompt.js';
 import { recordReply } from './record-reply.js';
 import { beginCheck } from './slow-check.js';
 

@@ -1,27 +1,197 @@
-import { THIS_WORKER } from '../failures.js';
-import { formatDuration } from '../../core/text/duration.js';
 import type { Context, Info } from '@temporalio/activity';
-import type { CallModelInput } from '../../core/contract.js';
-import type { LiveHub } from '../../live/hub.js';
+import type { DecideArtifacts, DecideFunction } from '../../agents/agent.js';
+import type { CallModelInput } from '../../core/run/contract.js';
+import { isObject } from '../../core/text/json.js';
+import { formatDuration } from '../../core/text/text.js';
+import type { LiveHub } from '../../live/attempts.js';
 import { processHub } from '../../live/process-hub.js';
-import type { ResolvedModel } from '../../models/model-catalog.js';
-import { ModelError } from '../../models/model-error.js';
+import type { ResolvedModel } from '../../models/model-entry.js';
 import {
   MAX_CALL_MS,
+  type Model,
   type ModelContext,
+  type ModelDelta,
+  ModelError,
   type ModelReply,
   type ModelRequest,
+  isModelError,
 } from '../../models/model.js';
-import { redactJson, redactJsonText } from '../../secrets/redact-json.js';
-import { redact, redactMessage } from '../../secrets/redact.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { FUNCTION, observeModelCall, type TracedReply } from '../observe.js';
-import { runBoundedOrThrow } from '../run-bounded.js';
+import {
+  type StreamRedactor,
+  createStreamRedactor,
+  redact,
+  redactJson,
+  redactJsonText,
+  redactMessage,
+} from '../../secrets/redact.js';
+import { runAttributed } from '../../tools/errors.js';
+import { normalizeError } from '../../tools/result/plain.js';
+import type { ActivityDependencies } from '../activity-context.js';
+import { THIS_WORKER, createLog, runBoundedOrThrow, toRunIds } from '../attempt.js';
+import { FUNCTION, type TracedReply, observeModelCall } from '../observe.js';
+import { type Prompt, queryWorkflow } from '../prompt.js';
+import { findStorageFault } from '../storage-faults.js';
+import { openArtifacts } from '../tool/tool-result.js';
+import { callForClass } from './answer-formats.js';
 import type { AttemptMemory } from './attempt-memory.js';
-import { callForClass } from './classification.js';
-import { toDecidingModel } from './decide-model.js';
-import type { Prompt } from './rebuild-prompt.js';
-import { createDeltaRedactor } from './redact-deltas.js';
+import { type DecideCallOptions, openDecideCalls } from './decide-calls.js';
+
+/** Options for calling a decision function. */
+export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
+  readonly decide: DecideFunction;
+  readonly closing: boolean;
+  readonly userContext: Parameters<DecideFunction>[0]['context'];
+}
+
+/**
+ * Wraps an agent's decision function as a model. Its replies have no usage: that of its own model
+ * calls is in the attempt's memory, regardless of how the decision ends.
+ */
+function toDecidingModel(deps: ActivityDependencies, context: Context, deciding: Deciding): Model {
+  const { decide, closing, userContext } = deciding;
+  const open = openDecideCalls({ ...deciding, blobs: deps.blobs, context });
+  return {
+    async call(request, { signal }) {
+      const calls = open(request, signal);
+      const { instructions, messages, tools } = request;
+      const input = {
+        instructions,
+        // The worker's cache and other runs share these objects, so the function gets copies.
+        ...structuredClone({ messages, tools, context: userContext }),
+        closing,
+        signal,
+        model: calls.model,
+        log: createLog(context),
+        artifacts: decideArtifacts(deps, context),
+      };
+      try {
+        const decision = toReply(await runAttributed('the decide function', () => decide(input)));
+        calls.cutOff();
+        return decision;
+      } catch (error) {
+        await calls.idle();
+        if (isModelError(error) || findStorageFault(error) !== null) throw error;
+        signal.throwIfAborted();
+        const message = `the agent's decide function threw: ${normalizeError(error).message}`;
+        throw new ModelError(message, { kind: 'request', type: 'decide' });
+      }
+    },
+  };
+}
+
+/**
+ * Returns the artifacts for a decision function. They are queried from the run on demand, so no
+ * call's input contains them.
+ */
+function decideArtifacts(deps: ActivityDependencies, context: Context): DecideArtifacts {
+  const find = async () => await queryWorkflow(context, deps).artifacts();
+  const get = async (name: string, schema?: Parameters<DecideArtifacts['get']>[1]) => {
+    const named = await find();
+    const { id: run } = toRunIds(context.info);
+    const opened = await openArtifacts(named.length === 0 ? {} : { artifacts: { named } }, {
+      ...deps,
+      run,
+    });
+    return await (schema === undefined ? opened.get(name) : opened.get(name, schema));
+  };
+  return {
+    async list() {
+      return (await find()).map(({ name, kind, summary, tool }) => {
+        return { name, kind, ...(summary !== undefined && { summary }), tool };
+      });
+    },
+    get,
+  };
+}
+
+function toReply(decision: unknown): ModelReply {
+  if (isObject(decision) && typeof decision['answer'] === 'string') {
+    return { text: decision['answer'], calls: [], finish: 'stop' };
+  }
+  const requested = isObject(decision) ? decision['calls'] : undefined;
+  if (!Array.isArray(requested) || requested.length === 0 || !requested.every(isCall)) {
+    throw new ModelError(
+      'the agent\'s decide function must give { answer: "text" } or { calls: [{ name, arguments }] }',
+      { kind: 'request', type: 'decide' },
+    );
+  }
+  const calls = requested.map(({ name, arguments: args }) => ({
+    name,
+    arguments: typeof args === 'string' ? args : JSON.stringify(args ?? {}),
+  }));
+  return { text: '', calls, finish: 'calls' };
+}
+
+function isCall(call: unknown): call is { name: string; arguments?: unknown } {
+  return isObject(call) && typeof call['name'] === 'string';
+}
+
+/** Removes secrets from the deltas of one reply on their way to readers. */
+export interface DeltaRedactor {
+  push(delta: ModelDelta): void;
+  /** Emits the text that was held back because it could have become a secret. */
+  end(): void;
+}
+
+/**
+ * A shorter remainder is emitted before another part of the reply begins, so the parts stay in
+ * order.
+ */
+const MAX_HELD_CHARACTERS = 4;
+
+interface Part {
+  readonly redactor: StreamRedactor;
+  readonly emit: (text: string) => void;
+}
+
+/**
+ * Creates the redactor of one reply, which calls `emit` with deltas without secrets. A secret may
+ * span several deltas of the same part: the text, the reasoning, or the arguments of one call.
+ */
+function createDeltaRedactor(emit: (delta: ModelDelta) => void): DeltaRedactor {
+  const parts = new Map<string, Part>();
+  let current: Part | undefined;
+
+  const findPart = (delta: ModelDelta): Part => {
+    const key = delta.kind === 'call' ? `call ${delta.index}` : delta.kind;
+    const known = parts.get(key);
+    if (known !== undefined) return known;
+    const part: Part = {
+      redactor: createStreamRedactor(),
+      emit:
+        delta.kind === 'call'
+          ? (text) => emit({ kind: 'call', index: delta.index, text })
+          : (text) => emit({ kind: delta.kind, text }),
+    };
+    parts.set(key, part);
+    return part;
+  };
+  const flush = (part: Part): void => {
+    const rest = part.redactor.end();
+    if (rest !== '') part.emit(rest);
+  };
+
+  return {
+    push(delta) {
+      const part = findPart(delta);
+      if (
+        current !== undefined &&
+        current !== part &&
+        current.redactor.held < MAX_HELD_CHARACTERS
+      ) {
+        flush(current);
+      }
+      current = part;
+      const text = part.redactor.push(delta.text);
+      if (delta.kind === 'call' && delta.name !== undefined) {
+        emit({ ...delta, name: redact(delta.name), text });
+      } else if (text !== '') part.emit(text);
+    },
+    end() {
+      for (const part of parts.values()) flush(part);
+    },
+  };
+}
 
 interface ProviderCall {
   readonly prompt: Pick<Prompt, 'pinned' | 'userContext'>;

@@ -1,17 +1,18 @@
-import { wellFormed } from '../../core/text/whole-text.js';
+import { wellFormed } from '../../core/text/text.js';
 import { ApplicationFailure } from '@temporalio/common';
-import type { ModelBlock } from '../../core/blocked.js';
-import type { Json } from '../../core/json.js';
+import type {
+  ModelBlock,
+  FailReason,
+  ReplyUsage,
+  AttemptReport,
+} from '../../core/transcript/outcome.js';
+import type { Json } from '../../core/text/json.js';
 import type { BudgetName } from '../../core/definition/definition.js';
-import type { FailReason } from '../../core/outcome.js';
-import type { ReplyUsage } from '../../core/reply.js';
-import type { AttemptReport } from '../../core/report.js';
 import type { RefusedPart } from '../../core/transcript/messages.js';
-import { isModelError, ModelError } from '../../models/model-error.js';
+import { isModelError, ModelError, sample } from '../../models/model.js';
 import { MAX_WAIT_MS } from '../../models/wire/errors.js';
-import { sample } from '../../models/sample.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
-import { FIRST_RETRY_MS, problemFailure, searchDelayMs, THIS_WORKER } from '../failures.js';
+import { FIRST_RETRY_MS, problemFailure, searchDelayMs, THIS_WORKER } from '../attempt.js';
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 30_000;

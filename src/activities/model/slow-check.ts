@@ -1,16 +1,15 @@
 import type { Context } from '@temporalio/activity';
 import type { BlobStore } from '../../storage/blob-store.js';
-import { hasCatalog, INVOKE } from '../../core/catalog/catalog.js';
+import { hasCatalog, INVOKE } from '../../core/transcript/catalog.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { ModelReply } from '../../models/model.js';
 import type { AnswerParser } from '../../output/parse-output.js';
-import { mayBeSlow } from '../../tools/arguments/slow-schema.js';
-import { createAnswerParser } from './answer.js';
-import { toPaidReply, type AttemptMemory } from './attempt-memory.js';
-import { handOver } from './hand-over.js';
-import type { CallModelInput } from '../../core/contract.js';
-import type { PinnedAgent } from '../definitions.js';
-import { ifUnchanged, toPinnedInput } from '../tool/pinned-tool.js';
+import { mayBeSlow } from '../../tools/arguments/check-arguments.js';
+import { createAnswerParser } from './answer-formats.js';
+import { toPaidReply, type AttemptMemory, handOver } from './attempt-memory.js';
+import type { CallModelInput } from '../../core/run/contract.js';
+import type { PinnedAgent } from '../activity-context.js';
+import { ifUnchanged, toPinnedInput } from '../tool/mcp-tool.js';
 
 /**
  * Maximum attempts that may begin to check a reply: each check that did not end has frozen a

@@ -1,6 +1,13 @@
 import { LRUCache } from 'lru-cache';
-import type { PromptMessage } from '../../core/transcript/messages.js';
-import { chain, FIRST_LINK, toPromptMessage } from '../../core/transcript/transcript.js';
+import { parseJson } from '../../core/text/json.js';
+import type { Message, PromptMessage } from '../../core/transcript/messages.js';
+import {
+  FIRST_LINK,
+  type PromptChunk,
+  chain,
+  toPromptMessage,
+} from '../../core/transcript/transcript.js';
+import { type BlobStore, StoreFault, readFor } from '../../storage/blob-store.js';
 
 /** The name by which the workflow refers to a prompt. */
 export interface PromptKey {
@@ -137,4 +144,24 @@ function sizeOf(message: PromptMessage): number {
   const items = provider?.items === undefined ? 0 : JSON.stringify(provider.items).length;
   const text = message.text.length + items + 200;
   return calls.reduce((sum, call) => sum + call.arguments.length + 200, text);
+}
+
+/** Returns a part of a prompt as it is stored in the blob store: one JSON line per message. */
+export function formatChunk(messages: readonly Message[]): string {
+  return messages.map((message) => JSON.stringify(message)).join('\n');
+}
+
+/** Reads a part of a prompt. Rejects with a `StoreFault` if the blob is unreadable or damaged. */
+export async function readChunk(
+  { blob, count }: PromptChunk,
+  blobs: BlobStore,
+): Promise<readonly Message[]> {
+  const lines = (await readFor('an earlier part of the conversation', blob, blobs)).split('\n');
+  if (lines.length !== count) {
+    const { sha256 } = blob;
+    const message = `an earlier part of the conversation cannot be read: blob ${sha256} has ${lines.length} messages, and the run expects ${count}; restore it from a backup`;
+    throw new StoreFault(message, { kind: 'damaged', sha256 });
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- content-addressed, written above
+  return lines.map((line) => parseJson(line) as Message);
 }

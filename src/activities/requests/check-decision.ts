@@ -1,21 +1,191 @@
 import { Context } from '@temporalio/activity';
-import type { Decider } from '../../agents/requests.js';
-import type { Json } from '../../core/json.js';
-import type { CheckDecisionInput, CheckDecisionResult } from '../../core/contract.js';
-import { printable } from '../../core/text/hidden.js';
-import { show } from '../../core/text/format-value.js';
-import { redactJson } from '../../secrets/redact-json.js';
-import { redactMessage } from '../../secrets/redact.js';
-import { guarded } from '../../tools/guard.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { withHeartbeat } from '../heartbeat.js';
-import { queryWorkflow } from '../query-workflow.js';
-import { readRunContext } from '../run-context.js';
-import { withStorageMapping } from '../storage-faults.js';
-import { toRunIds } from '../tool/user-function.js';
-import { checkSuppliedAnswer } from './check-answer.js';
-import { checkEdit } from './check-edit.js';
-import { createRuleContext } from './evaluate-call.js';
+import type { z } from 'zod';
+import type { Decider } from '../../agents/agent-parts.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import {
+  PLAN_WORDS,
+  readPlanAnswer,
+  readYesOrNo,
+  shownActions,
+} from '../../core/plan/confirm-plan.js';
+import type { CheckDecisionInput, CheckDecisionResult } from '../../core/run/contract.js';
+import { definedTool, nodeOfCall } from '../../core/state/turn-definition.js';
+import { type Json, type JsonObject, isObject } from '../../core/text/json.js';
+import { printable, show } from '../../core/text/text.js';
+import type { ToolCall } from '../../core/transcript/messages.js';
+import type { Decision, RequestKind } from '../../core/transcript/request.js';
+import { parseWithZod } from '../../output/parse-output.js';
+import { toZodType } from '../../output/schemas.js';
+import { redactJson, redactMessage } from '../../secrets/redact.js';
+import type { BlobStore } from '../../storage/blob-store.js';
+import { parseArguments } from '../../tools/arguments/arguments.js';
+import { checkArguments } from '../../tools/arguments/check-arguments.js';
+import { guarded } from '../../tools/errors.js';
+import { normalizeError, toPlain } from '../../tools/result/plain.js';
+import { describeIssues } from '../../validation/check-options.js';
+import { type ActivityDependencies, readRunContext } from '../activity-context.js';
+import { toRunIds, withHeartbeat } from '../attempt.js';
+import { contractSchema } from '../model/answer-formats.js';
+import { checkCall, digestCall, recordCalls } from '../model/reply-calls.js';
+import { queryWorkflow } from '../prompt.js';
+import { reportLoss, trackStore, withStorageMapping } from '../storage-faults.js';
+import { ifUnchanged } from '../tool/mcp-tool.js';
+import { recordResult, serializeResult } from '../tool/tool-result.js';
+import { type RuleContext, createRuleContext } from './evaluate-call.js';
+
+/** A decision about a call, with the data for its check. */
+interface CheckedDecision {
+  readonly call: ToolCall;
+  readonly decision: Decision;
+  readonly kind: RequestKind;
+  readonly ruleContext: RuleContext;
+  readonly blobs: BlobStore;
+}
+
+/**
+ * Checks new arguments like those of a model: against the pinned schema, this worker's tool if it
+ * has changed, the rules, and the tool's `approval`. Returns the call with the new arguments and
+ * its verdict.
+ */
+async function checkEdit({
+  call,
+  decision,
+  ruleContext,
+  blobs,
+}: CheckedDecision): Promise<CheckDecisionResult> {
+  const { name, via, safety } = call;
+  const { arguments: given } = decision;
+  if (!isObject(given)) {
+    return refusedArguments(`expected all new arguments as an object, got ${show(given)}`);
+  }
+  const parsed = parseArguments(JSON.stringify(given));
+  if (!parsed.ok) return refusedArguments(parsed.problem.message);
+  const checked = await checkCall(name, parsed.value, { isGivenUp: false, ruleContext });
+  if (checked.problem !== undefined) return refusedArguments(checked.problem.message);
+  const problem = await changedToolProblem(name, parsed.value, ruleContext);
+  if (problem !== null) return refusedArguments(problem);
+  if (checked.verdict?.then === 'deny') {
+    return refusedArguments(
+      `expected arguments that the rules allow (${checked.verdict.why}); change them`,
+    );
+  }
+  const [edited] = await recordCalls([{ ...digestCall(name, parsed.value), ...checked }], blobs);
+  if (edited === undefined || edited.problem !== undefined) {
+    return refusedArguments(edited?.problem?.message ?? 'they could not be recorded; try again');
+  }
+  return { ok: true, call: { ...edited, ...(via && { via }), ...(safety && { safety }) } };
+}
+
+/**
+ * Returns the problem if arguments do not fit a changed tool: a worker with newer code executes
+ * only arguments that also fit its own schema.
+ */
+async function changedToolProblem(
+  name: string,
+  value: JsonObject,
+  { pinned }: RuleContext,
+): Promise<string | null> {
+  const known = pinned.definition.tools.find((tool) => tool.name === name);
+  const current = pinned.tools.get(name);
+  if (known?.mcp !== undefined || current === undefined) return null;
+  if (known !== undefined && ifUnchanged(known, current) !== undefined) return null;
+  const checked = await checkArguments(current, value);
+  if (checked.ok) return null;
+  return `${checked.problem.message}\n(the tool has changed since the run began)`;
+}
+
+function refusedArguments(message: string): CheckDecisionResult {
+  return { ok: false, message: `arguments: ${message}` };
+}
+
+/**
+ * Checks a result from a person or the caller, and records it as the tool's result. It must fit the
+ * tool's `output`, and the answer to a question must be a text. The result of a tool with `ends`
+ * must also fit the agent's output.
+ */
+async function checkSuppliedAnswer({
+  call,
+  decision,
+  kind,
+  ruleContext,
+  blobs,
+}: CheckedDecision): Promise<CheckDecisionResult> {
+  const { result } = decision;
+  const { cancellationSignal: signal, log } = Context.current();
+  const tool = definedTool(ruleContext.pinned.definition, call.name);
+  if (tool === undefined)
+    return refusedResult(`expected none: the agent has no tool ${show(call.name)}`);
+  if (result === undefined)
+    return refusedResult('expected the result of the call, got none; give it');
+  if (kind === 'question' || tool.kind === 'question') {
+    if (typeof result !== 'string' || result.trim() === '') {
+      return refusedResult(`expected a text that answers the question, got ${show(result)}`);
+    }
+    const unclear = nodeOfCall(call) === null ? null : unclearAnswer(call, result);
+    if (unclear !== null) return refusedResult(unclear);
+  }
+  const checked = await checkResult(result, tool, ruleContext);
+  if (!checked.ok) return refusedResult(checked.problem);
+  const warn = (message: string): void => log.warn(redactMessage(message));
+  const { name, effect } = tool;
+  const serialized = await serializeResult(checked.output, { name, effect, signal, warn });
+  const store = trackStore(blobs);
+  const recorded = await recordResult(tool, serialized, store.blobs);
+  const reports = reportLoss(Context.current(), `the result given for ${name} (${call.id})`, store);
+  return { ok: true, result: { ...recorded, ...(reports.length > 0 && { reports }) } };
+}
+
+/** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */
+function unclearAnswer({ arguments: json }: CheckedDecision['call'], text: string): string | null {
+  const planned = shownActions(json);
+  if (planned === null) {
+    return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
+  }
+  if (readPlanAnswer(text, planned) !== null) return null;
+  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
+}
+
+type Checked =
+  | { readonly ok: true; readonly output: unknown }
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Validates a result against the tool's `output`, then against that of the agent. Never rejects.
+ */
+async function checkResult(
+  result: Json,
+  tool: ToolDefinition,
+  ruleContext: RuleContext,
+): Promise<Checked> {
+  try {
+    const schema = outputOf(tool, ruleContext);
+    const checked =
+      schema === null ? ({ ok: true, output: result } as const) : await parse(schema, result);
+    const contract = tool.ends ? contractSchema(ruleContext.pinned) : null;
+    if (contract === null || !checked.ok) return checked;
+    return await parseWithZod(contract, toPlain(checked.output));
+  } catch (error) {
+    return { ok: false, problem: `it cannot be checked: ${normalizeError(error).message}` };
+  }
+}
+
+/** Returns this worker's form of the tool's output, else the pinned one; null if any value fits. */
+function outputOf(tool: ToolDefinition, { pinned }: RuleContext): z.ZodType | null {
+  const current = tool.mcp === undefined ? pinned.tools.get(tool.name)?.output : undefined;
+  return current ?? (tool.result === undefined ? null : toZodType(tool.result));
+}
+
+async function parse(schema: z.ZodType, value: Json): Promise<Checked> {
+  const checked = await guarded('the output schema of a tool', () => schema.safeParseAsync(value));
+  if (!checked.ok) return { ok: false, problem: `it cannot be checked: ${checked.message}` };
+  if (checked.value.success) return { ok: true, output: checked.value.data };
+  const lines = describeIssues(checked.value.error.issues, value, { root: 'the whole result' });
+  return { ok: false, problem: ['it does not fit the tool:', ...lines].join('\n') };
+}
+
+function refusedResult(message: string): CheckDecisionResult {
+  return { ok: false, message: `result: ${message}` };
+}
 
 const MAX_MESSAGE_CHARACTERS = 4_000;
 

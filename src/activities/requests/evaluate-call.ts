@@ -1,16 +1,15 @@
 import type { Info } from '@temporalio/activity';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import type { Json, JsonObject } from '../../core/json.js';
-import { ruleVerdict, strictest, type Rule, type Verdict } from '../../core/requests/rules.js';
-import { show } from '../../core/text/format-value.js';
+import type { Json, JsonObject } from '../../core/text/json.js';
+import { ruleVerdict, strictest, type Rule, type Verdict } from '../../core/definition/rules.js';
+import { show } from '../../core/text/text.js';
 import { redactMessage } from '../../secrets/redact.js';
-import { guarded } from '../../tools/guard.js';
+import { guarded } from '../../tools/errors.js';
 import { toPlain } from '../../tools/result/plain.js';
 import type { ApprovalContext, ApprovalPredicate } from '../../tools/tool.js';
-import type { PinnedAgent } from '../definitions.js';
-import type { RequestDependencies } from '../dependencies.js';
-import { ifUnchanged } from '../tool/pinned-tool.js';
-import { toRunIds } from '../tool/user-function.js';
+import type { PinnedAgent, RequestDependencies } from '../activity-context.js';
+import { ifUnchanged } from '../tool/mcp-tool.js';
+import { toRunIds } from '../attempt.js';
 
 /** A call whose arguments have been checked. */
 export interface CheckedCall {

@@ -1,13 +1,13 @@
-import { briefly, shortened } from '../../core/requests/memo.js';
+import { briefly, shortened } from '../../core/requests/open-requests.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { Notice } from '../../agents/requests.js';
-import type { NotifyRequestInput } from '../../core/contract.js';
-import { sha256Hex } from '../../core/digest.js';
-import { redactJson } from '../../secrets/redact-json.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import type { ActivityDependencies, Webhook } from '../dependencies.js';
-import { runBoundedOrThrow } from '../run-bounded.js';
+import type { Notice } from '../../agents/agent-parts.js';
+import type { NotifyRequestInput } from '../../core/run/contract.js';
+import { sha256Hex } from '../../core/text/json.js';
+import { redactJson } from '../../secrets/redact.js';
+import { normalizeError } from '../../tools/result/plain.js';
+import type { ActivityDependencies, Webhook } from '../activity-context.js';
+import { runBoundedOrThrow } from '../attempt.js';
 import { createHmac } from 'node:crypto';
 
 const TIMEOUT_MS = 10_000;

@@ -1,31 +1,27 @@
-import { formatDuration } from '../../core/text/duration.js';
+import { formatDuration } from '../../core/text/text.js';
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { errorText, type CallErrorType } from '../../core/calls/call-result.js';
-import type { RunToolInput, RunToolResult } from '../../core/contract.js';
+import { errorText, type CallErrorType } from '../../core/transcript/call-result.js';
+import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { nodeOfCall } from '../../core/graph/node-tool.js';
-import type { Json, JsonObject } from '../../core/json.js';
+import { nodeOfCall } from '../../core/state/turn-definition.js';
+import type { Json, JsonObject } from '../../core/text/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { BlobError } from '../../storage/blob-store.js';
-import { CallFault } from '../../tools/arguments/call-fault.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import { failureText, returnedError } from '../../tools/result/returned-error.js';
-import { StrayError } from '../../tools/stray-errors.js';
-import { ToolError } from '../../tools/tool-error.js';
+import { CallFault } from '../../tools/arguments/check-arguments.js';
+import { normalizeError, failureText, returnedError } from '../../tools/result/plain.js';
+import { StrayError, ToolError } from '../../tools/errors.js';
 import type { CallArtifacts, NodeContext, Tool } from '../../tools/tool.js';
-import type { PinnedAgent } from '../definitions.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { interruptionCause, retryFailure } from '../failures.js';
-import { contractSchema } from '../model/answer.js';
-import { queryWorkflow } from '../query-workflow.js';
+import type { PinnedAgent, ActivityDependencies } from '../activity-context.js';
+import { interruptionCause, retryFailure, runBounded } from '../attempt.js';
+import { contractSchema } from '../model/answer-formats.js';
+import { queryWorkflow } from '../prompt.js';
 import { currentDenial } from '../requests/evaluate-call.js';
-import { runBounded } from '../run-bounded.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import type { Generator } from './generate.js';
-import { createToolContext } from './tool-context.js';
 import {
+  createToolContext,
   nodeResultProblem,
   recordResult,
   serializeResult,

@@ -1,30 +1,32 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { z } from 'zod';
-import { answerContract } from '../../agents/agent-output.js';
-import { errorText } from '../../core/calls/call-result.js';
-import type { NodeAllowance } from '../../core/calls/child.js';
-import type { RunToolInput, RunToolResult } from '../../core/contract.js';
+import { answerContract } from '../../agents/agent-parts.js';
+import { errorText } from '../../core/transcript/call-result.js';
+import type { NodeAllowance } from '../../core/run/complete-batch.js';
+import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { AgentDefinition, OutputDefinition } from '../../core/definition/definition.js';
-import type { Payment } from '../../core/failure.js';
-import { sha256Hex } from '../../core/digest.js';
+import type { Payment } from '../../core/interpret/block.js';
+import { sha256Hex, isObject, type JsonObject } from '../../core/text/json.js';
 import type { Generated, GeneratedReply } from '../../core/guards/recorded.js';
-import { isObject, type JsonObject } from '../../core/json.js';
-import { toUsage } from '../../core/spend.js';
-import { repairText } from '../../core/text/repair-text.js';
-import { headOf } from '../../core/text/whole-text.js';
-import { isModelError, type ModelError } from '../../models/model-error.js';
-import type { ModelReply, ModelRequest } from '../../models/model.js';
-import { estimateUsage } from '../../models/usage-estimate.js';
-import { parseWithZod } from '../../output/parse-zod.js';
+import { toUsage } from '../../core/rules/limits.js';
+import { repairText } from '../../core/run/on-reply.js';
+import { headOf } from '../../core/text/text.js';
+import {
+  isModelError,
+  type ModelError,
+  type ModelReply,
+  type ModelRequest,
+  estimateUsage,
+} from '../../models/model.js';
+import { parseWithZod } from '../../output/parse-output.js';
 import { extractJson } from '../../output/extract-json.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
+import { normalizeError } from '../../tools/result/plain.js';
 import type { NodeContext } from '../../tools/tool.js';
 import { expected } from '../../validation/check-options.js';
-import { assertCurrentAttempt } from '../current-attempt.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { interruptionCause, retryFailure } from '../failures.js';
-import { answerSchema } from '../model/answer.js';
+import { assertCurrentAttempt, interruptionCause, retryFailure } from '../attempt.js';
+import type { ActivityDependencies } from '../activity-context.js';
+import { answerSchema } from '../model/answer-formats.js';
 import {
   paymentOf,
   readMemory,
@@ -33,11 +35,15 @@ import {
   type AttemptMemory,
 } from '../model/attempt-memory.js';
 import { redactReply } from '../model/call-provider.js';
-import { BudgetError, openDecideCalls, type DecideCalls } from '../model/decide-calls.js';
-import { requestDigest } from '../model/decide-request.js';
+import {
+  BudgetError,
+  openDecideCalls,
+  type DecideCalls,
+  requestDigest,
+} from '../model/decide-calls.js';
 import { attemptReport, decideFailure, modelFailure } from '../model/model-failures.js';
 import { observeModelCall } from '../observe.js';
-import { queryWorkflow } from '../query-workflow.js';
+import { queryWorkflow } from '../prompt.js';
 
 /** Maximum replies to one request, of which the last must fit the schema. */
 const MAX_REPLIES = 5;

@@ -1,30 +1,34 @@
-import { shellLine } from '../../core/text/shell.js';
+import { shellLine } from '../../core/text/text.js';
 import { z } from 'zod';
 import type { Context } from '@temporalio/activity';
-import type { NodeFunction } from '../../agents/graph-parts.js';
-import { readFor } from '../../storage/worker-store.js';
-import { errorText } from '../../core/calls/call-result.js';
+import type { NodeFunction } from '../../agents/agent.js';
+import { readFor } from '../../storage/blob-store.js';
+import { errorText } from '../../core/transcript/call-result.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import type { GraphNode } from '../../core/graph/definition.js';
-import { definedTool, findNode, nodeOfCall, toolAt } from '../../core/graph/node-tool.js';
-import { sha256Hex } from '../../core/digest.js';
+import type { GraphNode } from '../../core/definition/graph-definition.js';
+import { definedTool, findNode, nodeOfCall, toolAt } from '../../core/state/turn-definition.js';
 import {
+  sha256Hex,
   canonicalJson,
   isJsonObject,
   isObject,
   parseJson,
   type JsonObject,
-} from '../../core/json.js';
+} from '../../core/text/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
 import type { NodeContext, Tool, ToolContext } from '../../tools/tool.js';
-import type { RunToolInput, RunToolResult } from '../../core/contract.js';
-import type { PinnedAgent } from '../definitions.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { blockedToolFailure, THIS_WORKER } from '../failures.js';
-import { queryWorkflow } from '../query-workflow.js';
-import { findMcpTool } from './mcp-tool.js';
-import { effectChangedMessage, ifUnchanged, START_NEW_RUN, toPinnedInput } from './pinned-tool.js';
+import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
+import type { PinnedAgent, ActivityDependencies } from '../activity-context.js';
+import { blockedToolFailure, THIS_WORKER } from '../attempt.js';
+import { queryWorkflow } from '../prompt.js';
+import {
+  findMcpTool,
+  effectChangedMessage,
+  ifUnchanged,
+  START_NEW_RUN,
+  toPinnedInput,
+} from './mcp-tool.js';
 
 export type PreparedCall =
   | {

@@ -1,22 +1,44 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { artifactText } from '../../core/artifacts/artifact-text.js';
-import type { RunToolInput, RunToolResult } from '../../core/contract.js';
-import { recordedOk, type ToolSuccess } from '../../core/calls/call-result.js';
-import { nodeOfCall } from '../../core/graph/node-tool.js';
-import { canonicalJson } from '../../core/json.js';
-import { parseProblem } from '../../core/failure.js';
+import type { Verdict } from '../../core/definition/rules.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import { parseProblem } from '../../core/interpret/block.js';
+import type {
+  RunFunctionInput,
+  RunFunctionResult,
+  RunToolInput,
+  RunToolResult,
+} from '../../core/run/contract.js';
+import { artifactText } from '../../core/state/summaries.js';
+import { nodeOfCall } from '../../core/state/turn-definition.js';
+import { canonicalJson, isObject, parseJson, sha256Hex } from '../../core/text/json.js';
+import { formatDuration } from '../../core/text/text.js';
+import { type ToolSuccess, recordedOk } from '../../core/transcript/call-result.js';
+import { redactMessage } from '../../secrets/redact.js';
+import { readFor } from '../../storage/blob-store.js';
 import { parsedJson } from '../../tools/arguments/check-arguments.js';
-import { normalizeError } from '../../tools/result/normalize-error.js';
-import { assertCurrentAttempt } from '../current-attempt.js';
-import type { ActivityDependencies } from '../dependencies.js';
-import { startHeartbeat } from '../heartbeat.js';
-import { recordParsed } from '../model/record-calls.js';
-import { runKey } from '../model/rebuild-prompt.js';
-import { createRuleContext, evaluateCall } from '../requests/evaluate-call.js';
+import { normalizeError } from '../../tools/result/plain.js';
+import type { Tool, UndoContext } from '../../tools/tool.js';
+import { type ActivityDependencies, readRunContext } from '../activity-context.js';
+import {
+  THIS_WORKER,
+  assertCurrentAttempt,
+  interruptionCause,
+  retryFailure,
+  runBounded,
+  startHeartbeat,
+  toRunIds,
+  withHeartbeat,
+} from '../attempt.js';
+import { recordParsed } from '../model/reply-calls.js';
 import { observeToolCall } from '../observe.js';
-import { readRunContext } from '../run-context.js';
+import { runKey } from '../prompt.js';
+import {
+  type RuleContext,
+  createRuleContext,
+  currentDenial,
+  evaluateCall,
+} from '../requests/evaluate-call.js';
 import {
   checkWritable,
   reportLoss,
@@ -24,11 +46,15 @@ import {
   unstoredFailure,
   withStorageMapping,
 } from '../storage-faults.js';
-import { deniedResult, executeCall, type Execution } from './execute-call.js';
+import { type Execution, deniedResult, executeCall } from './execute-call.js';
 import { createGenerator } from './generate.js';
-import { prepareCall } from './prepare-call.js';
-import { openArtifacts } from './tool-context.js';
-import { toRunIds } from './user-function.js';
+import { type PreparedCall, prepareCall } from './prepare-call.js';
+import {
+  type SerializedResult,
+  openArtifacts,
+  recordResult,
+  serializeResult,
+} from './tool-result.js';
 
 type PreparedExecution =
   | { readonly ok: true; readonly execution: Execution }
@@ -191,4 +217,181 @@ function transcriptText(
 ): string {
   if (artifact === undefined || ends) return text;
   return artifactText({ ...artifact, tool: call.name, call: call.id }, artifact.name, text);
+}
+
+type Prepared = Extract<PreparedCall, { ok: true }>;
+
+/**
+ * Calls a tool's `undo` for a successful call, if the rules and the tool's `approval` allow it or a
+ * person approved it. Throws while further attempts remain; the `undo` of a `once` tool is called
+ * at most once.
+ */
+async function executeUndo(
+  deps: ActivityDependencies,
+  context: Context,
+  { call, input }: { readonly call: Prepared; readonly input: RunFunctionInput },
+): Promise<RunFunctionResult> {
+  const { agent, tool, pinned, value } = call;
+  const { info } = context;
+  const { userContext, text } = await withStorageMapping({}, async () => ({
+    userContext: await readRunContext(input, deps.blobs),
+    text: await readResult(deps, input),
+  }));
+  const ruleContext = createRuleContext({ ...deps, pinned: agent, input, info, userContext });
+  const verdict = await evaluateUndo(deps, ruleContext, {
+    call,
+    isApproved: input.approved === true,
+  });
+  if (verdict !== null) {
+    // For most calls, the model's reply has recorded it.
+    const forms = { written: canonicalJson(call.original), parsed: parsedJson(value) };
+    const isKnown = input.call.parsed !== undefined;
+    const parsed = isKnown
+      ? undefined
+      : await withStorageMapping({}, () => recordParsed(forms, deps.blobs));
+    return { happened: 'undecided', verdict, ...(parsed && { parsed }) };
+  }
+  if (tool.undo === undefined) {
+    return unknown(`tool "${pinned.name}" has no \`undo\` on ${THIS_WORKER}; nothing was undone`);
+  }
+  if (pinned.effect === 'once') {
+    // An operator can pause or reset an activity, which starts it again despite the retry policy.
+    if (info.attempt > 1) return unknown('an earlier attempt may have undone it');
+    await assertCurrentAttempt(context);
+  }
+  const { run } = ruleContext.context;
+  const idempotencyKey = sha256Hex(`undo ${input.key}`);
+  return await runUndo(context, call, (signal) =>
+    tool.undo?.(value, recordedValue(tool, text), {
+      idempotencyKey,
+      signal,
+      run,
+      context: userContext,
+    }),
+  );
+}
+
+/**
+ * Applies the rules to an undo as to a call. If a person approved it, only the current `deny`
+ * rules still apply.
+ */
+async function evaluateUndo(
+  { requests }: Pick<ActivityDependencies, 'requests'>,
+  ruleContext: RuleContext,
+  { call, isApproved }: { readonly call: Prepared; readonly isApproved: boolean },
+): Promise<Verdict | null> {
+  const evaluated = { tool: call.pinned, original: call.original, parsed: call.value };
+  if (!isApproved) return await evaluateCall(evaluated, ruleContext);
+  return currentDenial(evaluated, { requests, pinned: ruleContext.pinned });
+}
+
+async function readResult(
+  { blobs }: Pick<ActivityDependencies, 'blobs'>,
+  { result, call }: RunFunctionInput,
+): Promise<string> {
+  if (result?.blob === undefined) return result?.text ?? '';
+  return await readFor(`the result of ${call.name} (${call.id})`, result.blob, blobs);
+}
+
+/**
+ * Returns a recorded result as `execute` returned it, as far as JSON preserves it: the parsed value
+ * if the text is JSON, else the text. Text that is a JSON string, or whose schema is `z.string()`,
+ * is returned unparsed.
+ */
+export function recordedValue({ output }: Pick<Tool, 'output'>, text: string): unknown {
+  if (output?.type === 'string') return text;
+  const value = parseJson(text);
+  return value === undefined || typeof value === 'string' ? text : value;
+}
+
+async function runUndo(
+  context: Context,
+  { pinned }: Prepared,
+  undo: (signal: UndoContext['signal']) => unknown,
+): Promise<RunFunctionResult> {
+  const { name, timeoutMs, effect, attempts } = pinned;
+  const end = await runBounded(async (signal) => await undo(signal), {
+    name: `undo of tool "${name}"`,
+    timeoutMs,
+    cancelled: context.cancellationSignal,
+  });
+  const isLast = effect === 'once' || context.info.attempt >= attempts;
+  switch (end.type) {
+    case 'value':
+      return { happened: true, result: { ok: true, text: '' } };
+    case 'timeout':
+      return unknown(
+        `undo of ${name} timed out after ${formatDuration(timeoutMs, { as: 'exact' })}`,
+      );
+    case 'thrown': {
+      const { type, message } = normalizeError(end.error);
+      if (isLast || type === 'ToolError') return unknown(`undo of ${name}: ${message}`);
+      throw retryFailure(`undo of ${name}: ${message}`);
+    }
+    case 'cancelled': {
+      const cause = interruptionCause(context);
+      if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
+      const message = `undo of ${name}: interrupted during execution (${cause})`;
+      if (isLast) return unknown(message);
+      throw retryFailure(message);
+    }
+  }
+}
+
+function unknown(message: string): RunFunctionResult {
+  return { happened: 'unknown', message };
+}
+
+/**
+ * Calls a tool's `verify` for a call whose outcome is unknown, or its `undo` for one that
+ * succeeded. Temporal retries errors from `verify`.
+ */
+export async function runFunction(
+  deps: ActivityDependencies,
+  input: RunFunctionInput,
+): Promise<RunFunctionResult> {
+  const context = Context.current();
+  return await withHeartbeat(context, async () => {
+    const use = input.function === 'undo' ? 'execute' : 'verify';
+    const call = await withStorageMapping({}, () => prepareCall(deps, context, input, use));
+    if (!call.ok) return { happened: 'unknown', message: 'the arguments cannot be read' };
+    if (input.function === 'undo') return await executeUndo(deps, context, { call, input });
+    const { pinned } = call;
+    const end = await runBounded((signal) => verify(context, { ...call, key: input.key }, signal), {
+      name: `verify of tool "${pinned.name}"`,
+      timeoutMs: pinned.timeoutMs,
+      cancelled: context.cancellationSignal,
+    });
+    if (end.type === 'thrown') throw end.error;
+    if (end.type === 'cancelled') throw context.cancellationSignal.reason;
+    if (end.type === 'timeout') return { happened: 'unknown', message: 'verify took too long' };
+    const { verification, result } = end.value;
+    // Only an explicit `false` allows a call with side effects to be repeated.
+    if (!isObject(verification) || typeof verification['happened'] !== 'boolean') {
+      return { happened: 'unknown', message: 'verify returned no clear answer' };
+    }
+    if (!verification['happened']) return { happened: false };
+    const store = trackStore(deps.blobs);
+    const { output: _, ...recorded } = await recordResult(pinned, result, store.blobs);
+    const reports = reportLoss(context, `the result of ${pinned.name} (${input.call.id})`, store);
+    const lost = reports.length > 0 && { reports };
+    return { happened: true, result: { ok: true, ...recorded, ...lost } };
+  });
+}
+
+async function verify(
+  { log, info }: Context,
+  { tool, pinned, key }: Extract<PreparedCall, { ok: true }> & { readonly key: string },
+  signal: AbortSignal,
+): Promise<{ readonly verification: unknown; readonly result: SerializedResult }> {
+  const verification: unknown = await tool.verify?.(key, {
+    signal,
+    scheduledAt: info.currentAttemptScheduledTimestampMs,
+  });
+  const given = isObject(verification) ? verification['result'] : undefined;
+  const { name, effect } = pinned;
+  const warn = (message: string): void => log.warn(redactMessage(message));
+  const value = given ?? 'The call took effect.';
+  const result = await serializeResult(value, { name, effect, signal, warn });
+  return { verification, result };
 }

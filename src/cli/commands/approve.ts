@@ -1,14 +1,19 @@
-import type { RequestedGrant } from '../../core/requests/decision.js';
-import type { Json } from '../../core/json.js';
-import { predicateProblem, type Predicate } from '../../core/requests/predicate.js';
-import { predicateMisfit } from '../../core/requests/predicate-misfit.js';
-import { likelyMeant } from '../../validation/nearest.js';
+import { predicateMisfit } from '../../core/definition/predicate-misfit.js';
+import { type Predicate, predicateProblem } from '../../core/definition/predicate.js';
+import { visible } from '../../core/state/summaries.js';
+import { type Json, isObject } from '../../core/text/json.js';
+import { show } from '../../core/text/text.js';
+import type { RequestedGrant } from '../../core/transcript/request.js';
+import { requestUndo, revokeGrant } from '../../updates/decide.js';
+import { likelyMeant } from '../../validation/check-options.js';
+import { type Command, EXIT, UsageError } from '../context.js';
+import { withWorker } from '../hosting/with-worker.js';
+import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import { UsageError } from '../exit-codes.js';
-import { submitDecision } from '../requests/decide.js';
-import type { OpenedRequest } from '../requests/open-request.js';
-import { chosenActions } from '../requests/read-decision.js';
+import { requireOpenRun, requireWorker } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { type OpenedRequest, submitDecision } from '../requests/decide.js';
+import { chosenActions } from '../requests/prompt.js';
 
 export interface ApproveOptions {
   readonly id: string;
@@ -85,3 +90,171 @@ export function parseGrant({
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked in the line above
   return { scope: 'tool', where: where as unknown as Predicate };
 }
+
+export interface DenyOptions {
+  readonly id: string;
+  readonly request: string;
+  readonly digest?: string;
+  /** The reason, for the model. */
+  readonly note?: string;
+  readonly by?: string;
+}
+
+const MAX_NOTE_CHARACTERS = 2_000;
+
+/** `deny ID REQUEST`: refuses a call, and gives the model the reason. */
+export const deny: Command<DenyOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'note',
+      'by',
+    ),
+  async run(context, { note, ...given }) {
+    const what = { as: 'deny', command: 'deny', ...noteOf(note) } as const;
+    return await submitDecision(context, { ...given, ...what });
+  },
+};
+
+/** Returns the note for the model. Throws a `UsageError` if it is too long. */
+export function noteOf(note: string | undefined): { readonly note?: string } {
+  if (note === undefined) return {};
+  if (note.length <= MAX_NOTE_CHARACTERS) return { note };
+  throw new UsageError(
+    `--note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}; shorten it`,
+  );
+}
+
+export interface EditOptions {
+  readonly id: string;
+  readonly request: string;
+  readonly digest?: string;
+  /** Parsed JSON. */
+  readonly arguments: Json;
+  readonly by?: string;
+}
+
+/**
+ * `edit ID REQUEST`: lets a run execute a call with other arguments. The rules apply to them again.
+ */
+export const edit: Command<EditOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'arguments',
+      'by',
+    ),
+  async run(context, { arguments: value, ...given }) {
+    if (!isObject(value)) {
+      throw new UsageError(
+        `--arguments: expected an object with all arguments, got ${show(value)}; give for example {"euros": 20}`,
+      );
+    }
+    const what = { as: 'edit', command: 'edit', arguments: value } as const;
+    return await submitDecision(context, { ...given, ...what });
+  },
+};
+
+export interface AnswerCommandOptions {
+  readonly id: string;
+  readonly request: string;
+  /** The words of the answer. */
+  readonly text: readonly string[];
+  readonly digest?: string;
+  /** Parsed JSON. */
+  readonly result?: Json;
+  readonly by?: string;
+}
+
+/** `answer ID REQUEST`: answers a question, or provides the result of a call. */
+export const answer: Command<AnswerCommandOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('<request>', 'the request, as inbox shows it')
+        .argument('[text...]', 'the answer as text'),
+      'digest',
+      'result',
+      'by',
+    ),
+  async run(context, { text, result, ...given }) {
+    const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
+    return await submitDecision(context, { ...given, ...what });
+  },
+};
+
+/** Returns the answer, as text or JSON. Throws a `UsageError` unless exactly one is given. */
+export function resultOf(text: readonly string[], result: Json | undefined): Json {
+  const words = text.join(' ');
+  if (result !== undefined && text.length > 0) {
+    throw new UsageError('--result: expected either TEXT or --result JSON, got both; omit one');
+  }
+  if (result !== undefined) return result;
+  if (words.trim() !== '') return words;
+  throw new UsageError('text: expected an answer, got none; give TEXT or --result JSON');
+}
+
+export interface RevokeOptions {
+  readonly id: string;
+  readonly grant: string;
+  readonly by?: string;
+}
+
+/** `revoke ID GRANT`: ends an approval that covers later calls. */
+export const revoke: Command<RevokeOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<grant>', 'the grant, as status shows it'),
+      'by',
+    ),
+  async run(context, { id, grant, by }) {
+    const actor = deciderName(by);
+    const opened = await requireOpenRun(context, id);
+    const revoked = await withWorker(context, opened, {
+      decision: 'revoke',
+      send: () => revokeGrant(opened.client, id, grant, { by: actor }),
+    });
+    context.note(
+      `Grant ${visible(revoked)} of run ${visible(id)} is revoked: later calls need approval again. Calls that have already started continue.`,
+    );
+    if (context.options.json) context.out(JSON.stringify({ id, revoked }));
+    return EXIT.completed;
+  },
+};
+
+export interface UndoOptions {
+  readonly id: string;
+  readonly call?: string;
+  readonly by?: string;
+}
+
+/**
+ * `undo ID [CALL]`: undoes a call with its tool's `undo`; without CALL, undoes the last call that
+ * can be undone.
+ */
+export const undo: Command<UndoOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('[call]', 'the call, as status shows it; default: the last that can be undone'),
+      'by',
+    ),
+  async run(context, { id, call, by }) {
+    const actor = deciderName(by);
+    const opened = await requireOpenRun(context, id);
+    // The undo itself also needs a worker, and a worker in this process would end before it.
+    await requireWorker(context, opened, 'undo');
+    const given = { by: actor, ...(call !== undefined && { call }) };
+    const undoing = await requestUndo(opened.client, id, given);
+    const see = await nextCommandFor(context, opened.run, ['status', id]);
+    context.note(
+      `Call ${visible(undoing)} of run ${visible(id)} is being undone. See the result with: ${see}`,
+    );
+    if (context.options.json) context.out(JSON.stringify({ id, undoing }));
+    return EXIT.completed;
+  },
+};

@@ -1,26 +1,21 @@
-import { printable } from '../../core/text/hidden.js';
-import { redactJson } from '../../secrets/redact-json.js';
-import { redactMessage } from '../../secrets/redact.js';
+import { printable } from '../../core/text/text.js';
+import { redactJson, redactMessage } from '../../secrets/redact.js';
 import { resolveTaskQueue } from '../../temporal/task-queue.js';
 import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { readConfiguration } from '../doctor/configuration.js';
+import { type Command, type CliContext, EXIT } from '../context.js';
+import { readConfiguration, callModels, mcpFindings, modelFindings } from '../doctor/agents.js';
 import type { Finding } from '../doctor/finding.js';
-import { homeFinding, permissionsFinding } from '../doctor/home.js';
-import { callModels } from '../doctor/call-models.js';
-import { mcpFindings } from '../doctor/mcp.js';
-import { modelFindings } from '../doctor/models.js';
+import {
+  homeFinding,
+  permissionsFinding,
+  findServerInUse,
+  storeFindings,
+  cliFinding,
+  versionsFinding,
+} from '../doctor/installation.js';
 import { serverFindings } from '../doctor/namespace.js';
-import { findServerInUse } from '../doctor/server.js';
-import { storeFindings } from '../doctor/store.js';
-import { cliFinding } from '../doctor/temporal-cli.js';
 import { openStores } from '../../storage/file-stores.js';
-import { versionsFinding } from '../doctor/versions.js';
-import { EXIT } from '../exit-codes.js';
-import { formatCount } from '../format/format.js';
-import type { Palette } from '../format/output.js';
-import { dataPalette } from '../format/table.js';
+import { formatCount, type Palette, dataPalette } from '../format/format.js';
 
 export interface DoctorOptions {
   /** False for `--no-model`. */

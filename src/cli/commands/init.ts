@@ -2,11 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { isObject, parseJson, textField } from '../../core/json.js';
+import { isObject, parseJson, textField } from '../../core/text/json.js';
 import { nextCommand } from '../reports/next-command.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { type Command, type CliContext, EXIT, UsageError, type ExitCode } from '../context.js';
 import { CONFIG_NAMES } from '../input/load-config.js';
 
 const FILE = 'perdure.config.ts';

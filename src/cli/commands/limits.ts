@@ -1,21 +1,29 @@
-import { setLimits } from '../../updates/control.js';
 import { LIMIT_NAMES, type LimitName, type Limits } from '../../core/definition/definition.js';
-import type { EffectiveLimits } from '../../core/state.js';
-import { visible } from '../../core/text/summaries.js';
-import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { EXIT, type ExitCode } from '../exit-codes.js';
-import { formatDuration } from '../format/format.js';
-import { deciderName } from '../input/os-user.js';
-import { requireOpenRun, type OpenedRun } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { viewedRequests } from '../requests/open-requests.js';
-import type { Request } from '../../core/requests/request.js';
-import { readRun, type RunReading } from '../../history/read-run.js';
-import { limitWord } from '../../core/requests/commands.js';
+import { limitFlag, limitWord } from '../../core/requests/commands.js';
+import type { EffectiveLimits } from '../../core/state/state.js';
+import { visible } from '../../core/state/summaries.js';
+import type { Json } from '../../core/text/json.js';
+import type { Request } from '../../core/transcript/request.js';
+import { type RunReading, readRun } from '../../history/read-run.js';
+import { setLimits } from '../../updates/decide.js';
+import {
+  type CliContext,
+  type Command,
+  CommandError,
+  EXIT,
+  type ExitCode,
+  UsageError,
+} from '../context.js';
+import { columns, formatDuration } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
-import { columns } from '../format/table.js';
+import { deciderName } from '../input/option-parsers.js';
+import { withOptions } from '../input/options.js';
+import { type OpenedRun, requireOpenRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { submitDecision } from '../requests/decide.js';
+import { chosenActions } from '../requests/prompt.js';
+import { viewedRequests } from '../requests/show-request.js';
+import { noteOf } from './approve.js';
 
 export interface LimitsOptions {
   readonly id: string;
@@ -104,4 +112,173 @@ function lines({ turn, run }: EffectiveLimits): readonly string[] {
 function formatLimit(name: LimitName, limit: number | null | undefined): string {
   if (limit === undefined || limit === null) return 'none';
   return name === 'wallMs' ? formatDuration(limit, { as: 'exact' }) : String(limit);
+}
+
+/** By how much to raise each limit; `wall` is in ms. */
+type Added = Readonly<Partial<Record<Exclude<LimitName, 'wallMs'> | 'wall', number>>>;
+
+export interface RaiseOptions extends Added {
+  readonly id: string;
+  readonly request: string;
+  readonly digest?: string;
+  readonly by?: string;
+}
+
+/** `raise ID REQUEST`: raises the limit that a run has reached by the given amount. */
+export const raise: Command<RaiseOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
+      'digest',
+      'steps',
+      'toolCalls',
+      'tokens',
+      'costUsd',
+      'wall',
+      'depth',
+      'by',
+    ),
+  async run(context, { id, request, digest, by, ...given }) {
+    const added = addedBy(given);
+    const [name] = Object.keys(added);
+    const what = { as: 'raise', command: 'raise', arguments: added } as const;
+    return await submitDecision(context, {
+      id,
+      request,
+      digest,
+      by,
+      ...what,
+      check: ({ request: found }) => checkLimit(found, name ?? ''),
+    });
+  },
+};
+
+/**
+ * Returns the limit to raise and the amount. Throws a `UsageError` unless the options set exactly
+ * one limit.
+ */
+export function addedBy({ wall, ...rest }: Added): Readonly<Record<string, number>> {
+  const given: Readonly<Partial<Record<LimitName, number>>> = {
+    ...rest,
+    ...(wall !== undefined && { wallMs: wall }),
+  };
+  const named = LIMIT_NAMES.flatMap((name) => {
+    const value = given[name];
+    return value === undefined ? [] : [{ name, value }];
+  });
+  const [first] = named;
+  if (first === undefined || named.length > 1) {
+    const got =
+      named.length === 0 ? 'none' : named.map(({ name }) => limitFlag(name)).join(' and ');
+    throw new UsageError(`raise: expected one limit, got ${got}; give for example --steps 10`);
+  }
+  const { name, value } = first;
+  if (value > 0 && (name === 'costUsd' || Number.isInteger(value))) return { [name]: value };
+  const kind = name === 'costUsd' ? 'number' : 'whole number';
+  throw new UsageError(`${limitFlag(name)}: expected a positive ${kind}, got ${value}`);
+}
+
+/** Throws a `UsageError` if the request is about another limit, or not about a limit. */
+function checkLimit({ id, limit }: Request, name: string): void {
+  if (limit === undefined) {
+    throw new UsageError(
+      `raise: expected a request about a limit, got ${visible(id)}; see what it asks for with inbox`,
+    );
+  }
+  if (limit.name === name) return;
+  throw new UsageError(
+    `raise: expected ${limitFlag(limit.name)}, the limit that the run has reached; got another one`,
+  );
+}
+
+/** The decisions that need no further arguments than these options. */
+const WORDS = [
+  'happened',
+  'retry',
+  'abandon',
+  'accept',
+  'approve',
+  'some',
+  'deny',
+  'answer',
+  'stop',
+] as const;
+const WITH_RESULT: readonly string[] = ['happened', 'answer'];
+
+export interface ResolveCommandOptions {
+  readonly id: string;
+  /** The request, or the call that it is about. */
+  readonly call: string;
+  readonly as: (typeof WORDS)[number];
+  /** Parsed JSON. */
+  readonly result?: Json;
+  /** With `some`: the ids of the actions of a plan. */
+  readonly actions?: string;
+  /** The hash of the changed tool that is accepted. */
+  readonly definition?: string;
+  readonly digest?: string;
+  readonly note?: string;
+  readonly by?: string;
+}
+
+/**
+ * `resolve ID CALL`: records a person's decision about a call or a request. The first decision
+ * wins.
+ */
+export const resolve: Command<ResolveCommandOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('<call>', 'the call or the request, as status shows it'),
+      'as',
+      'result',
+      'actions',
+      'definition',
+      'digest',
+      'note',
+      'by',
+    ),
+  async run(context, { call, result, definition, note, actions, ...given }) {
+    const { as } = given;
+    if (result !== undefined && !WITH_RESULT.includes(as)) {
+      throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
+    }
+    if (actions !== undefined && as !== 'some') {
+      throw new UsageError(`--actions: expected --as some, got --as ${as}; omit --actions`);
+    }
+    checkAcceptance(as, definition, given.digest);
+    return await submitDecision(context, {
+      ...given,
+      request: call,
+      command: 'resolve',
+      ...(result !== undefined && { result }),
+      ...noteOf(note),
+      ...(actions !== undefined && chosenActions(actions)),
+      check: ({ request }) => checkDefinition(request, definition),
+    });
+  },
+};
+
+/**
+ * Throws a `UsageError` unless the person accepts exactly the form of the tool that they have seen.
+ */
+function checkAcceptance(as: string, definition: string | undefined, digest: string | undefined) {
+  if (as === 'accept' && definition === undefined && digest === undefined) {
+    throw new UsageError(
+      '--definition: expected the hash that status shows, or --digest, got none; --as accept needs it',
+    );
+  }
+  if (as !== 'accept' && definition !== undefined) {
+    throw new UsageError(`--definition: expected --as accept, got --as ${as}; omit --definition`);
+  }
+}
+
+function checkDefinition(request: Request, definition: string | undefined): void {
+  if (definition === undefined || definition === request.definition) return;
+  throw new CommandError(
+    'changed',
+    `--definition: expected ${request.definition ?? 'none, since no tool has changed'}, got ${visible(definition)}; ` +
+      'the tool may have changed again, so review it before you accept it',
+  );
 }

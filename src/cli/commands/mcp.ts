@@ -1,18 +1,31 @@
 import { once } from 'node:events';
-import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import { visible } from '../../core/text/summaries.js';
-import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import { CommandError, EXIT } from '../exit-codes.js';
-import { withHostedWorker, type HostedWorker } from '../hosting/with-hosted-worker.js';
-import { createHosting, type Hosting } from '../hosting/hosting.js';
-import type { CliContext } from '../context.js';
-import { mcpOwner } from '../mcp/owner.js';
-import { runsServer } from '../mcp/runs-server.js';
+import { createInterface } from 'node:readline/promises';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { Config } from '../../config.js';
+import { visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
+import {
+  type ChangedTool,
+  type UsedTool,
+  acceptTools,
+  compareTools,
+  describeToolChange,
+  lockName,
+  serverTools,
+} from '../../mcp/lock-tools.js';
+import type { McpServer } from '../../mcp/mcp-server.js';
+import { createSessions } from '../../mcp/session.js';
 import { openStores } from '../../storage/file-stores.js';
-import { checkedMessages, takeStdout } from '../mcp/protocol-streams.js';
-import { noteServer } from '../hosting/note-server.js';
+import type { ToolLock } from '../../storage/tool-lock.js';
+import { type CliContext, type Command, CommandError, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
+import { type Hosting, createHosting } from '../hosting/hosting.js';
+import { noteServer } from '../hosting/server-notes.js';
+import { type HostedWorker, withHostedWorker } from '../hosting/with-worker.js';
+import { withOptions } from '../input/options.js';
+import { mcpOwner } from '../mcp/owner.js';
+import { checkedMessages, takeStdout } from '../mcp/protocol-streams.js';
+import { runsServer } from '../mcp/runs-server.js';
 
 const FAULT_CHARACTERS = 200;
 
@@ -128,4 +141,158 @@ async function untilClosed({ interrupt, hosting: { died } }: HostedWorker): Prom
   } finally {
     over.abort();
   }
+}
+
+export interface McpAcceptOptions {
+  readonly server?: string;
+  readonly tool?: string;
+  /** Only show the changes. */
+  readonly dryRun?: boolean;
+  /** Do not ask at the terminal. */
+  readonly yes?: boolean;
+}
+
+/** A tool whose present form has not been accepted. */
+interface Unaccepted {
+  readonly server: McpServer;
+  readonly used: UsedTool;
+  /** The accepted form; null if there is none. */
+  readonly change: ChangedTool | null;
+}
+
+const WAIT_MS = 30_000;
+
+/**
+ * `mcp accept [SERVER] [TOOL]`: shows the tools of the configuration's MCP servers that have changed
+ * or are new, with the difference, and accepts their present form for later runs. At a terminal, it
+ * asks first.
+ */
+export const mcpAccept: Command<McpAcceptOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('[server]', 'the name of a server in the configuration; default: all')
+        .argument('[tool]', "the server's own name of a tool; default: all"),
+      'dryRun',
+      'yes',
+    ),
+  async run(context, { server: name, tool, dryRun = false, yes = false }) {
+    const servers = serversOf(await context.config(), name);
+    const { toolLock } = openStores(context.home, context.env);
+    const found = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
+    const isAccepted = !dryRun && found.length > 0 && (await isConfirmed(context, found, yes));
+    if (isAccepted) {
+      for (const server of servers) {
+        const own = found.filter((each) => each.server === server);
+        await acceptTools(
+          toolLock,
+          server,
+          own.map(({ used }) => used.listed),
+        );
+      }
+    }
+    report(context, found, isAccepted);
+    return found.length === 0 || isAccepted || dryRun ? EXIT.completed : EXIT.failed;
+  },
+};
+
+/** Returns the servers of the configuration, each once. Throws a `UsageError` for an unknown name. */
+function serversOf({ agents }: Config, name: string | undefined): readonly McpServer[] {
+  const all = new Set(agents.flatMap(({ mcp: servers }) => servers));
+  const named = [...all].filter((server) => name === undefined || server.name === name);
+  if (named.length > 0 || name === undefined) return named;
+  const known = [...new Set([...all].map((server) => server.name))].join(', ') || 'none';
+  throw new UsageError(
+    `server: expected an MCP server of the configuration (${known}), got ${name}`,
+  );
+}
+
+async function findUnaccepted(
+  { toolLock, env }: { readonly toolLock: ToolLock; readonly env: CliContext['env'] },
+  servers: readonly McpServer[],
+  tool: string | undefined,
+): Promise<readonly Unaccepted[]> {
+  const sessions = createSessions(env);
+  try {
+    const known: string[] = [];
+    const found = await Promise.all(
+      servers.map(async (server): Promise<readonly Unaccepted[]> => {
+        const listed = await sessions.of(server).listing({ maxAgeMs: WAIT_MS, waitMs: WAIT_MS });
+        const { used } = serverTools(server, listed);
+        known.push(...used.map((each) => each.listed.name));
+        const chosen = used.filter((each) => tool === undefined || each.listed.name === tool);
+        const { unknown, changed } = await compareTools(toolLock, server, chosen);
+        return [
+          ...changed.map((change) => {
+            return { server, change, used: { listed: change.listed, definition: change.now } };
+          }),
+          ...unknown.map((each) => ({ server, change: null, used: each })),
+        ];
+      }),
+    );
+    // Agents with different selections share a server's lock.
+    const all = new Map(
+      found.flat().map((each) => [`${lockName(each.server)} ${each.used.listed.name}`, each]),
+    );
+    if (tool === undefined || known.includes(tool)) return [...all.values()];
+    const names = known.slice(0, 40).join(', ') || 'none';
+    throw new UsageError(`tool: expected a tool that an agent uses (${names}), got ${tool}`);
+  } finally {
+    await sessions.close();
+  }
+}
+
+/** Shows the changes, and asks a person at the terminal. */
+async function isConfirmed(
+  context: CliContext,
+  found: readonly Unaccepted[],
+  yes: boolean,
+): Promise<boolean> {
+  if (yes || !context.isTty) return true;
+  for (const each of found) for (const line of shownChange(each)) context.note(line);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await terminal.question(
+      `accept ${formatCount(found.length, 'tool')}? yes / no `,
+    );
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+function report(context: CliContext, found: readonly Unaccepted[], isAccepted: boolean): void {
+  if (context.options.json) {
+    const tools = found.map(({ server, used, change }) => ({
+      server: server.name,
+      tool: used.listed.name,
+      hash: used.listed.hash,
+      before: change?.accepted.hash ?? null,
+      difference: shownChange({ server, used, change }).slice(1).join('\n'),
+    }));
+    context.out(JSON.stringify({ accepted: isAccepted, tools }));
+    return;
+  }
+  for (const each of found) for (const line of shownChange(each)) context.out(line);
+  const count = formatCount(found.length, 'tool');
+  if (found.length === 0) context.note('Nothing to accept: no tool is new or has changed.');
+  else context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
+}
+
+/** Returns the lines that show a tool's name and how it differs from its accepted form. */
+function shownChange({ server, used, change }: Unaccepted): readonly string[] {
+  const { listed, definition } = used;
+  const title = `${server.name} ${printable(listed.name)} (${listed.hash.slice(0, 16)})`;
+  const nothing = { ...definition, description: '', parameters: {} };
+  const before = change?.before ?? nothing;
+  const kind =
+    change === null
+      ? 'new'
+      : change.before === null
+        ? 'changed, its accepted form is lost'
+        : 'changed';
+  return [
+    `${title}: ${kind}`,
+    ...printable(describeToolChange(before, definition, Infinity)).split('\n'),
+  ];
 }

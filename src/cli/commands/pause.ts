@@ -1,13 +1,25 @@
-import { pauseRun } from '../../updates/control.js';
-import { visible } from '../../core/text/summaries.js';
-import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { EXIT, type ExitCode } from '../exit-codes.js';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import { visible } from '../../core/state/summaries.js';
+import { nextTarget } from '../../history/follow-history.js';
+import { hasLiveWorker } from '../../temporal/pollers.js';
+import { cancelTurn, closeRun, pauseRun, resumeRun } from '../../updates/decide.js';
+import {
+  type CliContext,
+  type Command,
+  CommandError,
+  EXIT,
+  type ExitCode,
+  UsageError,
+} from '../context.js';
+import { type ControlOptions, controlRuns } from '../hosting/control-runs.js';
 import { withWorker } from '../hosting/with-worker.js';
-import { requireOpenRun } from '../open-run.js';
+import { deciderName } from '../input/option-parsers.js';
+import { withOptions } from '../input/options.js';
+import { type OpenedRun, requireOpenRun, requireWorker, workerCommands } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { controlRuns, type ControlOptions } from '../hosting/control-runs.js';
+import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
+import { viewedRequests } from '../requests/show-request.js';
+import { followWithin } from '../run-view/follow-and-report.js';
 
 /** `pause ID`: lets calls in flight finish; the run starts nothing else until `resume`. */
 export const pause: Command<ControlOptions> = {
@@ -31,3 +43,180 @@ async function pauseOne(context: CliContext, id: string, by: string): Promise<Ex
   if (context.options.json) context.out(JSON.stringify({ id, paused: true, wasPaused }));
   return EXIT.completed;
 }
+
+/**
+ * `resume ID`: continues a paused run, and retries a blocked run at once instead of at its next
+ * probe.
+ */
+export const resume: Command<ControlOptions> = {
+  declare: (entry) => withOptions(entry.argument('[id]', 'the run'), 'all', 'agent', 'by'),
+  run: async (context, options) => await controlRuns(context, 'resume', options, resumeOne),
+};
+
+async function resumeOne(context: CliContext, id: string, by: string): Promise<ExitCode> {
+  const opened = await requireOpenRun(context, id);
+  const { client, run } = opened;
+  const wasBlocked = run.view.blocked.size > 0;
+  const wasPaused = run.view.state?.paused === true;
+  const [request] = viewedRequests(run.view, id);
+  if (request !== undefined && !wasBlocked && !wasPaused) {
+    const see = await nextCommandFor(context, run, ['inbox', id]);
+    throw new CommandError(
+      'waits_for_decision',
+      `resume cannot decide for a person: request ${visible(request.id)} (${request.kind}) waits for a ` +
+        `decision. See the commands for it with: ${see}`,
+    );
+  }
+  await withWorker(context, opened, {
+    decision: 'resume',
+    send: () => resumeRun(client, id, { by }),
+  });
+  const follow = await nextCommandFor(context, run, ['attach', id]);
+  const text = resumeText({ paused: wasPaused, blocked: wasBlocked });
+  context.note(`Run ${visible(id)} ${text}. Follow it with: ${follow}`);
+  if (context.options.json) {
+    context.out(JSON.stringify({ id, resumed: true, wasBlocked, wasPaused }));
+  }
+  return EXIT.completed;
+}
+
+function resumeText(was: { readonly paused: boolean; readonly blocked: boolean }): string {
+  if (was.paused) return 'resumes';
+  return was.blocked ? 'retries' : 'is neither paused nor blocked, so nothing changes';
+}
+
+export interface CancelOptions {
+  readonly id: string;
+  /** Cancel only the current turn. */
+  readonly turn?: boolean;
+  readonly detach?: boolean;
+  readonly by?: string;
+}
+
+const END_WITHIN_MS = 10_000;
+const NOT_ENDED = `has not ended within ${END_WITHIN_MS / 1_000} s`;
+
+/** `cancel ID`: cancels the run, or only its current turn, and waits up to 10 s for the end. */
+export const cancel: Command<CancelOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<id>', 'the run; what it has done so far is kept'),
+      'turn',
+      'detach',
+      'by',
+    ),
+  async run(context, { id, turn, detach = false, by }) {
+    const actor = deciderName(by);
+    if (by !== undefined && !turn) {
+      throw new UsageError(
+        '--by: expected --turn, got none; the server does not record who cancels a whole run, so omit --by',
+      );
+    }
+    const opened = await requireOpenRun(context, id);
+    return turn
+      ? await cancelCurrentTurn(context, opened, { detach, by: actor })
+      : await cancelRun(context, opened, { detach });
+  },
+};
+
+async function cancelRun(
+  context: CliContext,
+  opened: OpenedRun,
+  { detach }: { readonly detach: boolean },
+): Promise<ExitCode> {
+  const { client, run } = opened;
+  const { id } = run;
+  try {
+    await client.workflow.getHandle(id).cancel();
+  } catch (error) {
+    // The run ended after it was read; this throws an error that reports how.
+    if (error instanceof WorkflowNotFoundError) await requireOpenRun(context, id);
+    throw error;
+  }
+  if (detach) return reportRequested(context, opened, 'Cancellation requested.');
+  if (!(await hasLiveWorker(client, run.taskQueue))) {
+    const text =
+      'Cancellation requested. It takes effect when a worker is running, and none answers on task ' +
+      `queue "${visible(run.taskQueue)}". Start one with: ${await workerCommands(context, run)}`;
+    return reportRequested(context, opened, text);
+  }
+  const arrival = await followWithin(opened, 'end', { ms: END_WITHIN_MS });
+  if (arrival === null) {
+    const see = await nextCommandFor(context, run, ['status', id]);
+    const text = `Cancellation requested; the run ${NOT_ENDED}. See: ${see}`;
+    return reportRequested(context, opened, text);
+  }
+  return exitCode(context, await reportEnd(context, { id, ...arrival.last }));
+}
+
+function reportRequested(context: CliContext, { run }: OpenedRun, text: string): ExitCode {
+  context.note(text);
+  const { id, runId } = run;
+  if (context.options.json) {
+    context.out(JSON.stringify({ id, runId, status: 'working', reason: 'cancel_requested' }));
+  }
+  return EXIT.completed;
+}
+
+async function cancelCurrentTurn(
+  context: CliContext,
+  opened: OpenedRun,
+  { detach, by }: { readonly detach: boolean; readonly by: string },
+): Promise<ExitCode> {
+  const { client, run } = opened;
+  const { id, runId } = run;
+  await requireWorker(context, opened, 'cancel --turn');
+  const turn = await cancelTurn(client, id, { by });
+  const isOpen = run.view.input?.open === true;
+  const until = isOpen ? { turn } : 'end';
+  const arrival = detach ? null : await followWithin(opened, until, { ms: END_WITHIN_MS });
+  if (arrival === null) {
+    const late = detach ? '' : ` It ${NOT_ENDED}.`;
+    const see = await nextCommandFor(context, run, ['status', id]);
+    context.note(
+      `Cancellation of turn ${turn} of run ${visible(id)} requested.${late} See: ${see}`,
+    );
+    const line = { id, runId, turn, status: 'working', reason: 'cancel_requested' };
+    if (context.options.json) context.out(JSON.stringify(line));
+    return EXIT.completed;
+  }
+  const { last, reached } = arrival;
+  const ended = { id, runId: last.runId, view: last.view };
+  const code =
+    reached.type === 'turn-ended'
+      ? await reportTurn(context, { ...reached.ended, ...ended })
+      : await reportEnd(context, ended);
+  if (isOpen) for (const line of await openLines(context, run)) context.note(line);
+  return exitCode(context, code);
+}
+
+/** Returns the exit code. A cancellation that arrives too late counts as a failure. */
+function exitCode(context: CliContext, code: ExitCode): ExitCode {
+  if (code === EXIT.cancelled) return EXIT.completed;
+  context.note('It ended before the cancellation arrived.');
+  return EXIT.failed;
+}
+
+/** `close ID`: an open run accepts no more messages and ends after those it already has. */
+export const close: Command<{ readonly id: string; readonly by?: string }> = {
+  declare: (entry) => withOptions(entry.argument('<id>', 'the open run'), 'by'),
+  async run(context, { id, by }) {
+    const actor = deciderName(by);
+    const opened = await requireOpenRun(context, id);
+    const { client, run } = opened;
+    const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
+    const send = async (): Promise<boolean> => {
+      await closeRun(client, id, { by: actor });
+      return isIdle && (await followWithin(opened, 'end', { ms: END_WITHIN_MS })) !== null;
+    };
+    const ended = await withWorker(context, opened, { decision: 'close', send });
+    const see = await nextCommandFor(context, run, [ended ? 'transcript' : 'attach', id]);
+    context.note(
+      ended
+        ? `Run ${visible(id)} is closed. Read its messages with: ${see}`
+        : `Run ${visible(id)} accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
+    );
+    if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
+    return EXIT.completed;
+  },
+};

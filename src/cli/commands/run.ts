@@ -1,31 +1,37 @@
-import { IdTakenError } from '../../core/errors.js';
 import type { Client } from '@temporalio/client';
-import { runIdProblem, type StartedRun } from '../../updates/start.js';
-import { isProblem, parseRunInput, type RunInput } from '../../core/input/input.js';
-import type { JsonObject } from '../../core/json.js';
+import { forkRun } from '../../client/fork-run.js';
+import { IdTakenError, InputError } from '../../core/errors.js';
+import { type RunInput, isProblem, parseRunInput } from '../../core/input/input.js';
+import type { RunStatusName } from '../../core/state/status.js';
+import { visible } from '../../core/state/summaries.js';
+import type { JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { visible } from '../../core/text/summaries.js';
-import { nextCommand } from '../reports/next-command.js';
-import { reportStarted } from '../reports/report-pause.js';
-import { artifactFiles, ownArtifacts, type ArtifactFiles } from '../input/artifact-files.js';
-import { attachedFiles, ownAttachments } from '../input/attached-files.js';
-import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { UsageError, type ExitCode } from '../exit-codes.js';
-import { withHostedWorker } from '../hosting/with-hosted-worker.js';
-import { checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
-import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
-import { noteServer } from '../hosting/note-server.js';
+import { nextTarget } from '../../history/follow-history.js';
+import { endOfRun } from '../../history/pending-work.js';
+import { openStores } from '../../storage/file-stores.js';
+import { type StartedRun, runIdProblem } from '../../updates/start.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { NothingRunsError, checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
+import { noteServer } from '../hosting/server-notes.js';
+import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import {
-  inFlags,
+  type ArtifactFiles,
+  artifactFiles,
+  attachedFiles,
+  ownArtifacts,
+  ownAttachments,
+} from '../input/attached-files.js';
+import { withOptions } from '../input/options.js';
+import {
   RUN_SETTINGS,
-  runSettings,
   type RunSettingOptions,
+  inFlags,
+  runSettings,
 } from '../input/run-settings.js';
-import { checkAgent } from '../check-agent.js';
-import { idTakenError } from '../open-run.js';
-import { NothingRunsError } from '../hosting/open-server.js';
+import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
+import { nextCommand } from '../reports/next-command.js';
+import { openLines, reportEnd, reportStarted } from '../reports/report-run.js';
+import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 
 export interface RunOptions extends FollowOptions, RunSettingOptions {
   readonly agent: string;
@@ -198,4 +204,110 @@ async function argumentsOf(
     ...(Object.keys(args).length > 0 && { args }),
     ...(Object.keys(promptArgs).length > 0 && { promptArgs }),
   };
+}
+
+export interface ForkCommandOptions extends FollowOptions, RunSettingOptions {
+  /** The run whose messages are copied. */
+  readonly run: string;
+  /** The words of the message. */
+  readonly message: readonly string[];
+  readonly at?: number;
+  /** Id of the new run. */
+  readonly id?: string;
+  readonly open?: boolean;
+  readonly detach?: boolean;
+}
+
+/** `fork RUN MESSAGE`: starts a run with the messages of another run, and follows it. */
+export const fork: Command<ForkCommandOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<run>', 'the run to copy messages from')
+        .argument('<message...>', 'the next message'),
+      'at',
+      'id',
+      'open',
+      'detach',
+      'noWait',
+      ...RUN_SETTINGS,
+    ),
+  async run(context, options) {
+    const { open = false, detach = false } = options;
+    const problem = options.id === undefined ? null : runIdProblem(options.id);
+    if (problem !== null) throw new UsageError(`--${problem}`);
+    const opened = await openRun(context, options.run, { archive: true });
+    if (detach) {
+      await requireWorker(context, opened, 'fork --detach');
+      return await reportStarted(context, opened.run, await startFork(context, opened, options));
+    }
+    return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
+      const started = await startFork(context, opened, options);
+      context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
+      const until = open ? { turn: 1 } : 'end';
+      const handle = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
+      return await followAndReport(context, handle, options);
+    });
+  },
+};
+
+async function startFork(
+  context: CliContext,
+  { client, run: handle }: OpenedRun,
+  { message, at, id, open, ...settings }: ForkCommandOptions,
+): Promise<StartedRun> {
+  try {
+    const given = {
+      message: message.join(' '),
+      ...runSettings(settings),
+      ...(at !== undefined && { at }),
+      ...(id !== undefined && { id }),
+      ...(open && { open }),
+    };
+    return await forkRun(client, handle.id, given, openStores(context.home, context.env));
+  } catch (error) {
+    if (error instanceof InputError) {
+      throw new UsageError(inFlags(error.message.replace(/^fork\.at:/, '--at:')), { cause: error });
+    }
+    if (!(error instanceof IdTakenError)) throw error;
+    throw await idTakenError(context, { id: id ?? '', taskQueue: handle.taskQueue }, error);
+  }
+}
+
+export interface AttachCommandOptions extends FollowOptions {
+  readonly id: string;
+}
+
+/**
+ * `attach ID`: follows a run from its current state until it ends, or an open run until its turn
+ * ends. Hosts a worker if none is running.
+ */
+export const attach: Command<AttachCommandOptions> = {
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
+  async run(context, options) {
+    const { id } = options;
+    const opened = await openRun(context, id);
+    const { runId, taskQueue, view: joined } = opened.run;
+    if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
+    const until = nextTarget(joined);
+    if (until === null) return await reportIdle(context, opened);
+    return await withHostedWorker(context, taskQueue, async (host) => {
+      const retriedUpTo = await awaitWorker(opened, host);
+      const handle = { id, runId, joined, until, retriedUpTo, ...host };
+      return await followAndReport(context, handle, options);
+    });
+  },
+};
+
+/** Reports an open run that waits for a message: there is nothing to follow. */
+async function reportIdle(context: CliContext, { run: handle }: OpenedRun): Promise<ExitCode> {
+  const { id, runId, view } = handle;
+  const paused = view.state?.paused === true;
+  const state = paused ? 'is paused and waits' : 'waits';
+  const turn = view.state?.turn.number ?? 0;
+  context.note(`Run ${visible(id)} ${state} for a message; its last turn is ${turn}.`);
+  for (const line of await openLines(context, handle)) context.note(line);
+  const status: RunStatusName = paused ? 'paused' : 'waiting_message';
+  if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));
+  return EXIT.waiting;
 }

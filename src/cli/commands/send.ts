@@ -1,28 +1,36 @@
 import { randomUUID } from 'node:crypto';
-import type { SentMessage } from '../../updates/deliver-or-record.js';
-import { askRun, recordMessage } from '../../updates/ask-run.js';
-import { hasLiveWorker } from '../../temporal/probe-worker.js';
+import { type SentMessage, askRun, recordMessage } from '../../updates/ask.js';
+import { hasLiveWorker } from '../../temporal/pollers.js';
 import { PerdureError, RefusedError } from '../../core/errors.js';
-import type { FollowTarget } from '../../history/follow-target.js';
-import { askProblem, askRefusal } from '../../core/ask.js';
-import type { Ask } from '../../core/inbox.js';
+import type { FollowTarget } from '../../history/follow-history.js';
+import { askProblem, askRefusal } from '../../core/run/ask.js';
+import type { Ask } from '../../core/input/inbox.js';
 import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
 import { SHOWN_DIGITS } from '../../core/requests/commands.js';
-import type { Request } from '../../core/requests/request.js';
-import type { Json, JsonObject } from '../../core/json.js';
+import type { Request } from '../../core/transcript/request.js';
+import type { Json, JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { visible } from '../../core/text/summaries.js';
-import { artifactFiles, ownArtifacts } from '../input/artifact-files.js';
-import { attachedFiles, ownAttachments } from '../input/attached-files.js';
-import { deciderName } from '../input/os-user.js';
+import { visible } from '../../core/state/summaries.js';
+import {
+  artifactFiles,
+  ownArtifacts,
+  attachedFiles,
+  ownAttachments,
+} from '../input/attached-files.js';
+import { deciderName } from '../input/option-parsers.js';
 import { inFlags } from '../input/run-settings.js';
 import { withOptions } from '../input/options.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { awaitWorker, withHostedWorker } from '../hosting/with-hosted-worker.js';
+import {
+  type Command,
+  type CliContext,
+  CommandError,
+  EXIT,
+  UsageError,
+  type ExitCode,
+} from '../context.js';
+import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { checkDigestForm } from '../requests/decide.js';
-import { viewedRequests } from '../requests/open-requests.js';
+import { viewedRequests } from '../requests/show-request.js';
 import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';

@@ -1,18 +1,36 @@
-import { readStatus } from '../../client/status-below.js';
-import type { OpenRequest } from '../../client/memo-requests.js';
-import type { Command } from '../command.js';
-import type { CliContext } from '../context.js';
-import { EXIT, type ExitCode } from '../exit-codes.js';
-import { withDiskCheck } from '../hosting/full-disk.js';
-import { nextSteps } from '../reports/next-steps.js';
-import { needsWorker, noteMissingWorker, readWorkerPresence } from '../hosting/note-worker.js';
-import { openRun } from '../open-run.js';
-import { nextCommandFor, nextCommandAbout } from '../reports/next-command.js';
-import { uiLink } from '../reports/run-header.js';
+import { writeFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { type OpenRequest, readStatus } from '../../client/requests.js';
+import { RunTokenError } from '../../core/errors.js';
+import { visible } from '../../core/state/summaries.js';
+import { escapeJson } from '../../core/text/text.js';
+import { decodeEvent } from '../../history/decode-event.js';
+import { type History, historyToJson } from '../../history/history-event.js';
+import { previousRunId, readSegment } from '../../history/segments.js';
+import { runToken } from '../../live/live-options.js';
+import type { Archive } from '../../storage/blob-store.js';
+import { openStores } from '../../storage/file-stores.js';
+import {
+  type CliContext,
+  type Command,
+  CommandError,
+  EXIT,
+  type ExitCode,
+  UsageError,
+} from '../context.js';
+import { dataPalette, formatCount } from '../format/format.js';
+import {
+  needsWorker,
+  noteMissingWorker,
+  readWorkerPresence,
+  withDiskCheck,
+} from '../hosting/server-notes.js';
+import { withOptions } from '../input/options.js';
+import { type OpenedRun, openRun } from '../open-run.js';
+import { nextCommandAbout, nextCommandFor, nextSteps } from '../reports/next-command.js';
+import { uiLink } from '../reports/report-run.js';
+import { columnsOf, inboxLines, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
-import { dataPalette } from '../format/table.js';
-import { inboxLines } from '../requests/inbox-lines.js';
-import { columnsOf, shownRequest } from '../requests/show-request.js';
 
 /** `status ID`: shows the status of a run as the server has recorded it. Needs no worker. */
 export const status: Command<{ readonly id: string }> = {
@@ -51,4 +69,195 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
     for (const line of lines) context.out(line);
   }
   return EXIT.completed;
+}
+
+export interface LiveTokenOptions {
+  readonly id: string;
+  /** How long the token is valid, in ms; default one hour. */
+  readonly expiresIn?: number;
+}
+
+/**
+ * `live-token ID`: creates a token that can read the live stream of one run. Contacts no server.
+ */
+export const liveToken: Command<LiveTokenOptions> = {
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'expiresIn'),
+  run(context, { id, expiresIn }) {
+    const secret = context.env['PERDURE_LIVE_TOKEN'] ?? '';
+    const token = createToken({
+      run: id,
+      token: secret,
+      ...(expiresIn !== undefined && { expiresIn }),
+    });
+    const [, , expires = ''] = token.split('.');
+    const expiresAt = new Date(Number(expires) * 1_000).toISOString();
+    context.out(context.options.json ? JSON.stringify({ id, token, expiresAt }) : token);
+    context.note(`The token reads this run until ${expiresAt}: Authorization: Bearer …`);
+    return Promise.resolve(EXIT.completed);
+  },
+};
+
+/** Throws a `UsageError` that names the flags instead of the fields. */
+function createToken(options: Parameters<typeof runToken>[0]): string {
+  try {
+    return runToken(options);
+  } catch (error) {
+    if (!RunTokenError.isInstance(error)) throw error;
+    const message = error.message
+      .replace(/^expiresIn: .*$/s, '--expires-in: expected 1s to 7d')
+      .replace(/^run:/, 'id:')
+      .replace(/^token: expected the workers' token/, 'PERDURE_LIVE_TOKEN: expected a secret');
+    throw new UsageError(message, { cause: error });
+  }
+}
+
+export interface ExportOptions {
+  readonly id: string;
+  /** Path of a file; absent: stdout. */
+  readonly out?: string;
+  /** Counted from 1; absent: the newest segment. */
+  readonly segment?: number;
+  readonly allSegments?: boolean;
+}
+
+/**
+ * `export ID`: writes the history in the JSON format of Temporal's own tools, which `replay` reads.
+ */
+export const exportRun: Command<ExportOptions> = {
+  declare: (entry) =>
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'segment', 'allSegments'),
+  run: exportHistory,
+};
+
+interface Opened extends OpenedRun {
+  readonly archive: Archive;
+}
+
+async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
+  const { id, out, segment, allSegments: all = false } = options;
+  checkOptions(options);
+  const { archive } = openStores(context.home, context.env);
+  const opened = { ...(await openRun(context, id, { archive: true })), archive };
+  if (all) return await exportAll(context, opened, out ?? '');
+  const found =
+    segment === undefined ? newestSegment(opened) : await segmentNumbered(opened, segment);
+  const { runId, history } = found;
+  const json = escapeJson(historyToJson(history));
+  if (out === undefined) {
+    context.out(json);
+  } else {
+    await write(out, json);
+    const events = eventCount(history);
+    context.note(
+      `${formatCount(events, 'event')} of run ${visible(id)} written to ${visible(out)}`,
+    );
+    if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
+  }
+  const { number } = newestSegment(opened);
+  if (segment === undefined && number > 1) {
+    context.note(
+      `This is the newest of ${formatCount(number, 'segment')}; export others with --segment N or --all-segments`,
+    );
+  }
+  return EXIT.completed;
+}
+
+function checkOptions({ segment, allSegments: all, out }: ExportOptions): void {
+  if (all && segment !== undefined) {
+    throw new UsageError(`--segment: expected no --all-segments, got both; omit one of the two`);
+  }
+  if (all && out === undefined) {
+    throw new UsageError(
+      '--all-segments: expected --out FILE, got none; each segment is written to its own file',
+    );
+  }
+  if (segment === undefined || (Number.isInteger(segment) && segment >= 1)) return;
+  throw new UsageError(`--segment: expected a whole number from 1, got ${segment}`);
+}
+
+function newestSegment({ run }: Pick<OpenedRun, 'run'>): SegmentHistory {
+  const number = run.view.state?.segments ?? 1;
+  return { number, runId: run.runId, history: run.history };
+}
+
+async function segmentNumbered(opened: Opened, requested: number): Promise<SegmentHistory> {
+  const last = newestSegment(opened);
+  if (requested > last.number) {
+    throw new UsageError(
+      `--segment: expected 1 to ${last.number}, got ${requested}; the run has ${formatCount(last.number, 'segment')}`,
+    );
+  }
+  for await (const segment of segmentsBack(opened, last)) {
+    if (segment.number === requested) return segment;
+  }
+  throw new CommandError(
+    'unavailable',
+    `--segment: the server has deleted segment ${requested}, and the archive does not have it; the newest is ${last.number}`,
+  );
+}
+
+async function exportAll(context: CliContext, opened: Opened, out: string): Promise<ExitCode> {
+  const { id } = opened.run;
+  const files: object[] = [];
+  let oldest = Infinity;
+  for await (const { number, runId, history } of segmentsBack(opened, newestSegment(opened))) {
+    const file = numberedFile(out, number);
+    await write(file, escapeJson(historyToJson(history)));
+    const events = eventCount(history);
+    context.note(
+      `${formatCount(events, 'event')} of segment ${number} of run ${visible(id)} written to ${visible(file)}`,
+    );
+    files.unshift({ segment: number, runId, events, file });
+    oldest = number;
+  }
+  if (oldest > 1)
+    context.note(
+      `The server has deleted the segments before ${oldest}, and the archive does not have them.`,
+    );
+  if (context.options.json) context.out(JSON.stringify({ id, files }));
+  return EXIT.completed;
+}
+
+/** Turns `run.json` into `run-3.json`. */
+function numberedFile(file: string, number: number): string {
+  const extension = extname(file);
+  return `${file.slice(0, file.length - extension.length)}-${number}${extension}`;
+}
+
+function eventCount({ events }: History): number {
+  return events?.length ?? 0;
+}
+
+async function write(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, `${text}\n`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
+      cause: error,
+    });
+  }
+}
+
+/** The history of one segment. */
+interface SegmentHistory {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly runId: string;
+  readonly history: History;
+}
+
+/** Yields the segments of a run that the server or the archive has, from `last` backward. */
+async function* segmentsBack(
+  { client, run, archive }: Opened,
+  last: SegmentHistory,
+): AsyncGenerator<SegmentHistory, void, undefined> {
+  for (let segment = last; ;) {
+    yield segment;
+    const runId = previousRunId((segment.history.events ?? []).slice(0, 1).map(decodeEvent));
+    if (runId === '') return;
+    const found = await readSegment(client, { id: run.id, runId, archive });
+    if (found === null) return;
+    segment = { number: segment.number - 1, runId, history: found.history };
+  }
 }

@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../core/json.js';
+import type { JsonObject } from '../../core/text/json.js';
+import type { ServerHandle } from '../../server/server-settings.js';
 
 /** The result of one check of `doctor`. */
 export interface Finding {
@@ -14,4 +15,13 @@ export interface Finding {
   readonly fix?: string;
   /** The result as data. Never holds a key. */
   readonly data: JsonObject;
+}
+
+/** The server, the credentials, the task queue, and the agents that `doctor` checks. */
+export interface CheckTarget {
+  readonly server: ServerHandle;
+  readonly env: NodeJS.ProcessEnv;
+  readonly taskQueue: string;
+  /** The names of the agents of the configuration. */
+  readonly agents: readonly string[];
 }

@@ -1,22 +1,188 @@
-import { shellWord } from '../../core/text/shell.js';
-import type { Connection } from '@temporalio/client';
-import { livePollers, listPollers } from '../../temporal/pollers.js';
-import { visible } from '../../core/text/summaries.js';
-import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.js';
-import { missingSearchAttributes, retentionHours } from '../../server/namespace.js';
-import { withConnection } from '../../server/probe.js';
-import { messageOf } from '../../server/server-error.js';
-import type { ServerHandle } from '../../server/server-handle.js';
-import { fullDiskMessage } from '../hosting/full-disk.js';
-import { connectionEnv } from '../hosting/open-server.js';
-import { formatAgo, formatSpan } from '../format/format-time.js';
-import { formatCount } from '../format/format.js';
-import type { Finding } from './finding.js';
-import type { CheckTarget } from './place.js';
-import { queuesFinding } from './queues.js';
-import { readRouting } from './routing.js';
-import { strandedFinding } from './stranded.js';
-import { workerAgentsFinding } from './worker-agents.js';
+import { Client, type Connection } from '@temporalio/client';
+import { queryTerm } from '../../client/run-row.js';
+import { visible } from '../../core/state/summaries.js';
+import { shellWord } from '../../core/text/text.js';
+import { missingSearchAttributes, retentionHours, withConnection } from '../../server/namespace.js';
+import { type ServerHandle, messageOf } from '../../server/server-settings.js';
+import { SEARCH_ATTRIBUTES } from '../../temporal/grpc.js';
+import {
+  type AgentsAnswer,
+  type Build,
+  listPollers,
+  livePollers,
+  probeAgents,
+} from '../../temporal/pollers.js';
+import { formatAgo, formatCount, formatSpan } from '../format/format.js';
+import { connectionEnv } from '../hosting/hosting.js';
+import { fullDiskMessage } from '../hosting/server-notes.js';
+import type { CheckTarget, Finding } from './finding.js';
+import {
+  type OpenRun,
+  type Routing,
+  buildTitle,
+  isPolledBy,
+  isSame,
+  queuesFinding,
+  readRouting,
+} from './routing.js';
+
+/** The maximum number of ids that are listed; the rest are counted. */
+const NAMED = 5;
+
+interface Strand {
+  readonly build: Build;
+  readonly runs: readonly OpenRun[];
+}
+
+/**
+ * Checks for running runs that are pinned to a build without a running worker: they cannot
+ * continue.
+ */
+function strandedFinding({ runs, more, queues }: Routing, place: CheckTarget): Finding {
+  const name = 'stranded runs';
+  const strands = strandsOf(
+    runs.filter(({ taskQueue, pinnedTo }) => {
+      const queue = queues.get(taskQueue);
+      return pinnedTo !== null && queue !== undefined && !isPolledBy(queue, pinnedTo);
+    }),
+  );
+  const data = {
+    looked: runs.length,
+    more,
+    stranded: strands.map(({ build, runs: stranded }) => ({
+      ...build,
+      runs: stranded.map(({ id }) => id),
+    })),
+  };
+  if (strands.length === 0) {
+    const looked = `${formatCount(runs.length, 'running run')} checked${more ? '; there are more' : ''}`;
+    return { name, level: 'ok', text: `none; ${looked}`, data };
+  }
+  const text = strands.map(
+    ({ build, runs: stranded }) =>
+      `${names(stranded)} on ${buildTitle(build)}, which has no running worker`,
+  );
+  const fix = strands.map((strand) => fixFor(strand, place));
+  return { name, level: 'problem', text: text.join('\n'), fix: fix.join('\n'), data };
+}
+
+function strandsOf(runs: readonly OpenRun[]): readonly Strand[] {
+  const builds = runs
+    .map(({ pinnedTo }) => pinnedTo)
+    .filter((build) => build !== null)
+    .filter((build, index, all) => all.findIndex((other) => isSame(other, build)) === index);
+  return builds.map((build) => ({
+    build,
+    runs: runs.filter(({ pinnedTo }) => isSame(pinnedTo, build)),
+  }));
+}
+
+function names(runs: readonly OpenRun[]): string {
+  const ids = runs.slice(0, NAMED).map(({ id }) => visible(id));
+  const rest = runs.length > NAMED ? `, and ${runs.length - NAMED} more` : '';
+  return `${formatCount(runs.length, 'run')} (${ids.join(', ')}${rest})`;
+}
+
+/**
+ * Returns the fix. The current build may continue the runs only if it can replay their histories.
+ */
+function fixFor({ build, runs }: Strand, { server: { address, namespace } }: CheckTarget): string {
+  const { deploymentName, buildId } = build;
+  const query = `${queryTerm('TemporalWorkerDeploymentVersion', `${deploymentName}:${buildId}`)} AND ExecutionStatus = 'Running'`;
+  const [run] = runs;
+  const which =
+    runs.length === 1 && run !== undefined
+      ? `--workflow-id ${shellWord(run.id)}`
+      : `--query ${shellWord(query)} --yes`;
+  return (
+    `start a worker of that build again, or, if perdure replay --from-server ${shellWord(query)} succeeds, ` +
+    `move them to the current one: temporal workflow update-options --address ${shellWord(address)} ` +
+    `--namespace ${shellWord(namespace)} ${which} --versioning-override-behavior auto_upgrade`
+  );
+}
+
+const NAME = 'worker agents';
+/**
+ * The server picks the worker that answers, so each round sends more probes than there are workers
+ * left.
+ */
+const ROUNDS = 3;
+const PROBES_PER_WORKER = 2;
+const MAX_PROBES = 20;
+
+/** Asks each worker on the task queue whether it has the agents of the configuration. */
+async function workerAgentsFinding(
+  connection: Connection,
+  { server: { namespace }, taskQueue, agents }: CheckTarget,
+): Promise<Finding> {
+  const queue = `task queue "${visible(taskQueue)}"`;
+  const pollers = await listPollers(connection, { namespace, taskQueue });
+  const identities = [...new Set(livePollers(pollers, Date.now()).map(({ identity }) => identity))];
+  if (agents.length === 0) {
+    return unchecked('the configuration has no agents', { taskQueue });
+  }
+  if (identities.length === 0) {
+    return unchecked(`no worker on ${queue} to ask; \`run\` and \`attach\` host their own`, {
+      taskQueue,
+    });
+  }
+  const client = new Client({ connection, namespace });
+  const answers = await probeWorkers(client, {
+    taskQueue,
+    agents,
+    workers: identities,
+  });
+  const silent = identities.filter((worker) => !answers.some((answer) => answer.worker === worker));
+  const lacking = answers.flatMap(({ worker, missing }) =>
+    missing === null || missing.length === 0 ? [] : [{ worker, missing }],
+  );
+  const mute = answers.flatMap(({ worker, missing }) => (missing === null ? [worker] : []));
+  const unasked = [...silent, ...mute];
+  const data = { taskQueue, agents: [...agents], lacking, unasked };
+  const rest =
+    unasked.length === 0 ? [] : [`no answer from ${unasked.map((id) => visible(id)).join(', ')}`];
+  if (lacking.length > 0) {
+    const text = lacking.map(
+      ({ worker, missing }) =>
+        `${visible(worker)} on ${queue} does not have ${missing.map((id) => visible(id)).join(', ')}`,
+    );
+    const fix =
+      'restart that worker with this configuration, or use another queue with --task-queue or PERDURE_TASK_QUEUE';
+    return { name: NAME, level: 'problem', text: [...text, ...rest].join('\n'), fix, data };
+  }
+  if (rest.length > 0) return unchecked(rest.join('\n'), data);
+  const text = `${formatCount(identities.length, 'worker')} on ${queue} with ${agents.map((id) => visible(id)).join(', ')}`;
+  return { name: NAME, level: 'ok', text, data };
+}
+
+function unchecked(text: string, data: Finding['data']): Finding {
+  return { name: NAME, level: 'skipped', text: `not checked: ${text}`, data };
+}
+
+/**
+ * Sends up to three rounds of probes, until each worker has answered one or a round gets no answer.
+ */
+async function probeWorkers(
+  client: Client,
+  given: {
+    readonly taskQueue: string;
+    readonly agents: readonly string[];
+    readonly workers: readonly string[];
+  },
+): Promise<readonly AgentsAnswer[]> {
+  const answers = new Map<string, AgentsAnswer>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const left = given.workers.filter((worker) => !answers.has(worker)).length;
+    if (left === 0) break;
+    const probes = Math.min(MAX_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
+    const answered = await Promise.all(
+      Array.from({ length: probes }, () => probeAgents(client, given)),
+    );
+    for (const answer of answered) if (answer !== null) answers.set(answer.worker, answer);
+    if (answered.every((answer) => answer === null)) break;
+  }
+  return [...answers.values()];
+}
 
 const ANSWER_WITHIN_MS = 5_000;
 /** On a full disk the server answers late or never; the check of the disk reports why. */

@@ -1,14 +1,54 @@
 import { Client, type Connection } from '@temporalio/client';
-import { listOpenRuns, type OpenRun } from './open-runs.js';
+import { visible } from '../../core/state/summaries.js';
+import { shellWord } from '../../core/text/text.js';
 import {
-  livePollers,
-  readQueueState,
   type Build,
   type QueueState,
+  livePollers,
+  readQueueState,
 } from '../../temporal/pollers.js';
-import { visible } from '../../core/text/summaries.js';
-import { deploymentTitle } from '../../worker/deployment.js';
-import type { CheckTarget } from './place.js';
+import { listWorkflows } from '../../temporal/server-answers.js';
+import { deploymentTitle, promotionCommand } from '../../worker/deployment.js';
+import { formatCount } from '../format/format.js';
+import type { CheckTarget, Finding } from './finding.js';
+
+/** A running run, with the queue and the build that can continue it. */
+export interface OpenRun {
+  readonly id: string;
+  readonly taskQueue: string;
+  /** The only build that can continue the run; null if the run is not pinned. */
+  readonly pinnedTo: Build | null;
+}
+
+/** The visibility query for the running runs of a namespace. */
+export const OPEN_RUNS_QUERY = "ExecutionStatus = 'Running' AND WorkflowType = 'agent'";
+
+/** Returns up to `limit` running runs of the namespace, and whether there are more. */
+async function listOpenRuns(
+  client: Client,
+  limit: number,
+): Promise<{ readonly runs: readonly OpenRun[]; readonly more: boolean }> {
+  const runs: OpenRun[] = [];
+  for await (const { info } of listWorkflows(client, OPEN_RUNS_QUERY)) {
+    const { workflowId: id, taskQueue, searchAttributes } = info;
+    if (runs.length === limit) return { runs, more: true };
+    runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
+  }
+  return { runs, more: false };
+}
+
+/** Reads the build from search attributes that the server sets in every namespace. */
+function pinnedBuild(
+  attributes: Readonly<Record<string, readonly unknown[] | undefined>>,
+): Build | null {
+  const [behavior] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
+  const [version] = attributes['TemporalWorkerDeploymentVersion'] ?? [];
+  if (behavior !== 'Pinned' || typeof version !== 'string') return null;
+  // The name of a deployment contains no colon.
+  const colon = version.indexOf(':');
+  if (colon === -1) return null;
+  return { deploymentName: version.slice(0, colon), buildId: version.slice(colon + 1) };
+}
 
 /** The running runs, and the workers that poll their task queues. */
 export interface Routing {
@@ -49,4 +89,85 @@ export function isSame(a: Build | null, b: Build | null): boolean {
 
 export function buildTitle(build: Build): string {
   return visible(deploymentTitle(build));
+}
+
+interface Mismatch {
+  readonly level: 'note' | 'problem';
+  readonly taskQueue: string;
+  readonly what: 'unpolled' | 'no_current' | 'current_gone' | 'unversioned_idle';
+  readonly text: string;
+  readonly fix: string;
+}
+
+/** Checks for task queues whose waiting work no polling worker can pick up. */
+export function queuesFinding({ runs, queues }: Routing, place: CheckTarget): Finding {
+  const name = 'task queues';
+  const found = [...queues].flatMap(([taskQueue, state]) => {
+    const open = runs.filter((run) => run.taskQueue === taskQueue).length;
+    return mismatches({ taskQueue, state, open }, place);
+  });
+  const data = { looked: queues.size, mismatches: found.map((each) => ({ ...each })) };
+  if (found.length === 0) {
+    return { name, level: 'ok', text: `${formatCount(queues.size, 'queue')} checked`, data };
+  }
+  return {
+    name,
+    level: found.some(({ level }) => level === 'problem') ? 'problem' : 'note',
+    text: found.map(({ text }) => text).join('\n'),
+    fix: [...new Set(found.map(({ fix }) => fix))].join('\n'),
+    data,
+  };
+}
+
+interface Seen {
+  readonly taskQueue: string;
+  readonly state: QueueState;
+  /** Number of running runs on it. */
+  readonly open: number;
+}
+
+function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
+  const { taskQueue, state, open } = seen;
+  if (state.pollers.length > 0) return misrouted(seen, place);
+  if (open === 0) return [];
+  const text = `${titled(taskQueue)}: ${formatCount(open, 'running run')}, and no worker polls it`;
+  const fix = `start a worker there: perdure worker --task-queue ${shellWord(taskQueue)}`;
+  return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
+}
+
+/** Checks whether the workers that poll a queue are the ones that get its work. */
+function misrouted({ taskQueue, state }: Seen, { server }: CheckTarget): readonly Mismatch[] {
+  const { pollers, current } = state;
+  const { address, namespace } = server;
+  const [build] = pollers.flatMap((poller) => poller.build ?? []);
+  const promotion = build && promotionCommand({ address, namespace, ...build });
+  const unversioned = pollers.filter((poller) => poller.build === null).length;
+  const problem = { level: 'problem', taskQueue } as const;
+  const found: Mismatch[] = [];
+  if (current === null) {
+    if (build === undefined || promotion === undefined || unversioned > 0) return [];
+    const text = `${titled(taskQueue)}: workers of ${buildTitle(build)} poll it, but no build is current: no run starts`;
+    return [{ ...problem, what: 'no_current', text, fix: promotion }];
+  }
+  const start = `start workers with --deployment ${shellWord(current.deploymentName)}`;
+  if (!isPolledBy(state, current)) {
+    const text = `${titled(taskQueue)}: runs start on ${buildTitle(current)}, but no worker of that build is running`;
+    const or = promotion === undefined ? '' : `, or promote a build that polls: ${promotion}`;
+    found.push({ ...problem, what: 'current_gone', text, fix: `${start}${or}` });
+  }
+  if (unversioned > 0) {
+    const text = `${titled(taskQueue)}: ${unversionedText(unversioned)}: all work is routed to ${buildTitle(current)}`;
+    const fix = `${start}, or run the unversioned ones on another task queue`;
+    found.push({ ...problem, what: 'unversioned_idle', text, fix });
+  }
+  return found;
+}
+
+/** Returns for example `1 unversioned worker is idle` or `2 unversioned workers are idle`. */
+function unversionedText(workers: number): string {
+  return `${formatCount(workers, 'unversioned worker')} ${workers === 1 ? 'is' : 'are'} idle`;
+}
+
+function titled(taskQueue: string): string {
+  return `task queue "${visible(taskQueue)}"`;
 }

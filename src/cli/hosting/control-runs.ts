@@ -1,11 +1,10 @@
-import { signalAllRuns } from '../../client/signal-all.js';
-import { visible } from '../../core/text/summaries.js';
-import type { CliContext } from '../context.js';
-import { EXIT, UsageError, type ExitCode } from '../exit-codes.js';
+import { signalAllRuns } from '../../client/control.js';
+import { visible } from '../../core/state/summaries.js';
+import { type CliContext, EXIT, UsageError, type ExitCode } from '../context.js';
 import { formatCount } from '../format/format.js';
-import { deciderName } from '../input/os-user.js';
+import { deciderName } from '../input/option-parsers.js';
 import { nextCommandOf } from '../reports/next-command.js';
-import { noteServer } from './note-server.js';
+import { noteServer } from './server-notes.js';
 
 /** The options of `pause` and `resume`. */
 export interface ControlOptions {

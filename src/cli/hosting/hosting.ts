@@ -1,14 +1,121 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { resolveLiveOptions, type LiveOptions } from '../../live/live-options.js';
+import type { Client } from '@temporalio/client';
+import type { LogEntry } from '@temporalio/worker';
+import { LiveOptionsError, NoServerError } from '../../core/errors.js';
+import { visible } from '../../core/state/summaries.js';
+import { isObject } from '../../core/text/json.js';
+import { type LiveOptions, resolveLiveOptions } from '../../live/live-options.js';
+import type { ServerHandle, ServerOptions } from '../../server/server-settings.js';
 import type { RunningWorker } from '../../worker.js';
 import type { WorkerOptions } from '../../worker/options.js';
-import type { CliContext } from '../context.js';
-import { UsageError } from '../exit-codes.js';
-import { connectionEnv } from './open-server.js';
-import type { LogEntry } from '@temporalio/worker';
-import { isObject } from '../../core/json.js';
-import { visible } from '../../core/text/summaries.js';
-import { LiveOptionsError } from '../../core/errors.js';
+import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
+
+/**
+ * Returns the server that the options, the environment, or the configuration name. Without one,
+ * returns a running server, else the embedded server, which it starts unless `start` is false.
+ * Throws a `NoServerError` if there is none.
+ */
+export async function openServer(
+  context: CliContext,
+  request: ServerRequest,
+): Promise<ServerHandle> {
+  const options = await serverOptions(context);
+  if (request.start !== false) {
+    const { ensureServer } = await import('../../server/ensure-server.js');
+    return await ensureServer(options);
+  }
+  const { findServer } = await import('../../server/locate-server.js');
+  const found = await findServer(options);
+  if (found !== null) return found;
+  throw new NothingRunsError(
+    `No Temporal server is running for ${options.home}. Start one with \`perdure dev\`, ` +
+      'or name one with --address or TEMPORAL_ADDRESS.',
+  );
+}
+
+/** No server is named, none is running, and none may be started. */
+export class NothingRunsError extends NoServerError {}
+
+async function serverOptions(context: CliContext): Promise<ServerOptions> {
+  const { options, env, home, note } = context;
+  const { addressProblem } = await import('../../temporal/connection.js');
+  const { loadClientConnectConfig } = await import('@temporalio/envconfig');
+  const { connectionOptions, namespace: fromEnvironment } = loadClientConnectConfig({
+    overrideEnvVars: definedOnly(env),
+  });
+  const config = await context.config();
+  const address = options.address ?? config.address ?? connectionOptions.address;
+  const named = options.address ?? config.address;
+  const problem = named === undefined ? null : addressProblem(named);
+  if (problem !== null) {
+    throw new UsageError(
+      options.address === undefined ? `configuration: ${problem}` : `--${problem}`,
+    );
+  }
+  const namespace = options.namespace ?? config.namespace ?? fromEnvironment;
+  return { home, env, note, ...(address && { address }), ...(namespace && { namespace }) };
+}
+
+/** The time between two attempts to reach a server that does not answer. */
+const [FIRST_WAIT_MS, MAX_WAIT_MS] = [500, 10_000];
+
+/**
+ * Returns the server of the context, for a worker: while nothing answers at the named address, notes
+ * that once and tries again, as a running worker does when its server goes away. Returns null if the
+ * signal aborts first.
+ */
+export async function awaitServer(
+  context: CliContext,
+  signal: AbortSignal,
+): Promise<ServerHandle | null> {
+  const { SilentServerError } = await import('../../server/locate-server.js');
+  let waitMs = FIRST_WAIT_MS;
+  while (!signal.aborted) {
+    try {
+      return await context.server();
+    } catch (error) {
+      if (!(error instanceof SilentServerError)) throw error;
+      if (waitMs === FIRST_WAIT_MS) context.note(`${error.message} The worker waits for it …`);
+    }
+    await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    waitMs = Math.min(2 * waitMs, MAX_WAIT_MS);
+  }
+  return null;
+}
+
+/** Connects to the server of the context. */
+export async function openConnection(
+  context: CliContext,
+  request: ServerRequest,
+): Promise<{ client: Client; close: () => Promise<void> }> {
+  const server = await context.server(request);
+  const [{ Client, Connection }, { CHANNEL_OPTIONS, connectionTarget }] = await Promise.all([
+    import('@temporalio/client'),
+    import('../../temporal/connection.js'),
+  ]);
+  const { address, namespace } = server;
+  const target = connectionTarget({ address, namespace }, connectionEnv(context.env, server));
+  const connection = await Connection.connect({ ...target.options, ...CHANNEL_OPTIONS });
+  return {
+    client: new Client({ connection, namespace }),
+    close: () => connection.close(),
+  };
+}
+
+/**
+ * Returns the environment for a connection. Removes Temporal's keys and TLS settings unless the
+ * server was named: they are not meant for a server that was found here.
+ */
+export function connectionEnv(env: NodeJS.ProcessEnv, server: ServerHandle): NodeJS.ProcessEnv {
+  if (server.how === 'address') return env;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_')));
+}
+
+function definedOnly(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
 
 /** The worker that a command hosts if no other worker serves the task queue. */
 export interface Hosting {
@@ -66,7 +173,7 @@ export function createHosting(
 }
 
 export async function isWorkedElsewhere(context: CliContext, taskQueue: string): Promise<boolean> {
-  const { hasLiveWorker } = await import('../../temporal/probe-worker.js');
+  const { hasLiveWorker } = await import('../../temporal/pollers.js');
   return await hasLiveWorker(await context.client(), taskQueue);
 }
 
@@ -100,7 +207,7 @@ export async function hostWorker(
   await checkHome(context);
   const [{ createWorker }, { installRuntime }] = await Promise.all([
     import('../../worker.js'),
-    import('../../worker/runtime.js'),
+    import('../../worker/parts.js'),
   ]);
   const server = await context.server();
   const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
@@ -169,4 +276,25 @@ function logDetails(meta: Record<string, unknown>): string {
   if (isObject(report) && typeof report['message'] === 'string') return report['message'];
   const fields = Object.entries(meta).filter(([name]) => !SDK_FIELDS.has(name));
   return fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields));
+}
+
+/**
+ * Returns a signal that aborts on the first interrupt (Ctrl-C, SIGTERM); a second one ends the
+ * process at once. `dev` starts its worker with an IPC channel. When that channel closes, `dev` has
+ * ended, and the worker also ends.
+ */
+export function catchInterrupt(): AbortSignal {
+  const caught = new AbortController();
+  const onInterrupt = (): void => {
+    // A second interrupt means that the user does not want to wait.
+    if (caught.signal.aborted) process.exit(EXIT.interrupted);
+    caught.abort();
+  };
+  process.on('SIGINT', onInterrupt);
+  process.on('SIGTERM', onInterrupt);
+  process.on('disconnect', onInterrupt);
+  // The channel may have closed before the listener was added.
+  const hadChannel = 'connected' in process;
+  if (hadChannel && !process.connected) caught.abort();
+  return caught.signal;
 }

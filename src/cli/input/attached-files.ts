@@ -1,13 +1,18 @@
 import { readFile, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
-import { openStores } from '../../storage/file-stores.js';
-import { attach, MAX_ATTACHED_BYTES } from '../../client/attach.js';
-import { claimAttachments } from '../../client/claim-attachments.js';
+import { basename, extname } from 'node:path';
+import {
+  MAX_ATTACHED_BYTES,
+  attach,
+  claimAttachments,
+  storeArtifacts,
+} from '../../client/attach.js';
 import { InputError } from '../../core/errors.js';
+import { type AttachedArtifact, MAX_ARTIFACTS } from '../../core/input/turn-context.js';
+import { visible } from '../../core/state/summaries.js';
+import { parseForeignJson } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { visible } from '../../core/text/summaries.js';
-import type { CliContext } from '../context.js';
-import { UsageError } from '../exit-codes.js';
+import { openStores } from '../../storage/file-stores.js';
+import { type CliContext, UsageError } from '../context.js';
 
 /**
  * Resolves the values of `--attach FILE|URL`: stores files in the blob store of this home, and
@@ -62,7 +67,7 @@ async function read(name: string): Promise<Uint8Array> {
 }
 
 /** Returns why a file cannot be read. */
-export function reasonFor(error: unknown): string {
+function reasonFor(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'ENOENT') return 'there is no such file';
   return error instanceof Error ? error.message : String(error);
@@ -70,4 +75,60 @@ export function reasonFor(error: unknown): string {
 
 function attachError(name: string, problem: string, cause?: unknown): UsageError {
   return new UsageError(`--attach ${visible(name)}: ${problem}`, { cause });
+}
+
+/** The values of `--artifact NAME=FILE`, by name. */
+export type ArtifactFiles = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads the files of `--artifact NAME=FILE`: as JSON if the name of the file ends in `.json`, else
+ * as text. Throws a `UsageError`.
+ */
+export async function artifactFiles(given: readonly string[] = []): Promise<ArtifactFiles> {
+  if (given.length > MAX_ARTIFACTS) {
+    throw new UsageError(
+      `--artifact: expected at most ${MAX_ARTIFACTS}, got ${given.length}; send the others with later messages`,
+    );
+  }
+  const entries = given.map(async (argument): Promise<[string, unknown]> => {
+    const at = argument.indexOf('=');
+    if (at < 1 || at === argument.length - 1) {
+      throw new UsageError(
+        `--artifact ${visible(argument)}: expected NAME=FILE, such as orders=orders.json`,
+      );
+    }
+    return [argument.slice(0, at), await readValue(argument.slice(at + 1))];
+  });
+  const values = await Promise.all(entries);
+  const names = values.map(([name]) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return Object.fromEntries(values);
+  throw new UsageError(
+    `--artifact ${visible(twice)}: expected each name once, got it twice; give each file its own name`,
+  );
+}
+
+/** Stores the artifacts of a message for the run that receives it. */
+export async function ownArtifacts(
+  { home, env }: CliContext,
+  run: string,
+  artifacts: ArtifactFiles,
+): Promise<{ readonly artifacts?: readonly AttachedArtifact[] }> {
+  if (Object.keys(artifacts).length === 0) return {};
+  return await storeArtifacts(openStores(home, env).blobs, run, { artifacts }).catch(
+    (error: unknown) => {
+      if (!(error instanceof InputError)) throw error;
+      throw new UsageError(error.message.replace(/^artifacts/, '--artifact'), { cause: error });
+    },
+  );
+}
+
+async function readValue(file: string): Promise<unknown> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new UsageError(`--artifact ${visible(file)}: ${reasonFor(error)}`, { cause: error });
+  });
+  if (extname(file) !== '.json') return text;
+  const parsed = parseForeignJson(text);
+  if (parsed.ok) return parsed.value;
+  throw new UsageError(`--artifact ${visible(file)}: expected JSON: ${parsed.problem}`);
 }

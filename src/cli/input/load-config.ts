@@ -5,7 +5,7 @@ import type { FilePermissions } from '../../agents/files-agent.js';
 import type { Config } from '../../config.js';
 import { collectSecretNames } from '../../worker/secret-names.js';
 import { learnSecrets } from '../../secrets/known.js';
-import { UsageError } from '../exit-codes.js';
+import { UsageError } from '../context.js';
 
 /** The names of configuration files in the working directory, in order of preference. */
 export const CONFIG_NAMES: readonly string[] = [

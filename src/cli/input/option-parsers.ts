@@ -1,15 +1,17 @@
-import { parseForeignJson } from '../../core/foreign-json.js';
+import { userInfo } from 'node:os';
 import { InvalidArgumentError } from 'commander';
+import type { FilePermissions } from '../../agents/files-agent.js';
 import {
   LIMIT_NAMES,
   type LimitName,
-  type Limits,
   type LimitSet,
+  type Limits,
 } from '../../core/definition/definition.js';
-import { checkLimits } from '../../core/input/check-limits.js';
+import { checkLimits } from '../../core/input/input.js';
 import { limitWord } from '../../core/requests/commands.js';
-import { parseDuration } from '../../core/text/duration.js';
-import { parseJson, type Json, type JsonObject } from '../../core/json.js';
+import { type Json, type JsonObject, parseForeignJson, parseJson } from '../../core/text/json.js';
+import { parseDuration } from '../../core/text/text.js';
+import { type GlobalOptions, UsageError } from '../context.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
 export function parseNumber(text: string): number {
@@ -104,4 +106,52 @@ function limitValue(name: LimitName, given: string): number | null {
       ? 'a duration such as 10m'
       : `a positive ${name === 'costUsd' ? '' : 'whole '}number`;
   throw new InvalidArgumentError(`Expected ${kind}, or none for no limit, got ${given}.`);
+}
+
+const MAX_CHARACTERS = 200;
+
+/** Returns who runs the command, as the operating system reports it. The run does not verify it. */
+export function osUser(): string {
+  return `unverified:os-user:${userName()}`.slice(0, MAX_CHARACTERS);
+}
+
+/**
+ * Returns the name of the decider: the value of `--by`, else the user of the operating system.
+ * Throws a `UsageError` for a name that a run would refuse.
+ */
+export function deciderName(by: string | undefined): string {
+  if (by === undefined) return osUser();
+  if (by.trim() !== '' && by.length <= MAX_CHARACTERS) return by;
+  throw new UsageError(
+    `--by: expected a name of 1 to ${MAX_CHARACTERS} characters, got ${by.length}; omit it for the OS user`,
+  );
+}
+
+/** Returns the user id if the user has no name, as in many containers. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'unknown');
+  }
+}
+
+/** Returns what the options allow the built-in agent; empty for the default, which is reading. */
+export function permissionsOf(options: GlobalOptions): FilePermissions {
+  const { write = false, allowWrite, allowRead } = options;
+  return {
+    ...((write || allowWrite) && { write: true }),
+    ...(allowWrite && { allowWrite }),
+    ...(allowRead && { allowRead }),
+  };
+}
+
+/** Returns the same permissions as flags for another command. */
+export function permissionFlags(options: GlobalOptions): readonly string[] {
+  const { write = false, allowWrite = [], allowRead = [] } = options;
+  return [
+    ...(write ? ['--write'] : []),
+    ...allowWrite.flatMap((pattern) => ['--allow-write', pattern]),
+    ...allowRead.flatMap((pattern) => ['--allow-read', pattern]),
+  ];
 }

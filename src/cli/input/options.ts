@@ -1,5 +1,5 @@
 import { Option, type Command as Entry } from 'commander';
-import { RUN_STATUSES } from '../../core/status.js';
+import { RUN_STATUSES } from '../../core/state/status.js';
 import {
   collectArguments,
   collectLimits,

@@ -1,8 +1,8 @@
 import type { Limits } from '../../core/definition/definition.js';
-import type { Json } from '../../core/json.js';
-import type { RunSettings } from '../../updates/run-input.js';
+import type { Json } from '../../core/text/json.js';
+import type { RunSettings } from '../../updates/start.js';
 import type { OptionName } from './options.js';
-import { deciderName } from './os-user.js';
+import { deciderName } from './option-parsers.js';
 
 /** The settings of a new run, as every command that starts runs takes them. */
 export interface RunSettingOptions {

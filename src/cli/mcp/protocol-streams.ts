@@ -1,9 +1,8 @@
 import { Transform, Writable, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { parseForeignJson } from '../../core/foreign-json.js';
-import { isObject } from '../../core/json.js';
-import { escapeJson } from '../../core/text/hidden.js';
-import { redactJsonText } from '../../secrets/redact-json.js';
+import { parseForeignJson, isObject } from '../../core/text/json.js';
+import { escapeJson } from '../../core/text/text.js';
+import { redactJsonText } from '../../secrets/redact.js';
 
 /**
  * Reserves stdout for the protocol: everything else that this process or its tools write to stdout

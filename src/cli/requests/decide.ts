@@ -1,16 +1,51 @@
+import { noRequest } from '../../client/requests.js';
+import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
-import type { Decision, DecisionReceipt } from '../../core/requests/decision.js';
-import type { DecisionKind, Request } from '../../core/requests/request.js';
-import { visible } from '../../core/text/summaries.js';
+import { SHOWN_DIGITS, decidingCommand } from '../../core/requests/commands.js';
+import { visible } from '../../core/state/summaries.js';
+import type {
+  Decision,
+  DecisionKind,
+  DecisionReceipt,
+  Request,
+} from '../../core/transcript/request.js';
 import { resolveRequests } from '../../updates/decide.js';
-import type { CliContext } from '../context.js';
-import { CommandError, EXIT, UsageError, type ExitCode } from '../exit-codes.js';
-import { deciderName } from '../input/os-user.js';
+import { type CliContext, CommandError, EXIT, type ExitCode, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { openRequest, type OpenedRequest } from './open-request.js';
-import { decidingCommand, SHOWN_DIGITS } from '../../core/requests/commands.js';
+import { deciderName } from '../input/option-parsers.js';
+import { type OpenedRun, requireOpenRun } from '../open-run.js';
+import { nextCommand, nextCommandFor } from '../reports/next-command.js';
 import { shownRequest } from './show-request.js';
+
+/** An open request, with the run that made it. */
+export interface OpenedRequest {
+  readonly opened: OpenedRun;
+  readonly request: Request;
+}
+
+/**
+ * Reads an open request of a run by its id, or by the id of its call. Needs no worker. If there is
+ * none, throws an error that lists the run's open requests.
+ */
+export async function openRequest(
+  context: CliContext,
+  run: string,
+  name: string,
+): Promise<OpenedRequest> {
+  const opened = await requireOpenRun(context, run);
+  const { pending } = toRunStatus(opened.run, Date.now());
+  const request = requestNamed(pending, name);
+  if (request !== undefined) return { opened, request };
+  throw new CommandError(
+    'no_request',
+    `${noRequest(run, name, pending)}; list requests with: ${nextCommand(context, 'inbox')}`,
+  );
+}
+
+/** Returns the request with this id, else the request about the call with this id. */
+export function requestNamed(pending: readonly Request[], name: string): Request | undefined {
+  return pending.find(({ id }) => id === name) ?? pending.find(({ call }) => call === name);
+}
 
 /** The decision of a person. */
 export interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by'> {

@@ -1,10 +1,9 @@
-import { shownActions } from '../../core/plan/confirm-plan.js';
+import { shownActions, planIntroduction, planTitle } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
-import { planIntroduction, planTitle } from '../../core/plan/show-plan.js';
-import { argumentTexts } from '../../core/requests/request-view.js';
-import { headOf } from '../../core/text/whole-text.js';
-import type { Request } from '../../core/requests/request.js';
-import { oneLine, pieces, quoted, wrapped } from './wrap.js';
+import { argumentTexts } from '../../core/requests/open-requests.js';
+import { headOf } from '../../core/text/text.js';
+import type { Request } from '../../core/transcript/request.js';
+import { oneLine, pieces, quoted, wrapped } from '../format/format.js';
 
 /** A plan as a table for people. */
 export interface PlanTable {

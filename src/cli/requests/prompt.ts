@@ -1,15 +1,168 @@
 import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { PerdureError } from '../../core/errors.js';
-import type { DecisionKind, Request } from '../../core/requests/request.js';
-import { shownActions } from '../../core/plan/confirm-plan.js';
-import { visible } from '../../core/text/summaries.js';
+import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
+import type { PlannedAction } from '../../core/plan/plan.js';
+import { visible } from '../../core/state/summaries.js';
+import { nodeOfCall } from '../../core/state/turn-definition.js';
+import { type Json, isObject, parseForeignJson } from '../../core/text/json.js';
+import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
-import { osUser } from '../input/os-user.js';
+import { osUser } from '../input/option-parsers.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { followUp, readChoice, readPlain, wordsOf, type Decided } from './read-decision.js';
-import { shownRequest, type AskingRun } from './show-request.js';
+import { type AskingRun, shownRequest } from './show-request.js';
+
+/** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
+export type Choice = DecisionKind | 'later' | 'full';
+
+/** The content of a decision, without the request that it is about. */
+type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
+
+/** What the prompt asks for after a choice that is not complete by itself. */
+export interface FollowUp {
+  readonly question: string;
+  /** Returns the decision, or a text about what is wrong with the line. */
+  readonly read: (line: string) => Decided | string;
+}
+
+/** Returns the words that the prompt offers for a request. It takes each of them as it is. */
+export function wordsOf(request: Request): readonly string[] {
+  if (request.kind === 'plan') {
+    const [first] = shownActions(request.arguments ?? '') ?? [];
+    const some = `some ${first?.id ?? 'a1'}`;
+    return ['yes', 'no', some, 'nothing', 'edit …', 'full', 'later'];
+  }
+  return isConfirm(request) ? ['yes', 'no', 'full', 'later'] : choicesOf(request);
+}
+
+/** Whether a node of a graph asks for yes or no. */
+function isConfirm({ kind, tool = '' }: Request): boolean {
+  return kind === 'question' && nodeOfCall({ name: tool }) !== null;
+}
+
+/**
+ * Returns the decision that a line makes in plain words: an answer to a plan, yes or no, or one of the
+ * answers that a question offers. Null for any other line. A single letter decides nothing.
+ */
+export function readPlain(line: string, request: Request): Decided | null {
+  const text = line.trim();
+  if (text.length < 2) return null;
+  const { kind, decisions, options = [] } = request;
+  if (kind === 'plan') return planDecision(text, shownActions(request.arguments ?? '') ?? []);
+  const yesOrNo = readYesOrNo(text);
+  if (isConfirm(request)) return yesOrNo && { as: 'answer', result: yesOrNo };
+  if (kind === 'question') {
+    const option = options.find((one) => one.toLowerCase() === text.toLowerCase());
+    return option === undefined ? null : { as: 'answer', result: option };
+  }
+  // A denial is asked for its reason.
+  return yesOrNo === 'yes' && decisions.includes('approve') ? { as: 'approve' } : null;
+}
+
+function planDecision(text: string, actions: readonly PlannedAction[]): Decided | null {
+  const answer = readPlanAnswer(text, actions);
+  switch (answer?.as) {
+    case 'yes':
+      return { as: 'approve' };
+    case 'no':
+      return { as: 'deny' };
+    case 'some':
+      return { as: 'some', actions: answer.ids };
+    case 'edit':
+      return { as: 'answer', result: text };
+    case undefined:
+      return null;
+  }
+}
+
+/** Returns the choices for a request by the names of the decisions. */
+function choicesOf({ decisions }: Pick<Request, 'decisions'>): readonly Choice[] {
+  return [...decisions, 'full', 'later'];
+}
+
+/**
+ * Returns the choice that a line names, by a word or a prefix; null if it matches none or several.
+ */
+export function readChoice(line: string, request: Pick<Request, 'decisions'>): Choice | null {
+  const word = line.trim().toLowerCase();
+  if (word === '') return null;
+  const choices = choicesOf(request);
+  if (readYesOrNo(word) === 'no' && word.length > 1 && choices.includes('deny')) return 'deny';
+  const exact = choices.find((choice) => choice === word);
+  const [found, ...others] = choices.filter((choice) => choice.startsWith(word));
+  // A single letter is too easy to type for a decision that cannot be undone.
+  if (exact !== undefined) return exact;
+  return found === undefined || others.length > 0 || word.length < 2 ? null : found;
+}
+
+/** Returns what to ask before the decision can be sent; null if it is complete. */
+export function followUp(as: DecisionKind, request: Request): FollowUp | null {
+  switch (as) {
+    case 'deny':
+    case 'abandon':
+      return {
+        question: 'Reason for the model (may be empty):',
+        read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
+      };
+    case 'some':
+      return {
+        question: 'Ids of the actions (empty: all that need no approval):',
+        read: (line) => ({ as, ...(line.trim() !== '' && chosenActions(line)) }),
+      };
+    case 'edit':
+      return { question: 'All new arguments as JSON:', read: readArguments };
+    case 'answer':
+    case 'happened':
+      return request.kind === 'question' || request.kind === 'plan'
+        ? { question: 'Your answer:', read: (line) => answered(as, line) }
+        : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
+    case 'raise':
+      return {
+        question: `Raise ${request.limit?.name ?? 'the limit'} by:`,
+        read: (line) => readRaise(line, request),
+      };
+    default:
+      return null;
+  }
+}
+
+/** Returns the ids in a list with commas or blanks. */
+export function chosenActions(list: string): { readonly actions: readonly string[] } {
+  return { actions: list.split(/[\s,]+/).filter((id) => id !== '') };
+}
+
+function readArguments(line: string): Decided | string {
+  const parsed = parseForeignJson(line);
+  if (!parsed.ok && parsed.isJson) return parsed.problem;
+  const value = parsed.ok ? parsed.value : undefined;
+  if (!isObject(value)) return 'expected a JSON object with all arguments, such as {"euros": 20}';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
+  return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
+}
+
+function answered(as: DecisionKind, line: string): Decided | string {
+  return line.trim() === '' ? 'expected an answer' : { as, result: line.trim() };
+}
+
+function readResult(as: DecisionKind, line: string): Decided | string {
+  // A call that happened may have no result.
+  if (line.trim() === '' && as === 'happened') return { as };
+  const parsed = parseForeignJson(line);
+  if (!parsed.ok) {
+    return parsed.isJson ? parsed.problem : 'expected JSON, such as "done" or {"receipt": 7}';
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return { as, result: parsed.value as Json };
+}
+
+function readRaise(line: string, { limit }: Request): Decided | string {
+  const by = Number(line);
+  const fits = line.trim() !== '' && Number.isFinite(by) && by > 0;
+  const whole = limit?.name === 'costUsd' || Number.isInteger(by);
+  if (limit === undefined || !fits || !whole) return 'expected a positive number';
+  return { as: 'raise', arguments: { [limit.name]: by } };
+}
 
 /** A request that a person at the terminal is asked to decide. */
 export interface Prompted {

@@ -1,8 +1,21 @@
-import { withArguments } from '../../client/read-request.js';
-import { BlobError } from '../../storage/blob-store.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import {
+  type OpenRequest,
+  awaitsAgent,
+  requestsBelow,
+  withArguments,
+} from '../../client/requests.js';
 import { decidingCommands } from '../../core/requests/commands.js';
-import type { Request } from '../../core/requests/request.js';
+import { runStatus } from '../../core/run/status.js';
+import type { RunState } from '../../core/state/state.js';
+import type { RunStatus } from '../../core/state/status.js';
+import type { Request } from '../../core/transcript/request.js';
+import type { Projection } from '../../history/projection.js';
+import { describeRun } from '../../history/read-run.js';
+import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
+import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { requestLines } from './request-lines.js';
 
@@ -66,4 +79,114 @@ export async function readable(
 export function columnsOf(stream: 'stdout' | 'stderr'): number {
   const { isTTY, columns } = process[stream];
   return isTTY ? columns || 80 : Infinity;
+}
+
+export interface InboxLineOptions {
+  /** The width of a line in columns. */
+  readonly width: number;
+  /** Unix time in ms. */
+  readonly now: number;
+  /** Returns the command that shows a request in full. */
+  readonly show: (request: OpenRequest) => string;
+}
+
+/** Returns a block of lines for each open request: what it is about, and how to see it in full. */
+export function inboxLines(
+  requests: readonly OpenRequest[],
+  { width, now, show }: InboxLineOptions,
+): readonly string[] {
+  return requests.flatMap((request, at) => {
+    const { run, id, agent, kind, raisedAt, expiresAt } = request;
+    const [first = '', ...rest] = request.shown.split('\n');
+    const expires = expiresAt === null ? [] : [expiryText(expiresAt, now)];
+    return [
+      ...(at === 0 ? [] : ['']),
+      ...wrapped(`${oneLine(id)} of run ${oneLine(run)}`, width),
+      ...wrapped(`${kind}, agent ${oneLine(agent ?? 'unknown')}`, width),
+      ...wrapped(oneLine(first), width),
+      // Indented, so that no text can be mistaken for our own lines.
+      ...rest.flatMap((line) => wrapped(`  ${oneLine(line)}`, width)),
+      ...wrapped([formatAgo(raisedAt, now), ...expires].join(', '), width),
+      ...wrappedCommand(oneLine(show(request)), width),
+    ];
+  });
+}
+
+function expiryText(expiresAt: number, now: number): string {
+  return expiresAt <= now ? 'has expired' : `expires in ${formatSpan(expiresAt - now)}`;
+}
+
+type Requested = Pick<RunStatus, 'status' | 'reason' | 'pending'>;
+
+/** A cache: watching a run reads its requests several times a second, and each costs a hash. */
+const known = new WeakMap<RunState, { readonly run: string; readonly status: Requested }>();
+
+type Viewed = Pick<Projection, 'state' | 'ended'>;
+
+/** Returns the open requests of a run, oldest first. `run` is the id of the run. */
+export function viewedRequests(view: Viewed, run: string): readonly Request[] {
+  return viewedStatus(view, run)?.pending ?? [];
+}
+
+/**
+ * Returns the status of a run that has started and not ended, as `client.status` does; else null.
+ */
+export function viewedStatus({ state, ended }: Viewed, run: string): Requested | null {
+  if (state === null || ended !== null) return null;
+  const found = known.get(state);
+  if (found?.run === run) return found.status;
+  const status = runStatus(state, { ended: null, run });
+  known.set(state, { run, status });
+  return status;
+}
+
+export interface BelowOptions {
+  /** The id of the calling run. */
+  readonly id: string;
+  /** Returns the run as last read; null before the first read. */
+  readonly view: () => Projection | null;
+  /** Returns whether these requests end the watch. */
+  readonly counts: (request: OpenRequest) => boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The first wait before a query; the history of a run does not show the requests of called runs.
+ */
+const FIRST_MS = 1_000;
+const MAX_DELAY_MS = 10_000;
+
+/**
+ * Resolves with the requests of called runs as soon as some of them count; with none when the
+ * signal aborts. Queries the server only while a called agent works for the run, and less often
+ * over time.
+ */
+export async function watchBelow(
+  client: Client,
+  { id, view, counts, signal }: BelowOptions,
+): Promise<readonly OpenRequest[]> {
+  let waitMs = FIRST_MS;
+  while (!signal.aborted) {
+    await pause(waitMs, undefined, { signal }).catch(() => undefined);
+    const seen = view();
+    if (signal.aborted) break;
+    if (seen === null || !awaitsAgent(seen)) {
+      waitMs = FIRST_MS;
+      continue;
+    }
+    waitMs = Math.min(MAX_DELAY_MS, waitMs * 1.5);
+    const found = await readBelow(client, id);
+    const counted = found.filter(counts);
+    if (counted.length > 0) return counted;
+  }
+  return [];
+}
+
+/** Returns none if the server does not answer; the watch of the run reports that. */
+async function readBelow(client: Client, id: string): Promise<readonly OpenRequest[]> {
+  try {
+    return await requestsBelow(client, { id, description: await describeRun(client, id) });
+  } catch {
+    return [];
+  }
 }

@@ -1,16 +1,15 @@
-import { attachedBytes } from '../../storage/attached-text.js';
-import { failureOf } from '../../core/calls/call-result.js';
-import type { CallPair } from '../../core/transcript/call-pairs.js';
+import { attachedBytes } from '../../storage/owned-text.js';
+import { failureOf } from '../../core/transcript/call-result.js';
+import type { CallPair } from '../../core/transcript/transcript.js';
 import type {
   AssistantMessage,
   Message,
   ToolCall,
   UserMessage,
 } from '../../core/transcript/messages.js';
-import { formatBytes, visible } from '../../core/text/summaries.js';
-import { printable } from '../../core/text/hidden.js';
-import type { Palette } from '../format/output.js';
-import { formatTime } from '../format/format-time.js';
+import { formatBytes, visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
+import { type Palette, formatTime } from '../format/format.js';
 
 export interface DialogueOptions {
   /** Truncate nothing. */

@@ -1,7 +1,8 @@
-import type { DeltaEvent, StreamEvent } from '../../live/stream-events.js';
-import { visible } from '../../core/text/summaries.js';
-import { printable } from '../../core/text/hidden.js';
-import type { Palette } from '../format/output.js';
+import { visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
+import type { DeltaEvent, StreamEvent } from '../../live/stream.js';
+import type { CliContext } from '../context.js';
+import { type Palette, escapeHidden } from '../format/format.js';
 
 /** The last lines of the reply in progress, for the live part of the screen. */
 export interface LiveText {
@@ -102,4 +103,41 @@ function wrapped(line: string, width: number): readonly string[] {
   return Array.from({ length: rows }, (_, row) =>
     characters.slice(row * width, (row + 1) * width).join(''),
   );
+}
+
+/** Shows progress: lines that stay and, on a terminal, live lines that are overwritten. */
+export interface Screen {
+  line(text: string): void;
+  /** Replaces the live lines; does nothing without a terminal. */
+  live(text: string): void;
+  /** Removes the live lines. */
+  close(): void;
+}
+
+/** Opens the screen of a command on stderr. */
+export async function openScreen({
+  isTty,
+  note,
+  color,
+}: Pick<CliContext, 'isTty' | 'note' | 'color'>): Promise<Screen> {
+  if (!isTty) return { line: note, live: () => undefined, close: () => undefined };
+  const { createLogUpdate } = await import('log-update');
+  const region = createLogUpdate(process.stderr);
+  let shown = '';
+  return {
+    line(text) {
+      region.clear();
+      note(text);
+      if (shown !== '') region(shown);
+    },
+    live(text) {
+      shown = escapeHidden(text, color);
+      region(shown);
+    },
+    close() {
+      shown = '';
+      region.clear();
+      region.done();
+    },
+  };
 }

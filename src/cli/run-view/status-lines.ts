@@ -1,13 +1,21 @@
-import type { AttemptReport } from '../../core/report.js';
+import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
-import { waitingFor } from '../../history/waiting-for.js';
-import { isOpenStatus, statusText, type RunStatus } from '../../core/status.js';
-import { visible } from '../../core/text/summaries.js';
-import { printable } from '../../core/text/hidden.js';
-import type { Palette } from '../format/output.js';
-import { columns, entries } from '../format/table.js';
-import { formatAgo, formatDateTime, formatTime, formatSpan } from '../format/format-time.js';
-import { formatCount, formatDuration, formatUsage } from '../format/format.js';
+import { waitingFor } from '../../history/projection.js';
+import { isOpenStatus, statusText, type RunStatus } from '../../core/state/status.js';
+import { visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
+import {
+  type Palette,
+  columns,
+  entries,
+  formatAgo,
+  formatDateTime,
+  formatTime,
+  formatSpan,
+  formatCount,
+  formatDuration,
+  formatUsage,
+} from '../format/format.js';
 
 const ANSWER_CHARACTERS = 1_200;
 

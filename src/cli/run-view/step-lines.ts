@@ -1,20 +1,22 @@
-import { isClosingText } from '../../core/compose.js';
-import type { RunState } from '../../core/state.js';
-import { failureOf } from '../../core/calls/call-result.js';
-import { headOf } from '../../core/text/whole-text.js';
-import type { GraphState } from '../../core/graph/graph-state.js';
-import { isObject, textField, type JsonObject } from '../../core/json.js';
-import type { DurableStep } from '../../history/durable-events.js';
-import { nodeSteps } from '../../history/graph-steps.js';
-import type { Projection } from '../../history/projection.js';
+import { headline } from '../../core/requests/open-requests.js';
+import { isClosingText } from '../../core/rules/documents.js';
+import type { GraphState, RunState } from '../../core/state/state.js';
+import { callSummary, formatBytes, visible } from '../../core/state/summaries.js';
+import { type JsonObject, isObject, textField } from '../../core/text/json.js';
+import { headOf, printable } from '../../core/text/text.js';
+import { failureOf } from '../../core/transcript/call-result.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
-import { callSummary, formatBytes, visible } from '../../core/text/summaries.js';
-import type { Palette } from '../format/output.js';
-import { formatCount, formatDuration } from '../format/format.js';
-import { waitingFor } from '../../history/waiting-for.js';
-import { formatDateTime } from '../format/format-time.js';
-import { headline } from '../../core/requests/request-view.js';
-import { viewedRequests } from '../requests/open-requests.js';
+import { type DurableStep, nodeSteps } from '../../history/graph-steps.js';
+import { type Projection, waitingFor } from '../../history/projection.js';
+import type { TurnRecord } from '../../history/run-transcript.js';
+import {
+  type Palette,
+  formatCount,
+  formatDateTime,
+  formatDuration,
+  formatUsage,
+} from '../format/format.js';
+import { viewedRequests } from '../requests/show-request.js';
 
 const NAMED_CALLS = 3;
 /** The maximum length of the message of an error, in UTF-16 units. */
@@ -263,4 +265,25 @@ function createWaitLines(paint: Palette, resume: string | null): WaitLines {
 function pausedText({ inFlight }: Projection): string {
   const rest = inFlight.size === 0 ? '' : 'calls in flight end, ';
   return `paused: ${rest}nothing more is started`;
+}
+
+/** How much of a definition's hash is shown; `--json` has all of it. */
+const HASH_CHARACTERS = 12;
+
+/** Formats the turns of a run that have ended, for reading. */
+export function turnLines(turns: readonly TurnRecord[], paint: Palette): readonly string[] {
+  return turns.flatMap(({ turn, agent, definition, model, settings, outcome, reports, at }) => {
+    const { status, reason, usage, steps } = outcome;
+    const end = status === reason ? status : `${status} (${reason})`;
+    return [
+      paint.bold(`turn ${turn} · ${end} · ${formatDateTime(at)}`),
+      `  ${visible(agent)} ${definition.slice(0, HASH_CHARACTERS)}, model ${visible(model)}`,
+      ...(Object.keys(settings).length === 0 ? [] : [`  ${printable(JSON.stringify(settings))}`]),
+      `  ${formatCount(steps, 'step')} · ${formatUsage(usage)}`,
+      ...reports.map(({ type, attempt, message }) =>
+        visible(`  attempt ${attempt} failed: ${type}: ${message}`),
+      ),
+      '',
+    ];
+  });
 }

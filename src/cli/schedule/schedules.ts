@@ -1,13 +1,11 @@
 import type { Command as Entry } from 'commander';
-import type { Schedules } from '../../client/schedule/methods.js';
+import type { Schedules, ScheduleChanges } from '../../client/schedule/methods.js';
 import { createSchedules } from '../../client/schedule/schedule.js';
-import type { ScheduleChanges } from '../../client/schedule/update.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
-import type { JsonObject } from '../../core/json.js';
-import { checkAgent } from '../check-agent.js';
-import type { CliContext } from '../context.js';
-import { UsageError } from '../exit-codes.js';
-import { noteServer } from '../hosting/note-server.js';
+import type { JsonObject } from '../../core/text/json.js';
+import { checkAgent } from '../open-run.js';
+import { type CliContext, UsageError } from '../context.js';
+import { noteServer } from '../hosting/server-notes.js';
 import { withOptions, type OptionName } from '../input/options.js';
 import {
   inFlags,
@@ -15,7 +13,7 @@ import {
   runSettings,
   type RunSettingOptions,
 } from '../input/run-settings.js';
-import { osUser } from '../input/os-user.js';
+import { osUser } from '../input/option-parsers.js';
 import { nextCommandOf } from '../reports/next-command.js';
 
 /** The options of `schedule create` and `schedule update`. */

@@ -1,10 +1,14 @@
 import type { ScheduleOverlapPolicy, ScheduleSpec } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../../core/errors.js';
-import { MAX_DURABLE_MS, toMs, type Duration } from '../../core/text/duration.js';
-import type { AgentLike, RunSettings } from '../../updates/run-input.js';
-import { checkOptions, expected, type OptionSchemas } from '../../validation/check-options.js';
-import { duration } from '../../validation/durations.js';
+import { MAX_DURABLE_MS, toMs, type Duration } from '../../core/text/text.js';
+import type { AgentLike, RunSettings } from '../../updates/start.js';
+import {
+  checkOptions,
+  expected,
+  type OptionSchemas,
+  duration,
+} from '../../validation/check-options.js';
 
 /** What happens when a firing is due and the previous one has not ended. */
 export type Overlap = keyof typeof OVERLAPS;

@@ -6,21 +6,12 @@ import {
 } from '@temporalio/client';
 import { listSchedules } from '../../temporal/server-answers.js';
 import { show } from '../../core/input/input.js';
-import { toMs } from '../../core/text/duration.js';
-import { visible } from '../../core/text/summaries.js';
+import { toMs } from '../../core/text/text.js';
+import { visible } from '../../core/state/summaries.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
-import { assertKnownAgent, type KnownAgent } from '../known-agents.js';
-import { scheduleAction } from './action.js';
-import type { BackfillOptions, Schedules } from './methods.js';
+import { assertKnownAgent, type KnownAgent } from '../fork-run.js';
 import {
-  assertActOptions,
-  assertScheduleOptions,
-  overlapPolicy,
-  scheduleSpec,
-  type ScheduleOptions,
-} from './options.js';
-import { changedOptions, refusedCron, replaceSchedule } from './update.js';
-import {
+  scheduleAction,
   MEMO_KEY,
   readScheduleMemo,
   scheduleDetails,
@@ -29,6 +20,20 @@ import {
   unreadableRow,
   type ScheduleRow,
 } from './view.js';
+import {
+  type BackfillOptions,
+  type Schedules,
+  changedOptions,
+  refusedCron,
+  replaceSchedule,
+} from './methods.js';
+import {
+  assertActOptions,
+  assertScheduleOptions,
+  overlapPolicy,
+  scheduleSpec,
+  type ScheduleOptions,
+} from './options.js';
 
 /** The maximum number of schedules that a list reads at the same time. */
 const AT_ONCE = 8;

@@ -1,13 +1,154 @@
-import { refusal, type CallResult } from './call-result.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import { needsConsent } from '../requests/consent.js';
-import { definedTool } from '../graph/node-tool.js';
-import type { RunState } from '../state.js';
+import { needsConsent } from '../state/consent.js';
+import type { RunState } from '../state/state.js';
+import { visible } from '../state/summaries.js';
+import { definedTool } from '../state/turn-definition.js';
+import { type Batch, getOpenBatch } from '../state/turn.js';
+import { findWork } from '../state/work.js';
+import { isObject, parseJson } from '../text/json.js';
+import { type CallResult, refusal, signature } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { getOpenBatch, type Batch } from '../turn.js';
-import { findWork } from '../work/work.js';
-import { signature } from './idempotency.js';
-import { waitedText, waitUntil } from './wait.js';
+
+type Wait =
+  | { readonly type: 'seconds'; readonly seconds: number; readonly text: string }
+  /** Unix time in milliseconds, and the model's original text. */
+  | { readonly type: 'until'; readonly atMs: number; readonly text: string };
+
+interface Problem {
+  /** For the model: what is wrong, and how to fix it. */
+  readonly problem: string;
+}
+
+/** A wait longer than a year is treated as a mistake. */
+const MAX_DAYS = 366;
+const DAY_SECONDS = 86_400;
+const MAX_SECONDS = MAX_DAYS * DAY_SECONDS;
+
+/**
+ * Returns the Unix time in ms at which a wait ends, or what is wrong with it. For a time in the
+ * past, returns `fromMs`, the time at which the wait began. `argumentsJson` is the model's text.
+ * Never throws.
+ */
+export function waitUntil(argumentsJson: string, fromMs: number): number | Problem {
+  const wait = readWait(parseJson(argumentsJson));
+  if ('problem' in wait) return wait;
+  if (wait.type === 'seconds') return fromMs + Math.ceil(wait.seconds * 1_000);
+  if (wait.atMs - fromMs > MAX_SECONDS * 1_000) {
+    return {
+      problem: `until ${wait.text} is more than ${MAX_DAYS} days ahead; give an earlier moment`,
+    };
+  }
+  return Math.max(fromMs, wait.atMs);
+}
+
+/**
+ * Returns the text for the model when a wait has ended. `woken`: a message ended it early. The text
+ * does not depend on the current time. Never throws.
+ */
+export function waitedText(argumentsJson: string, woken: boolean): string {
+  const wait = readWait(parseJson(argumentsJson));
+  const early = 'woken early by a message';
+  if ('problem' in wait) return woken ? early : 'waited';
+  if (wait.type === 'seconds') {
+    return woken ? `${early}; the wait was to take ${wait.text} s` : `waited ${wait.text} s`;
+  }
+  return woken ? `${early}; the wait was until ${wait.text}` : `waited until ${wait.text}`;
+}
+
+/** Returns what is wrong with the arguments of a wait, whenever it begins, or null. */
+export function waitProblem(value: unknown): string | null {
+  const wait = readWait(value);
+  return 'problem' in wait ? wait.problem : null;
+}
+
+function readWait(value: unknown): Wait | Problem {
+  const { seconds, until } = isObject(value) ? value : {};
+  if ((seconds === undefined) === (until === undefined)) {
+    return { problem: 'give exactly one of `seconds` (how long) and `until` (a moment)' };
+  }
+  return until === undefined ? readSeconds(seconds) : readMoment(until);
+}
+
+function readSeconds(seconds: unknown): Wait | Problem {
+  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_SECONDS)) {
+    const limit = `${MAX_SECONDS} (${MAX_DAYS} days)`;
+    return {
+      problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shortText(seconds)}`,
+    };
+  }
+  return { type: 'seconds', seconds, text: String(seconds) };
+}
+
+const MOMENT =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
+
+/**
+ * Reads ISO 8601. Seconds and fraction are optional, and digits below a millisecond are ignored.
+ * The offset is required: without it, the text would denote a different time in each time zone.
+ */
+function readMoment(until: unknown): Wait | Problem {
+  const text = typeof until === 'string' ? until.trim().toUpperCase() : '';
+  const found = MOMENT.exec(text);
+  if (found === null) {
+    return {
+      problem:
+        '`until` must be a moment in ISO 8601 with an offset, such as 2027-03-28T09:00:00+02:00 or ' +
+        `2027-03-28T07:00:00Z, not ${shortText(until)}`,
+    };
+  }
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
+    .slice(1, 7)
+    .map((digits: string | undefined) => Number(digits ?? 0));
+  const offset = offsetMinutes(found[8]);
+  const days = daysSince1970({ year, month, day });
+  if (days === null || hour > 23 || minute > 59 || second > 59 || offset === 'impossible') {
+    return { problem: `until ${text} is not a valid time: a part of it is out of range` };
+  }
+  if (offset === 'missing') {
+    const time = text.length === 10 ? `${text}T00:00:00` : text;
+    return {
+      problem: `until ${text} has no offset from UTC, so it may mean many moments; write ${time}Z, or the offset that is meant, such as ${time}+02:00`,
+    };
+  }
+  const wholeSeconds = days * DAY_SECONDS + hour * 3_600 + (minute - offset) * 60 + second;
+  const milliseconds = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
+  return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, text };
+}
+
+/** Minutes east of UTC. */
+function offsetMinutes(text: string | undefined): number | 'missing' | 'impossible' {
+  if (text === undefined) return 'missing';
+  if (text === 'Z') return 0;
+  const digits = text.slice(1).replace(':', '').padEnd(4, '0');
+  const hours = Number(digits.slice(0, 2));
+  const minutes = Number(digits.slice(2));
+  if (hours > 23 || minutes > 59) return 'impossible';
+  return (text.startsWith('-') ? -1 : 1) * (hours * 60 + minutes);
+}
+
+const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Days since 1970-01-01 in the Gregorian calendar; null for a day that does not exist. */
+function daysSince1970(date: { year: number; month: number; day: number }): number | null {
+  const { year, month, day } = date;
+  const leap = leapDaysBefore(year + 1) - leapDaysBefore(year);
+  const lengths = MONTH_DAYS.map((days, index) => (index === 1 ? days + leap : days));
+  if (day < 1 || day > (lengths[month - 1] ?? 0)) return null;
+  const earlierMonths = lengths.slice(0, month - 1).reduce((sum, days) => sum + days, 0);
+  const leapDays = leapDaysBefore(year) - leapDaysBefore(1970);
+  return (year - 1970) * 365 + leapDays + earlierMonths + day - 1;
+}
+
+function leapDaysBefore(year: number): number {
+  const last = year - 1;
+  return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
+}
+
+/** Returns the value, shortened for an error text. */
+function shortText(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 60));
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
 
 /** Maximum depth of agents that call agents, regardless of the limits. */
 const MAX_DEPTH = 16;
@@ -108,4 +249,13 @@ export function tooDeep(state: RunState, call: ToolCall): boolean {
 /** Whether a repeated call of this tool is not executed. A repeated read is legitimate polling. */
 export function guardsRepeats(tool: ToolDefinition): boolean {
   return tool.effect !== 'read' && tool.repeat !== 'allow';
+}
+
+/** Returns the safety checks of a call in the provider's words. */
+export function safetyWords(call: Pick<ToolCall, 'safety'>): string {
+  const checks = (call.safety ?? []).map(({ code, message, id }) => {
+    const words = [code, message].filter((word) => word !== undefined && word !== '');
+    return visible(words.length === 0 ? id : words.join(': '));
+  });
+  return `the provider asks for a person's decision (${checks.join('; ')})`;
 }

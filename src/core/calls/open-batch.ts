@@ -1,14 +1,26 @@
-import { artifactList } from '../artifacts/artifact-text.js';
-import { isCatalogCall } from '../catalog/catalog.js';
-import { catalogAnswer } from '../catalog/catalog-answers.js';
 import type { ToolCalls } from '../definition/definition.js';
-import { computerHandler } from '../definition/native-tools.js';
-import { currentDefinition } from '../named-prompts/turn-definition.js';
-import { currentNode } from '../graph/node-tool.js';
-import { callsLeft } from '../limits.js';
-import type { RunState } from '../state.js';
+import { computerHandler } from '../input/turn-settings.js';
+import { callsLeft } from '../rules/limits.js';
+import { withTurn } from '../state/change.js';
+import { needsConsent } from '../state/consent.js';
+import type { RunState } from '../state/state.js';
+import { artifactList } from '../state/summaries.js';
+import {
+  currentDefinition,
+  currentNode,
+  definedTool,
+  nodeOfCall,
+} from '../state/turn-definition.js';
+import type { Batch, Turn } from '../state/turn.js';
+import {
+  type CallResult,
+  deniedCall,
+  refusal,
+  shortSignature,
+  signature,
+} from '../transcript/call-result.js';
+import { isCatalogCall } from '../transcript/catalog.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
-import type { Batch } from '../turn.js';
 import {
   CALLS_USED_UP,
   DEPTH_REACHED,
@@ -16,11 +28,67 @@ import {
   guardsRepeats,
   notExecuted,
   tooDeep,
+  waitUntil,
 } from './batch.js';
-import { deniedCall, refusal, type CallResult } from './call-result.js';
-import { denial } from './denial.js';
-import { shortSignature, signature } from './idempotency.js';
-import { waitUntil } from './wait.js';
+import { catalogAnswer } from './catalog-answers.js';
+
+/** Returns why a call is denied without a request; null if it is not. */
+export function denial(state: RunState, call: ToolCall): string | null {
+  const { verdict } = call;
+  if (verdict?.then === 'deny') return verdict.why;
+  if (state.turn.denied?.includes(shortSignature(call))) {
+    return 'an identical call was denied earlier in this turn, and people are asked only once';
+  }
+  if (state.unattended !== 'deny') return null;
+  const kind = definedTool(state.config.definition, call.name)?.kind;
+  const asks = needsConsent(state, call);
+  if (!asks && call.safety === undefined && kind !== 'question' && kind !== 'client') return null;
+  const why = verdict === undefined ? '' : ` (${verdict.why})`;
+  return `it needs a decision, and this run is unattended${why}`;
+}
+
+/** The number of consecutive denied calls after which the turn ends. */
+export const DENIALS = 3;
+
+/** The number of denied calls that a turn remembers. All are passed from segment to segment. */
+const REMEMBERED = 1_000;
+
+/** Returns the changes that a result makes to the turn's count of denied calls. */
+export function countDenials(
+  { turn }: RunState,
+  call: ToolCall,
+  { denied, executed }: CallResult,
+): Partial<Turn> {
+  const { denials = 0 } = turn;
+  if (!denied) return executed && denials > 0 ? { denials: 0 } : {};
+  const signatures = [...new Set([...(turn.denied ?? []), shortSignature(call)])];
+  return {
+    denied: signatures.slice(-REMEMBERED),
+    denials: denials + 1,
+    ...(denials + 1 >= DENIALS && { limit: turn.limit ?? 'denied' }),
+  };
+}
+
+/**
+ * Counts the denied tool calls of a graph's node. A visit counts once, regardless of its number of
+ * calls.
+ */
+export function countVisitDenials(state: RunState, { calls, results }: Batch): RunState {
+  const made = calls.flatMap((call, index) => {
+    const result = results[index];
+    return result && nodeOfCall(call) === null ? [{ call, result }] : [];
+  });
+  const denied = made.filter(({ result }) => result.denied);
+  const [first] = denied;
+  if (first === undefined) {
+    const executed = made.some(({ result }) => result.executed);
+    return executed && state.turn.denials ? withTurn(state, { denials: 0 }) : state;
+  }
+  const counted = withTurn(state, countDenials(state, first.call, first.result));
+  const signatures = denied.map(({ call }) => shortSignature(call));
+  const all = [...new Set([...(counted.turn.denied ?? []), ...signatures])];
+  return withTurn(counted, { denied: all.slice(-REMEMBERED) });
+}
 
 /** The maximum characters of lists in the results for one message, to keep the prompt small. */
 const MAX_LIST_CHARACTERS = 64 * 1024;

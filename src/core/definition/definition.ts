@@ -1,9 +1,123 @@
-import type { Duration } from '../text/duration.js';
-import type { Json, JsonObject } from '../json.js';
-import type { GraphDefinition } from '../graph/definition.js';
-import type { Rule } from '../requests/rules.js';
-import type { AgentTexts } from '../text/author-texts.js';
+import type { Json, JsonObject } from '../text/json.js';
+import type { Duration } from '../text/text.js';
+import type { GraphDefinition } from './graph-definition.js';
+import type { Rule } from './rules.js';
 import type { Effect, ToolDefinition } from './tool-definition.js';
+
+/** A part of a template: literal text, or the name of an argument. */
+export type TemplatePart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'argument'; readonly name: string; readonly at: number };
+
+const NAME = /[ \t]*([A-Za-z_]\w*)[ \t]*\}\}/y;
+const SAMPLE = 30;
+
+/**
+ * Splits a template at its placeholders, `{{name}}`, with optional blanks inside the braces.
+ *
+ * `{{{{` stands for two opening braces. Single braces, and closing ones anywhere else, are plain
+ * text, so `{"a": {{a}}}` needs no escape. A run of opening braces is read from the left: first
+ * every four as `{{`, then a single one as text, then two as the beginning of a placeholder.
+ *
+ * Throws an `Error` if two braces do not begin a placeholder.
+ */
+export function parsePlaceholders(template: string): TemplatePart[] {
+  const parts: TemplatePart[] = [];
+  const braces = /\{{2,}/g;
+  let read = 0;
+  for (let run = braces.exec(template); run; run = braces.exec(template)) {
+    const { index } = run;
+    const { length } = run[0];
+    const rest = length % 4;
+    const literal = '{{'.repeat((length - rest) / 4) + (rest % 2 === 1 ? '{' : '');
+    parts.push({ type: 'text', text: template.slice(read, index) + literal });
+    read = index + length;
+    if (rest < 2) continue;
+    NAME.lastIndex = read;
+    const found = NAME.exec(template);
+    if (found === null) throw new Error(describeFault(template, read - 2));
+    parts.push({ type: 'argument', name: found[1] ?? '', at: read - 2 });
+    read += found[0].length;
+  }
+  parts.push({ type: 'text', text: template.slice(read) });
+  return parts.filter((part) => part.type === 'argument' || part.text !== '');
+}
+
+function describeFault(template: string, at: number): string {
+  const sample = JSON.stringify(template.slice(at, at + SAMPLE));
+  return (
+    `at position ${at}, ${sample} does not begin a placeholder; write {{name}}, ` +
+    'or {{{{ for two braces as text'
+  );
+}
+
+/**
+ * The author's versions of the texts that perdure writes to an agent's model. They are pinned with
+ * the agent. Placeholders are written as in templates: `{{problem}}`.
+ */
+export interface AgentTexts {
+  /**
+   * Asks for a corrected answer; only for agents with `output`. It must contain `{{problem}}`, with
+   * at least 12 characters before the first placeholder; `{{attempt}}` and `{{attempts}}` are
+   * numbers.
+   */
+  readonly repair?: string;
+  /** Asks for the last answer when a limit is reached; `{{reason}}` is that limit. */
+  readonly closing?: string;
+  /** Demands a call from a model whose server does not accept `toolChoice: 'required'`. */
+  readonly demandCall?: string;
+}
+
+/** The placeholders that each text may have. */
+const PLACEHOLDERS: Readonly<Record<keyof AgentTexts, readonly string[]>> = {
+  repair: ['problem', 'attempt', 'attempts'],
+  closing: ['reason'],
+  demandCall: [],
+};
+
+/**
+ * Minimum characters before the first placeholder, so people's messages rarely begin like a repair
+ * request.
+ */
+const MIN_PREFIX_CHARACTERS = 12;
+
+/** Returns the problem with an author's text, and the fix; null if there is none. */
+export function authorTextProblem(name: keyof AgentTexts, text: string): string | null {
+  if (text.trim() === '') return 'expected a text, got only blanks; omit it to use the default';
+  const known = PLACEHOLDERS[name];
+  try {
+    const parts = parsePlaceholders(text);
+    const used = parts.flatMap((part) => (part.type === 'argument' ? [part.name] : []));
+    const unknown = used.find((one) => !known.includes(one));
+    if (unknown !== undefined) {
+      const possible = known.map((one) => `{{${one}}}`).join(', ');
+      return `expected ${known.length === 0 ? 'no placeholder' : `no placeholder but ${possible}`}`;
+    }
+    if (name !== 'repair') return null;
+    if (!used.includes('problem')) {
+      return 'expected the placeholder {{problem}}, else the model does not learn what is wrong; add it';
+    }
+    const [first] = parts;
+    return first?.type === 'text' && first.text.trim().length >= MIN_PREFIX_CHARACTERS
+      ? null
+      : `expected at least ${MIN_PREFIX_CHARACTERS} characters before the first placeholder, by which repairs are recognized`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Returns a text with its placeholders filled in. Placeholders within values are not expanded. */
+export function fillText(text: string, values: Readonly<Record<string, string | number>>): string {
+  return parsePlaceholders(text)
+    .map((part) => (part.type === 'text' ? part.text : String(values[part.name] ?? '')))
+    .join('');
+}
+
+/** Returns the beginning of a text, up to its first placeholder. */
+export function beginOf(text: string): string {
+  const [first] = parsePlaceholders(text);
+  return first?.type === 'text' ? first.text : '';
+}
 
 /** The limits that a turn and a run can have. */
 export const LIMIT_NAMES = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'] as const;
@@ -196,3 +310,79 @@ export interface AgentDefinition {
   /** SHA-256 (hex) of all fields above as canonical JSON. */
   readonly hash: string;
 }
+
+declare const OUTPUT: unique symbol;
+
+/** Type-only: the type of `output` in a completed turn. */
+export interface Typed<Output> {
+  readonly [OUTPUT]?: Output;
+}
+
+declare const PROMPTS: unique symbol;
+
+/** Type-only: the arguments and the output of each named prompt. */
+export interface TypedPrompts<Prompts> {
+  readonly [PROMPTS]?: Prompts;
+}
+
+/** The number of a turn that answers a named prompt, with the type of its output. */
+export type TurnOf<Output> = number & { readonly [OUTPUT]: Output };
+
+declare const INPUT: unique symbol;
+
+/** Type-only: the type of a graph's `input`. */
+export interface TypedInput<Input> {
+  readonly [INPUT]?: Input;
+}
+
+/** The names of an agent's prompts; any string if its type is unknown. */
+export type PromptName<Prompts> = unknown extends Prompts ? string : keyof Prompts & string;
+
+/** The argument and output types of a prompt. */
+interface PromptType {
+  readonly args: object;
+  readonly output: unknown;
+}
+
+type TypeOf<Prompts, Name> = Name extends keyof Prompts
+  ? Prompts[Name] extends PromptType
+    ? Prompts[Name]
+    : never
+  : never;
+
+/** The field with the arguments of a prompt: required if one of them is. */
+export type ArgsField<Prompts, Name, Field extends string = 'args'> = unknown extends Prompts
+  ? { readonly [Key in Field]?: JsonObject }
+  : TypeOf<Prompts, Name>['args'] extends Readonly<Record<string, never>>
+    ? { readonly [Key in Field]?: Readonly<Record<string, never>> }
+    : object extends TypeOf<Prompts, Name>['args']
+      ? { readonly [Key in Field]?: TypeOf<Prompts, Name>['args'] }
+      : { readonly [Key in Field]: TypeOf<Prompts, Name>['args'] };
+
+/**
+ * The output type of a turn that answers a prompt; `Default` is that of a turn without a prompt.
+ */
+export type PromptOutput<Prompts, Name, Default = Json> = [Name] extends [never]
+  ? Default
+  : unknown extends Prompts
+    ? Default
+    : TypeOf<Prompts, Name>['output'];
+
+/** The fields by which `start` specifies a prompt in place of `message`. */
+export type StartPrompt<Prompts, Name extends PromptName<Prompts>> =
+  | { readonly prompt?: never; readonly promptArgs?: never }
+  | ({ readonly prompt: Name; readonly message?: never; readonly messages?: never } & ArgsField<
+      Prompts,
+      Name,
+      'promptArgs'
+    >);
+
+/** The type of an agent's output; any JSON if the agent's type is unknown. */
+export type OutputOf<Agent> = Agent extends Typed<infer Output> ? Output : Json;
+
+/** The type of a graph's `input`; any JSON object if the agent's type is unknown. */
+export type InputOf<Agent> =
+  Agent extends TypedInput<infer Input> ? (unknown extends Input ? JsonObject : Input) : JsonObject;
+
+/** The types of an agent's prompts. */
+export type PromptsOf<Agent> = Agent extends TypedPrompts<infer Prompts> ? Prompts : unknown;

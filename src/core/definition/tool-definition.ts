@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.js';
+import type { JsonObject } from '../text/json.js';
 
 /**
  * A tool's side effects, which decide how often a call may be executed. `keyed` means idempotent.

@@ -1,6 +1,63 @@
-import { END, type EachBody, type GraphDefinition, type GraphNode } from './definition.js';
-import { END_ID, START_ID, type DrawnEdge, type DrawnNode, type Drawing } from './drawing.js';
-import type { GraphState, NodeVisits } from './graph-state.js';
+import type { AgentDefinition, OnLimit } from '../definition/definition.js';
+import {
+  END,
+  type EachBody,
+  type GraphDefinition,
+  type GraphNode,
+} from '../definition/graph-definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
+import type { GraphState, NodeVisits, RunState } from '../state/state.js';
+
+/**
+ * A graph in drawable form: one from `defineGraph`, or an agent's built-in loop. It is plain JSON.
+ */
+export interface Drawing {
+  /** The start comes first. */
+  readonly nodes: readonly DrawnNode[];
+  readonly edges: readonly DrawnEdge[];
+}
+
+export interface DrawnNode {
+  /** Unique in the drawing, and assigned by perdure: `start`, `finish`, `n0`, `n1`, … */
+  readonly id: string;
+  /** The name in the definition; for the start and the end, their kind. */
+  readonly name: string;
+  /** One line for people, from the author. It may contain any characters. */
+  readonly label: string;
+  readonly kind: DrawnKind;
+  /**
+   * What the node does, such as `agent desk`. It may contain any characters and is empty for start
+   * and end.
+   */
+  readonly about: string;
+  /** Whether a run has visited the node or is at it; absent in a drawing without a run. */
+  readonly mark?: 'visited' | 'here' | 'unvisited';
+  /** Number of visits; absent if there were none. */
+  readonly visits?: number;
+  /** Total time of all ended visits in ms; absent if none has ended. */
+  readonly ms?: number;
+  /** The caller's note for the run's current node, such as `waits here`. */
+  readonly note?: string;
+}
+
+/** The node kinds of a graph, the start, the end, and a target missing from the definition. */
+export type DrawnKind = GraphNode['kind'] | 'start' | 'end' | 'missing';
+
+export interface DrawnEdge {
+  /** Ids of nodes. */
+  readonly from: string;
+  readonly to: string;
+  /** Null if the node has only this exit. */
+  readonly exit: string | null;
+  /**
+   * How often a run has taken this edge; absent in a drawing without a run. For the start: 0 or 1.
+   */
+  readonly taken?: number;
+}
+
+/** The ids of the two ends. A drawing without an exit to `END` has no end. */
+export const START_ID = 'start';
+const END_ID = 'finish';
 
 /** A run to be shown in the drawing of its graph. */
 export interface Overlay {
@@ -43,7 +100,7 @@ export function drawGraph(definition: GraphDefinition, overlay?: Overlay): Drawi
 }
 
 /** The node at which a turn ends. */
-export const END_NODE: DrawnNode = { id: END_ID, name: END, label: 'end', kind: 'end', about: '' };
+const END_NODE: DrawnNode = { id: END_ID, name: END, label: 'end', kind: 'end', about: '' };
 
 function missingNode(name: string, id: string): DrawnNode {
   return { id, name, label: name, kind: 'missing', about: 'not in the graph' };
@@ -110,4 +167,126 @@ function aboutBody(body: EachBody): string {
     case 'run':
       return 'run';
   }
+}
+
+/** What the loop of an agent depends on. */
+export type LoopParts = Pick<
+  AgentDefinition,
+  'model' | 'tools' | 'onLimit' | 'decide' | 'output' | 'onPlainText'
+>;
+
+const DECIDE_ID = 'n0';
+const CLOSING_ID = 'closing';
+
+/**
+ * Returns the drawing of the loop that perdure runs for an agent without a graph: the model
+ * decides, tools are executed, and a text is the answer.
+ */
+export function drawLoop(agent: LoopParts): Drawing {
+  const closing = closingNode(agent.onLimit);
+  const tools = agent.tools.map((tool, index) => ({ tool, node: toolNode(tool, `n${index + 1}`) }));
+  return {
+    nodes: [
+      { id: START_ID, name: 'start', label: 'start', kind: 'start', about: '' },
+      { id: DECIDE_ID, name: 'decide', label: 'decide', kind: 'decide', about: aboutDecide(agent) },
+      ...tools.map(({ node }) => node),
+      ...(closing === null ? [] : [closing]),
+      END_NODE,
+    ],
+    edges: [
+      { from: START_ID, to: DECIDE_ID, exit: null },
+      ...tools.flatMap(({ tool, node }) => toolEdges(tool, node)),
+      ...textEdges(agent),
+      ...limitEdges(agent.onLimit, closing),
+    ],
+  };
+}
+
+function aboutDecide({ decide, model }: LoopParts): string {
+  if (decide === 'function') return 'own function';
+  const name = model === '' ? 'model' : `model ${model}`;
+  return decide === 'schema' ? `${name}, by schema` : name;
+}
+
+function toolNode({ name, kind, calls }: ToolDefinition, id: string): DrawnNode {
+  const base = { id, name, label: name };
+  if (kind === 'agent') return { ...base, kind: 'agent', about: `agent ${calls?.agent ?? name}` };
+  if (kind === 'question') return { ...base, kind: 'confirm', about: 'a person answers' };
+  if (kind === 'client') return { ...base, kind: 'confirm', about: 'the caller executes it' };
+  return { ...base, kind: 'tool', about: 'tool' };
+}
+
+function toolEdges(tool: ToolDefinition, { id }: DrawnNode): readonly DrawnEdge[] {
+  const called: DrawnEdge = { from: DECIDE_ID, to: id, exit: tool.name };
+  if (tool.ends !== true) return [called, { from: id, to: DECIDE_ID, exit: null }];
+  return [
+    called,
+    { from: id, to: END_ID, exit: 'done' },
+    { from: id, to: DECIDE_ID, exit: 'failed' },
+  ];
+}
+
+function textEdges({ tools, output, onPlainText }: LoopParts): readonly DrawnEdge[] {
+  const fails = onPlainText === 'fail' && tools.length > 0;
+  const text: DrawnEdge = {
+    from: DECIDE_ID,
+    to: END_ID,
+    exit: fails ? 'text, the turn fails' : 'text',
+  };
+  if (output === undefined || fails) return [text];
+  return [text, { from: DECIDE_ID, to: DECIDE_ID, exit: 'invalid answer' }];
+}
+
+function closingNode(onLimit: OnLimit): DrawnNode | null {
+  const base = { id: CLOSING_ID, name: 'closing' };
+  switch (onLimit) {
+    case 'answer':
+      return { ...base, label: 'closing answer', kind: 'decide', about: 'without tools' };
+    case 'compose':
+      return { ...base, label: 'closing answer', kind: 'run', about: 'from the results so far' };
+    case 'ask':
+      return { ...base, label: 'raise the limit?', kind: 'confirm', about: 'a person decides' };
+    case 'fail':
+      return null;
+  }
+}
+
+function limitEdges(onLimit: OnLimit, closing: DrawnNode | null): readonly DrawnEdge[] {
+  if (closing === null) {
+    return [{ from: DECIDE_ID, to: END_ID, exit: 'limit, the turn fails' }];
+  }
+  const { id } = closing;
+  const limit: DrawnEdge = { from: DECIDE_ID, to: id, exit: 'limit' };
+  if (onLimit !== 'ask') return [limit, { from: id, to: END_ID, exit: null }];
+  return [
+    limit,
+    { from: id, to: DECIDE_ID, exit: 'raise' },
+    { from: id, to: END_ID, exit: 'stop, closing answer' },
+  ];
+}
+
+/** A run's pinned graph, and the run's position in it. */
+export interface RunGraph {
+  readonly definition: GraphDefinition;
+  readonly state: GraphState;
+}
+
+/** Returns the graph of a run; null if its agent has none, or if no worker has loaded it yet. */
+export function runGraph({ config, graph }: RunState): RunGraph | null {
+  const { graph: definition } = config.definition;
+  if (definition === undefined || graph === undefined) return null;
+  return { definition, state: graph };
+}
+
+/**
+ * Returns the drawing of a run's graph, marked with the run's visits, or that of the agent's loop.
+ * `here`: the note for the run's current node.
+ */
+export function drawRun(state: RunState, here: string): Drawing {
+  const graph = runGraph(state);
+  if (graph !== null) return drawGraph(graph.definition, { state: graph.state, here });
+  const { definition } = state.config;
+  // The run has not begun its first turn.
+  if (definition.graph !== undefined) return drawGraph(definition.graph);
+  return drawLoop(definition);
 }

@@ -1,22 +1,24 @@
-import { appendMessage, endTurn, withTurn } from '../change.js';
-import { byteLength } from '../inbox.js';
-import { toolValue, type CallResult } from '../calls/call-result.js';
-import { failed } from '../make-outcome.js';
-import { isObject, type Json, type JsonObject } from '../json.js';
-import { errorIn } from './error-in.js';
+import { appendMessage, endTurn, withTurn, failed } from '../state/change.js';
+import { byteLength } from '../input/inbox.js';
+import { toolValue, type CallResult } from '../transcript/call-result.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  errorIn,
+  answerText,
+  itemsOf,
+} from '../text/json.js';
 import type { BudgetName } from '../definition/definition.js';
-import { keepsEarlierMeaning, type RunState } from '../state.js';
-import type { Batch } from '../turn.js';
-import { planEnd } from '../plan/confirmation.js';
-import { readYesOrNo } from '../plan/confirm-plan.js';
-import { noteReads } from '../plan/note-actions.js';
+import { keepsEarlierMeaning, type RunState, type ConfirmedPlan } from '../state/state.js';
+import type { Batch } from '../state/turn.js';
+import { planEnd, readYesOrNo } from '../plan/confirm-plan.js';
+import { noteReads } from '../plan/results.js';
 import { planIn, planValue } from '../plan/plan.js';
 import { resultsOf } from '../plan/plan-batch.js';
-import type { ConfirmedPlan } from './graph-state.js';
-import type { GraphNode } from './definition.js';
-import { currentNode, findNode, graphOf, nodeOfCall } from './node-tool.js';
+import type { GraphNode } from '../definition/graph-definition.js';
+import { currentNode, findNode, graphOf, nodeOfCall } from '../state/turn-definition.js';
 import { sizeFault } from './node-calls.js';
-import { answerText, itemsOf } from './values.js';
 import { leave } from './walk.js';
 
 /** Maximum bytes of a state's JSON, which is passed to the nodes and from segment to segment. */

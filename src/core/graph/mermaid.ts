@@ -1,12 +1,14 @@
-import { formatDuration } from '../text/duration.js';
-import { visible } from '../text/summaries.js';
+import type { GraphPlace, NodeVisits } from '../state/state.js';
+import { visible } from '../state/summaries.js';
+import { formatDuration } from '../text/text.js';
 import {
-  START_ID,
+  type Drawing,
   type DrawnEdge,
   type DrawnKind,
   type DrawnNode,
-  type Drawing,
-} from './drawing.js';
+  type RunGraph,
+  START_ID,
+} from './draw.js';
 
 /**
  * Returns the delimiters of a node's text, which determine its shape. Mermaid has no shape for a
@@ -104,4 +106,49 @@ function mermaidText(text: string): string {
     .trim()
     .replaceAll(/\s+/g, ' ')
     .replaceAll(UNSAFE, (character) => `#${character.codePointAt(0) ?? 0};`);
+}
+
+/** Maximum number of nodes in the line of visited nodes. */
+const MAX_NODES = 8;
+
+/**
+ * Returns up to two lines for people about a run's position in its graph: the current node, and the
+ * nodes visited in this turn (between turns: in the last one). `now`: Unix time in ms; null:
+ * without times. For example: `node ask, visit 2, for 3.0 s` and `done: load, sort`.
+ */
+export function describeGraph(
+  { definition, state }: RunGraph,
+  now: number | null,
+): readonly string[] {
+  const labels = new Map(definition.nodes.map(({ name, label }) => [name, label]));
+  const named = (name: string): string => {
+    const label = labels.get(name);
+    return visible(label === undefined ? name : `${name} (${label})`);
+  };
+  const done = state.visited.flatMap((visited) => {
+    const times = timesLeft(visited, state.at);
+    if (times === 0) return [];
+    return [times === 1 ? visible(visited.node) : `${visible(visited.node)} ${times}×`];
+  });
+  const left = done.length - MAX_NODES;
+  const shown = left > 0 ? [`${left} more`, ...done.slice(-MAX_NODES)] : done;
+  return [
+    ...(state.at === null ? [] : [placeText(state.at, named, now)]),
+    ...(shown.length === 0 ? [] : [`done: ${shown.join(', ')}`]),
+  ];
+}
+
+function placeText(
+  { node, visit, since }: GraphPlace,
+  named: (name: string) => string,
+  now: number | null,
+): string {
+  const again = visit > 1 ? `, visit ${visit}` : '';
+  const time = now === null ? '' : `, for ${formatDuration(now - since)}`;
+  return `node ${named(node)}${again}${time}`;
+}
+
+/** Returns the number of a node's ended visits in the turn. */
+function timesLeft({ node, inTurn }: NodeVisits, at: GraphPlace | null): number {
+  return Math.max(0, at?.node === node ? inTurn - 1 : inTurn);
 }

@@ -1,19 +1,30 @@
-import { callsLeft } from '../limits.js';
 import { CALLS_USED_UP, DEPTH_REACHED, notExecuted, tooDeep } from '../calls/batch.js';
-import { denial } from '../calls/denial.js';
-import { deniedCall, type CallResult } from '../calls/call-result.js';
-import { sha256Hex } from '../digest.js';
-import { canonicalJson, isObject, textField, type Json, type JsonObject } from '../json.js';
-import type { RunState } from '../state.js';
-import type { ToolCall } from '../transcript/messages.js';
-import type { Batch } from '../turn.js';
-import type { EachBody, GraphNode } from './definition.js';
-import type { GraphState } from './graph-state.js';
+import { denial } from '../calls/open-batch.js';
+import type { EachBody, GraphNode } from '../definition/graph-definition.js';
+import { showPlan } from '../plan/confirm-plan.js';
+import { planCalls, resultsOf } from '../plan/plan-batch.js';
 import { planIn, planValue } from '../plan/plan.js';
-import { planCalls } from '../plan/plan-batch.js';
-import { showPlan } from '../plan/show-plan.js';
-import { nodeCallName, visitsOf } from './node-tool.js';
-import { evaluate, evaluateText, itemsOf, type Scope } from './values.js';
+import { cutValue, doneText } from '../plan/results.js';
+import { callsLeft } from '../rules/limits.js';
+import { appendMessage } from '../state/change.js';
+import type { GraphState, RunState } from '../state/state.js';
+import { currentNode, definedTool, nodeCallName, visitsOf } from '../state/turn-definition.js';
+import { type Batch, getOpenBatch } from '../state/turn.js';
+import {
+  type Json,
+  type JsonObject,
+  type Scope,
+  canonicalJson,
+  errorIn,
+  evaluate,
+  evaluateText,
+  isObject,
+  itemsOf,
+  sha256Hex,
+  textField,
+} from '../text/json.js';
+import { type CallResult, deniedCall } from '../transcript/call-result.js';
+import type { ToolCall } from '../transcript/messages.js';
 
 /**
  * Maximum characters of arguments for the calls of one visit, because a new segment receives them.
@@ -169,4 +180,48 @@ function toObject(value: Json): JsonObject {
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only other object is a list
   return isRecord ? (value as JsonObject) : { value };
+}
+
+/** Maximum characters of all results kept from an interrupted visit. */
+const MAX_KEPT = 400_000;
+
+/**
+ * Keeps the results of the current node's calls when its work is interrupted. The visit may resume
+ * later and must not repeat completed calls. For a plan, a report of them is added to the
+ * transcript.
+ */
+export function keepResults(state: RunState, at: number): RunState {
+  const node = currentNode(state);
+  const batch = getOpenBatch(state);
+  const { graph } = state;
+  if (node === undefined || batch === null || !graph?.at) return state;
+  const kept = batch.calls.flatMap((call, index) => {
+    const result = batch.results[index];
+    return result && hasHappened(state, call, result) ? [result] : [];
+  });
+  if (node.kind === 'execute') {
+    const values = { ...graph.values, [node.save]: resultsOf(graph.values, node, kept) };
+    const saved = { ...state, graph: { ...graph, values } };
+    const text = doneText({ values, plan: node.plan, results: node.save });
+    if (text === null) return saved;
+    return appendMessage(saved, at, { role: 'user', text, origin: 'perdure' });
+  }
+  if (kept.length === 0) return state;
+  const share = MAX_KEPT / kept.length;
+  const results = kept.map((result) =>
+    result.output === undefined ? result : { ...result, output: cutValue(result.output, share) },
+  );
+  const interrupted = { node: node.name, visit: graph.at.visit, results };
+  return { ...state, graph: { ...graph, interrupted } };
+}
+
+/** Whether a call counts as done. A canceled call can be repeated, unless its tool is `once`. */
+function hasHappened(
+  { config }: RunState,
+  call: ToolCall,
+  { executed, text }: CallResult,
+): boolean {
+  if (!executed) return false;
+  if (errorIn(text).type !== 'cancelled') return true;
+  return definedTool(config.definition, call.name)?.effect === 'once';
 }

@@ -1,32 +1,7 @@
-import type { SuppliedMessage } from '../input/supplied-messages.js';
-import type { ToolSuccess } from '../calls/call-result.js';
-import type { RetrievedDocument } from '../documents.js';
-import type { AskReceipt } from '../inbox.js';
-import {
-  createdArtifactShape,
-  artifactShape,
-  requestedCallShape,
-  attachmentShape,
-  blobShape,
-  messageShape,
-  parsedShape,
-  providerShape,
-  saidShape,
-} from './message.js';
-import type {
-  RunArtifact,
-  RequestedCall,
-  BlobRef,
-  Message,
-  ParsedArguments,
-} from '../transcript/messages.js';
-import type { Verdict } from '../requests/rules.js';
-import { verdictShape } from './requests.js';
-import type { Outcome, Usage } from '../outcome.js';
 import type { BudgetName } from '../definition/definition.js';
-import { outcomeShape, replyUsageShape, reportShape, usageShape } from './outcome.js';
-import type { ParsedAnswer, RecordedReply } from '../reply.js';
-import type { AttemptReport } from '../report.js';
+import type { Verdict } from '../definition/rules.js';
+import type { AskReceipt } from '../input/inbox.js';
+import type { RetrievedDocument } from '../rules/documents.js';
 import {
   amount,
   count,
@@ -42,10 +17,42 @@ import {
   tagged,
   text,
   yes,
-} from './shape.js';
-import { show } from '../text/format-value.js';
-import { chunkShape, configShape } from './state.js';
+} from '../text/shape.js';
+import { show } from '../text/text.js';
+import type { ToolSuccess } from '../transcript/call-result.js';
+import {
+  artifactShape,
+  attachmentShape,
+  blobShape,
+  createdArtifactShape,
+  messageShape,
+  outcomeShape,
+  parsedShape,
+  providerShape,
+  replyUsageShape,
+  reportShape,
+  requestedCallShape,
+  saidShape,
+  usageShape,
+  verdictShape,
+} from '../transcript/message-shapes.js';
+import type {
+  BlobRef,
+  Message,
+  ParsedArguments,
+  RequestedCall,
+  RunArtifact,
+  SuppliedMessage,
+} from '../transcript/messages.js';
+import type {
+  AttemptReport,
+  Outcome,
+  ParsedAnswer,
+  RecordedReply,
+  Usage,
+} from '../transcript/outcome.js';
 import type { PromptChunk } from '../transcript/transcript.js';
+import { chunkShape, configShape } from './state.js';
 
 // An operator can complete an activity with any value, so each recorded result is checked before
 // use.

@@ -1,15 +1,32 @@
 import type { ModelPrice } from '../definition/definition.js';
-import { definitionShape, limitSetShape, limitsShape } from './definition.js';
-import type { RecordedDecision } from '../decisions.js';
-import { inboxShape, turnContextShape } from './inbox.js';
-import { isObject } from '../json.js';
-import { artifactShape, blobShape, callShape, messageShape, saidShape } from './message.js';
-import { outcomeShape, reportShape, stopReasonShape, usageShape } from './outcome.js';
-import { graphStateShape } from './graph.js';
-import { resultShape } from './result.js';
-import { grantShape } from './requests.js';
-import type { KeptCall } from '../requests/undo.js';
+import type { Inbox, Incoming, RefusedMessage } from '../input/inbox.js';
+import type { AttachedArtifact, TurnContext } from '../input/turn-context.js';
 import {
+  type CompactionState,
+  type EffectiveLimits,
+  type FinishedTurn,
+  type ForkPoint,
+  type RecordedDecision,
+  type RequestedLimits,
+  type RunConfig,
+  type RunState,
+  SEMANTICS,
+  type SegmentSize,
+} from '../state/state.js';
+import type {
+  Batch,
+  BestEffort,
+  SameRead,
+  SideBranch,
+  Spent,
+  Turn,
+  TurnPhase,
+} from '../state/turn.js';
+import type { Block, KeptCall, Proposal, Work } from '../state/work.js';
+import { isObject } from '../text/json.js';
+import {
+  type FieldShapes,
+  type Shape,
   amount,
   count,
   fields,
@@ -26,22 +43,117 @@ import {
   tagged,
   text,
   yes,
-  type Shape,
-} from './shape.js';
-import { SEMANTICS } from '../state.js';
-import type {
-  CompactionState,
-  EffectiveLimits,
-  FinishedTurn,
-  ForkPoint,
-  RequestedLimits,
-  RunConfig,
-  RunState,
-  SegmentSize,
-} from '../state.js';
-import type { Batch, BestEffort, SameRead, SideBranch, Spent, Turn, TurnPhase } from '../turn.js';
-import { workShape } from './work.js';
+} from '../text/shape.js';
+import {
+  artifactShape,
+  attachmentShape,
+  blobShape,
+  callShape,
+  decisionShape,
+  grantShape,
+  messageShape,
+  outcomeShape,
+  raisedShape,
+  reportShape,
+  resultShape,
+  saidShape,
+  stopReasonShape,
+  usageShape,
+} from '../transcript/message-shapes.js';
+import { BLOCKED_REASONS } from '../transcript/outcome.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
+import { definitionShape, graphStateShape, limitSetShape, limitsShape } from './definition.js';
+
+const attachedArtifact = fields<AttachedArtifact>({
+  name: text,
+  blob: blobShape,
+  kind: text,
+  text: optional(yes),
+  head: text,
+});
+const turnContextShape = fields<TurnContext>({ value: json, replace: optional(yes) });
+
+/** A message's id and its turn. */
+const seen = shape<readonly [string, number]>(
+  'an id and a turn',
+  (value) =>
+    Array.isArray(value) &&
+    value.length === 2 &&
+    typeof value[0] === 'string' &&
+    Number.isSafeInteger(value[1]),
+);
+const inboxShape = fields<Inbox>({
+  waiting: list(
+    fields<Incoming>({
+      id: text,
+      text,
+      attachments: optional(list(attachmentShape)),
+      turn: count,
+      pinned: optional(yes),
+      refresh: optional(yes),
+      by: optional(text),
+      requesters: optional(list(text)),
+      input: optional(jsonObject),
+      messages: optional(list(saidShape)),
+      prompt: optional(text),
+      args: optional(jsonObject),
+      artifacts: optional(list(attachedArtifact)),
+      context: optional(turnContextShape),
+      settings: optional(jsonObject),
+    }),
+  ),
+  seen: list(seen),
+  lastTurn: count,
+  count: optional(count),
+  refused: optional(list(fields<RefusedMessage>({ id: nullable(text), reason: text, at: amount }))),
+  refusedTotal: optional(count),
+});
+
+const block = fields<Block>({
+  reason: oneOf(...BLOCKED_REASONS),
+  message: text,
+  reports: optional(list(reportShape)),
+  definition: optional(text),
+  blob: optional(text),
+  until: amount,
+});
+
+type WorkIn<P extends Work['phase']> = Extract<Work, { phase: P }>;
+
+const common: Omit<FieldShapes<WorkIn<'waiting'>>, 'phase'> = {
+  name: text,
+  block: optional(block),
+  probeMs: optional(amount),
+  checked: optional(list(text)),
+  resumed: optional(yes),
+  found: optional(yes),
+  paid: optional(json),
+  starts: optional(count),
+  startAt: optional(amount),
+  unknown: optional(text),
+  key: optional(text),
+  request: optional(raisedShape),
+  proposal: optional(fields<Proposal>({ id: text, decision: decisionShape, at: amount })),
+  approved: optional(yes),
+  grant: optional(text),
+  retried: optional(yes),
+  again: optional(yes),
+  child: optional(text),
+  missing: optional(text),
+  slow: optional(yes),
+  last: optional(yes),
+  cut: optional(count),
+};
+
+const workShape = tagged<Work, 'phase'>('phase', {
+  'in-flight': fields<WorkIn<'in-flight'>>({
+    ...common,
+    phase: oneOf('in-flight'),
+    as: oneOf('attempt', 'probe', 'find', 'check', 'verify', 'child', 'follow', 'decide'),
+  }),
+  waiting: fields<WorkIn<'waiting'>>({ ...common, phase: oneOf('waiting') }),
+  asking: fields<WorkIn<'asking'>>({ ...common, phase: oneOf('asking') }),
+});
 
 const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
 const batchFields = fields<Batch>({

@@ -1,22 +1,156 @@
-import { checkCalled, type CallOrigin } from '../calls/idempotency.js';
-import type { LimitSet, Limits } from '../definition/definition.js';
-import type { Attachment, BlobRef } from '../transcript/messages.js';
-import { isObject, type Json, type JsonObject } from '../json.js';
-import { checkAttachments } from './attachments.js';
-import { blobShape } from '../guards/message.js';
-import { rulesProblem, type Rule } from '../requests/rules.js';
-import { checkLimits } from './check-limits.js';
-import { checkArgs, checkContext, checkInput, tooLong } from './check-object.js';
-import { suppliedProblem, type SuppliedMessage } from './supplied-messages.js';
-import { turnContextProblem, type TurnContext } from './turn-context.js';
-import { checkArtifacts, type AttachedArtifact } from './attached-artifacts.js';
-import { checkFork, type ForkInput } from './check-fork.js';
-import { checkBy, checkTags } from './check-tags.js';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+} from '../definition/definition.js';
+import { type Rule, rulesProblem } from '../definition/rules.js';
+import {
+  type Json,
+  type JsonObject,
+  checkArgs,
+  checkContext,
+  checkInput,
+  isObject,
+  tooLong,
+} from '../text/json.js';
+import { show, toMs } from '../text/text.js';
+import { type CallOrigin, checkCalled } from '../transcript/call-result.js';
+import { blobShape } from '../transcript/message-shapes.js';
+import {
+  type Attachment,
+  type BlobRef,
+  type SuppliedMessage,
+  suppliedProblem,
+} from '../transcript/messages.js';
+import { startPromptProblem } from './named-prompt.js';
+import {
+  type AttachedArtifact,
+  type TurnContext,
+  checkArtifacts,
+  checkAttachments,
+  turnContextProblem,
+} from './turn-context.js';
 import { turnSettingsProblem } from './turn-settings.js';
-import { startPromptProblem } from '../named-prompts/named-prompt.js';
-import { show } from '../text/format-value.js';
 
-export { show } from '../text/format-value.js';
+/** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
+export function checkLimits(value: unknown, path: string): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) {
+    return `${path}: expected an object, got ${show(value)}; give for example {"steps": 10}`;
+  }
+  for (const [name, limit] of Object.entries(value)) {
+    const at = `${path}.${name}`;
+    if (name === 'run' && path === 'limits') {
+      const inner = checkLimits(limit, at);
+      if (inner !== null) return inner;
+    } else if (!isLimitName(name)) {
+      if (name === 'wall') return wallProblem(value, at);
+      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
+    } else if (!isLimit(name, limit)) {
+      if (name === 'wallMs' && typeof limit === 'string') {
+        return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;
+      }
+      const kind = name === 'costUsd' ? 'number' : 'whole number';
+      return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
+    }
+  }
+  return null;
+}
+
+function wallProblem({ wall, wallMs }: Record<string, unknown>, at: string): string {
+  return wallMs === undefined
+    ? `${at}: expected whole milliseconds or words such as "5 minutes", got ${show(wall)}`
+    : `${at}: expected wall or wallMs, got both; remove wallMs`;
+}
+
+/** Returns the limits with `wall` in milliseconds; a `wall` that is none stays, for the check. */
+export function toLimits<Given>(given: Given): Given {
+  if (!isObject(given)) return given;
+  const { wall, ...rest } = given;
+  const ms = typeof wall === 'number' || typeof wall === 'string' ? toMs(wall) : wall;
+  const isTime = ms === null || (typeof ms === 'number' && Number.isInteger(ms) && ms > 0);
+  const run = 'run' in given ? { run: toLimits(given['run']) } : {};
+  const isMeant = isTime && !('wallMs' in given);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same limits in another form
+  return (isMeant ? { ...rest, wallMs: ms, ...run } : { ...given, ...run }) as Given;
+}
+
+function isLimitName(name: string): name is LimitName {
+  return (LIMIT_NAMES as readonly string[]).includes(name);
+}
+
+function isLimit(name: keyof LimitSet, value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
+  return name === 'costUsd' || Number.isInteger(value);
+}
+
+/** The run whose messages a new run begins with. */
+export interface ForkInput {
+  /** Workflow id of the other run. */
+  readonly run: string;
+  /**
+   * Number of the first message that is not copied; default: all are copied. A step whose calls
+   * would lose their results is not copied either.
+   */
+  readonly at?: number;
+  /**
+   * Run id of the first segment of the other run, because its workflow id may have been reused.
+   * Default: the newest run.
+   */
+  readonly runId?: string;
+}
+
+/** Returns what is wrong with `fork` in an input, or null. */
+function checkFork(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!isObject(value)) {
+    return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
+  }
+  const unknown = Object.keys(value).find(
+    (key) => key !== 'run' && key !== 'at' && key !== 'runId',
+  );
+  if (unknown !== undefined)
+    return `fork.${unknown}: expected one of run, at, runId; remove this field`;
+  const { run, at, runId } = value;
+  if (typeof run !== 'string' || run === '') {
+    return `fork.run: expected the id of the run to fork, got ${show(run)}`;
+  }
+  if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
+    return `fork.runId: expected the run id of the first segment, got ${show(runId)}; omit it`;
+  }
+  if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
+  return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
+}
+
+/** Maximum number of tags. The memo holds them, and the server limits its size. */
+const MAX_TAGS = 50;
+const MAX_TAG_CHARACTERS = 200;
+const MAX_BY_CHARACTERS = 200;
+
+/** Returns what is wrong with the tags of an input, or null. */
+function checkTags(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value) || !value.every(isTag)) {
+    return `tags: expected a list of strings of 1–${MAX_TAG_CHARACTERS} characters, got ${show(value)}; give for example ["billing"]`;
+  }
+  if (value.length <= MAX_TAGS) return null;
+  return `tags: expected at most ${MAX_TAGS}, got ${value.length}; give fewer`;
+}
+
+function isTag(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_TAG_CHARACTERS;
+}
+
+/** Returns the problem with a claimed decider's name, or null. */
+export function checkBy(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && value !== '' && value.length <= MAX_BY_CHARACTERS) return null;
+  return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
+}
+
+export { show } from '../text/text.js';
 
 /** The one argument of workflow type `agent`. */
 export interface RunInput {

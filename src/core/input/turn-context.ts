@@ -1,7 +1,7 @@
-import { isTooDeep, tooDeep } from '../foreign-json.js';
-import type { ContextRef } from '../transcript/messages.js';
-import { isObject, type Json } from '../json.js';
-import { jsonText, show } from '../text/format-value.js';
+import { type Json, isObject, isTooDeep, tooDeep } from '../text/json.js';
+import { jsonText, show } from '../text/text.js';
+import { blobShape } from '../transcript/message-shapes.js';
+import type { Attachment, BlobRef, ContextRef } from '../transcript/messages.js';
 
 /** The context of one turn: it extends that of the run, or replaces it. */
 export interface TurnContext {
@@ -99,4 +99,106 @@ export function withTurnContext(context: Json, turn: TurnContext | undefined): J
 
 function isJsonObject(value: Json): value is Extract<Json, { readonly [key: string]: unknown }> {
   return isObject(value);
+}
+
+/** Maximum attachments per message, because each is part of every later request. */
+const MAX_ATTACHMENTS = 20;
+const MAX_WORD_CHARACTERS = 2_000;
+const EXAMPLES =
+  'give {"type": "image", "url": "https://…"} or {"type": "file", "mediaType": "application/pdf", "blob": {"sha256": "…", "bytes": 1}}';
+
+/** Returns what is wrong with the attachments of a message, or null. */
+export function checkAttachments(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value)) {
+    return `attachments: expected a list, got ${show(value)}; ${EXAMPLES}`;
+  }
+  if (value.length === 0 || value.length > MAX_ATTACHMENTS) {
+    return `attachments: expected 1–${MAX_ATTACHMENTS}, got ${value.length}; omit the field if there are none`;
+  }
+  const wrong = value.findIndex((each) => !isAttachment(each));
+  if (wrong === -1) return null;
+  return `attachments[${wrong}]: expected an attachment, got ${show(value[wrong])}; ${EXAMPLES}`;
+}
+
+function isAttachment(value: unknown): value is Attachment {
+  if (!isObject(value)) return false;
+  const { type, url, blob, mediaType, name, ...rest } = value;
+  if (Object.keys(rest).length > 0) return false;
+  if (url !== undefined) {
+    const alone = blob === undefined && mediaType === undefined && name === undefined;
+    return alone && type === 'image' && isWord(url) && /^https?:\/\//.test(url);
+  }
+  if (type !== 'image' && type !== 'file') return false;
+  return isBlob(blob) && isWord(mediaType) && (name === undefined || isWord(name));
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_WORD_CHARACTERS;
+}
+
+function isBlob(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { sha256, bytes, ...rest } = value;
+  const isHash = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256);
+  return isHash && Number.isInteger(bytes) && Object.keys(rest).length === 0;
+}
+
+/**
+ * A value sent with a message, which becomes an artifact of the run. The client has stored it for
+ * this run.
+ */
+export interface AttachedArtifact {
+  /** 1 to 64 characters of a–z, 0–9, `_`, and `-`. */
+  readonly name: string;
+  readonly blob: BlobRef;
+  /** For the model: `array of 300`, `object with keys …`. */
+  readonly kind: string;
+  /** The value is text. */
+  readonly text?: true;
+  /** For the model: the beginning of the value. */
+  readonly head: string;
+}
+
+export const ARTIFACT_NAME = /^[a-z0-9_-]{1,64}$/;
+/** Maximum values per message. Each one is announced to the model. */
+export const MAX_ARTIFACTS = 20;
+const MAX_KIND_CHARACTERS = 200;
+const MAX_HEAD_CHARACTERS = 500;
+
+/** Returns what is wrong with the artifacts of a message, or null. */
+export function checkArtifacts(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (isObject(value)) {
+    return 'artifacts: expected values that a client has stored, got values by name; give these to `start` or `send` of a client';
+  }
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ARTIFACTS) {
+    const got = Array.isArray(value) ? `${value.length}` : show(value);
+    return `artifacts: expected 1–${MAX_ARTIFACTS}, got ${got}; omit the field if there are none`;
+  }
+  const wrong = value.findIndex((one) => !isAttachedArtifact(one));
+  if (wrong >= 0) {
+    return `artifacts[${wrong}]: expected a value that the client has stored for this run, got ${show(value[wrong])}`;
+  }
+  const names = value.filter(isAttachedArtifact).map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  return twice === undefined ? null : `artifacts: expected each name once, got "${twice}" twice`;
+}
+
+function isAttachedArtifact(value: unknown): value is AttachedArtifact {
+  if (!isObject(value)) return false;
+  const { name, blob, kind, text, head, ...rest } = value;
+  return (
+    Object.keys(rest).length === 0 &&
+    typeof name === 'string' &&
+    ARTIFACT_NAME.test(name) &&
+    blobShape(blob, '') === null &&
+    isText(kind, MAX_KIND_CHARACTERS) &&
+    (text === undefined || text === true) &&
+    isText(head, MAX_HEAD_CHARACTERS)
+  );
+}
+
+function isText(value: unknown, characters: number): boolean {
+  return typeof value === 'string' && value.length <= characters;
 }

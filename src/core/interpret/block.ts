@@ -1,12 +1,145 @@
-import type { BlockedReason } from '../blocked.js';
-import type { RunEvent } from '../events.js';
-import { parseProblem, type ActivityProblem } from '../failure.js';
-import type { FactOf } from '../facts.js';
-import { toWork } from '../facts.js';
-import type { Json } from '../json.js';
-import type { RunState } from '../state.js';
-import { openCallById } from '../turn.js';
-import { findWork, type Block, type Work } from '../work/work.js';
+import type { BudgetName } from '../definition/definition.js';
+import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import type { RunState } from '../state/state.js';
+import { openCallById } from '../state/turn.js';
+import { type Block, type Work, findWork } from '../state/work.js';
+import { type Json, isObject } from '../text/json.js';
+import {
+  amount,
+  fields,
+  guard,
+  json,
+  list,
+  oneOf,
+  optional,
+  tagged,
+  text,
+  yes,
+} from '../text/shape.js';
+import {
+  refusedShape,
+  replyUsageShape,
+  reportShape,
+  usageShape,
+} from '../transcript/message-shapes.js';
+import type { RefusedPart } from '../transcript/messages.js';
+import {
+  type AttemptReport,
+  BLOCKED_REASONS,
+  type BlockedReason,
+  FAIL_REASONS,
+  type FailReason,
+  type ReplyUsage,
+  type Usage,
+} from '../transcript/outcome.js';
+
+/**
+ * The problem in an activity's failure, as the only entry of its details. The failure's type is
+ * `Blocked`, `Failed`, or `Retry`.
+ */
+export type ActivityProblem =
+  | {
+      readonly type: 'blocked';
+      readonly reason: BlockedReason;
+      /** For people: what is wrong, and the fix. */
+      readonly message: string;
+      /** Milliseconds to wait before the next attempt; default: the engine's own delays. */
+      readonly waitMs?: number;
+      /** Another worker may succeed at once, so the first probe follows soon. */
+      readonly elsewhere?: true;
+      /** For `tool_changed`: the tool's current form, which a person may accept. */
+      readonly definition?: string;
+      /** For `storage`: SHA-256 of the blob that must become readable first. */
+      readonly blob?: string;
+      /**
+       * For a model call: a reply already paid for; the next call checks it instead of calling the
+       * model.
+       */
+      readonly paid?: Json;
+      readonly reports?: readonly AttemptReport[];
+      readonly used?: ReplyUsage;
+      readonly spent?: Usage;
+    }
+  | {
+      readonly type: 'failed';
+      readonly reason: FailReason;
+      readonly message: string;
+      /** What of the prompt the provider refused; absent if the prompt is not at fault. */
+      readonly refused?: RefusedPart;
+      /** The limit that allowed a decision function no further model call. */
+      readonly limit?: BudgetName;
+      readonly reports?: readonly AttemptReport[];
+      readonly used?: ReplyUsage;
+      readonly spent?: Usage;
+    };
+
+/**
+ * Reads the problem from a failure's details. Returns null if there is none, because an operator
+ * can fail an activity with any details.
+ */
+export function parseProblem(
+  details: readonly unknown[] | null | undefined,
+): ActivityProblem | null {
+  const [first] = details ?? [];
+  return isActivityProblem(first) ? first : null;
+}
+
+/**
+ * The paid model calls of a decision function or a node whose activity ended without a result, from
+ * the details of its failure or cancellation. They count exactly once, regardless of the cause.
+ */
+export interface Payment {
+  /** Tokens that no earlier end of the call reported. */
+  readonly used?: ReplyUsage;
+  /** For a node: tokens and cost, because its calls may go to several models. */
+  readonly spent?: Usage;
+  /** The replies, for the next attempt. */
+  readonly paid?: Json;
+}
+
+/** Reads the payment from the details of a failure or a cancellation. */
+export function parsePayment(details: readonly unknown[] | null | undefined): Payment {
+  const [first] = details ?? [];
+  if (!isObject(first)) return {};
+  const { used, spent, paid } = first;
+  return {
+    ...(isUsage(used) && { used }),
+    ...(isSpent(spent) && { spent }),
+    ...(isJson(paid) && { paid }),
+  };
+}
+
+const isUsage = guard(replyUsageShape);
+const isSpent = guard(usageShape);
+const isJson = guard(json);
+
+const isActivityProblem = guard(
+  tagged<ActivityProblem, 'type'>('type', {
+    blocked: fields<Extract<ActivityProblem, { type: 'blocked' }>>({
+      type: oneOf('blocked'),
+      reason: oneOf(...BLOCKED_REASONS),
+      message: text,
+      waitMs: optional(amount),
+      elsewhere: optional(yes),
+      definition: optional(text),
+      blob: optional(text),
+      paid: optional(json),
+      reports: optional(list(reportShape)),
+      used: optional(replyUsageShape),
+      spent: optional(usageShape),
+    }),
+    failed: fields<Extract<ActivityProblem, { type: 'failed' }>>({
+      type: oneOf('failed'),
+      reason: oneOf(...FAIL_REASONS),
+      message: text,
+      refused: optional(refusedShape),
+      limit: optional(oneOf('tokens', 'costUsd')),
+      reports: optional(list(reportShape)),
+      used: optional(replyUsageShape),
+      spent: optional(usageShape),
+    }),
+  }),
+);
 
 /** Delay in ms of the first probe of blocked work; it doubles for each further probe. */
 const FIRST_PROBE_MS = 30_000;

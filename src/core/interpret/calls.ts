@@ -1,7 +1,28 @@
-import { NODE_BLOCKS, TOOL_BLOCKS } from '../blocked.js';
 import { findTool, notExecuted } from '../calls/batch.js';
-import { denial } from '../calls/denial.js';
+import { denial } from '../calls/open-batch.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
+import { type RunToolResult, isToolResult } from '../guards/recorded.js';
+import { askingWork } from '../requests/open-requests.js';
+import { nextDeadline } from '../rules/limits.js';
+import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import { getInterruption } from '../state/change.js';
+import type { RecordedDecision, RunState } from '../state/state.js';
+import { nodeOfCall } from '../state/turn-definition.js';
+import { inTurn, openCallById } from '../state/turn.js';
 import {
+  type AskingWork,
+  UNDO,
+  type Work,
+  callOfWork,
+  findWork,
+  isUndo,
+  keptOf,
+} from '../state/work.js';
+import { isObject, textField } from '../text/json.js';
+import { formatDuration } from '../text/text.js';
+import {
+  type CallResult,
+  type ToolSuccess,
   cancelledCall,
   deniedCall,
   failedCall,
@@ -9,24 +30,10 @@ import {
   lostMessage,
   succeededCall,
   toolErrorCall,
-  type CallResult,
-  type ToolSuccess,
-} from '../calls/call-result.js';
-import type { ToolDefinition } from '../definition/tool-definition.js';
-import type { RunEvent } from '../events.js';
-import { toWork, type FactOf } from '../facts.js';
-import { isToolResult, type RunToolResult } from '../guards/recorded.js';
-import { getInterruption } from '../work/interruption.js';
-import { parsePayment } from '../failure.js';
-import { nodeOfCall } from '../graph/node-tool.js';
-import { isObject, textField } from '../json.js';
-import type { Usage } from '../outcome.js';
-import type { RunState } from '../state.js';
-import { openCallById } from '../turn.js';
-import { keptOf } from '../requests/undo.js';
-import { parseCallId, type ToolCall } from '../transcript/messages.js';
-import { findWork, type Work } from '../work/work.js';
-import { blockingProblem, blockWork, probeCanceled, unblocked } from './block.js';
+} from '../transcript/call-result.js';
+import { type ToolCall, parseCallId } from '../transcript/messages.js';
+import { NODE_BLOCKS, TOOL_BLOCKS, type Usage } from '../transcript/outcome.js';
+import { blockWork, blockingProblem, parsePayment, probeCanceled, unblocked } from './block.js';
 
 /**
  * A `once` tool has a single activity attempt. An execution that fails before the tool starts is
@@ -278,4 +285,58 @@ export function callCanceled(state: RunState, fact: FactOf<'cancelled'>): readon
     return unknownOutcome(open, lostMessage(tool.name, 'the activity was canceled'), fact.at);
   }
   return [...spent, ...probeCanceled(state, fact, paid)];
+}
+
+/** Returns the events of a deadline that has passed at `now` (Unix time in ms). */
+export function passedDeadline(state: RunState, now: number): readonly RunEvent[] {
+  return [...expired(state, now), ...passedLimit(state, now)];
+}
+
+function passedLimit(state: RunState, now: number): readonly RunEvent[] {
+  const deadline = nextDeadline(state);
+  if (deadline === null || deadline.at > now) return [];
+  const isOfRun = deadline.of === 'run';
+  // The interruption of a turn's deadline is requested once, and applied when its work has stopped.
+  if (!isOfRun && getInterruption(state) !== null) return [];
+  return [
+    ...(isOfRun ? [{ type: 'end-requested', by: 'wallMs' } as const] : []),
+    ...(inTurn(state) ? [{ type: 'interruption-requested', by: 'wallMs' } as const] : []),
+  ];
+}
+
+/** Returns the events of the requests that have expired at `at` (Unix time in ms). */
+function expired(state: RunState, at: number): readonly RunEvent[] {
+  // A decision that arrived in time and is still being checked counts.
+  const waiting = askingWork(state).filter(({ proposal }) => proposal === undefined);
+  return waiting.flatMap((work) => expireIfDue(state, work, at));
+}
+
+/**
+ * Returns the events of a request that has expired at `at` (Unix time in ms); none if it has not.
+ */
+export function expireIfDue(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
+  const { request, name } = work;
+  if (request.expiresAt === undefined || request.expiresAt > at) return [];
+  const decision: RecordedDecision = {
+    what: 'resolve',
+    id: '',
+    at,
+    request: request.id,
+    ...(request.kind !== 'limit' && { call: name }),
+    as: 'expired',
+  };
+  return [...afterExpiry(state, work, at), { type: 'decision-recorded', decision }];
+}
+
+function afterExpiry(state: RunState, work: AskingWork, at: number): readonly RunEvent[] {
+  const { name, request } = work;
+  const over: RunEvent = { type: 'work-ended', name };
+  if (request.kind === 'limit') return [over, { type: 'limit-kept' }];
+  const why = `no decision within ${formatDuration((request.expiresAt ?? at) - request.raisedAt, { as: 'exact' })}`;
+  if (isUndo(work)) {
+    const call = name.slice(UNDO.length);
+    return [over, { type: 'undo-changed', call, state: 'denied', message: why }];
+  }
+  const call = callOfWork(state, name);
+  return call === undefined ? [over] : finishCall({ ...deniedCall(call, why), expired: true }, at);
 }

@@ -1,29 +1,34 @@
-import { asksNoMore } from '../requests/rules.js';
+import { findTool } from '../calls/batch.js';
+import { type Verdict, asksNoMore } from '../definition/rules.js';
+import { type CheckDecisionResult, isFunctionResult } from '../guards/recorded.js';
+import { someText } from '../plan/confirm-plan.js';
+import { askingWork } from '../requests/open-requests.js';
+import { raisedLimits } from '../requests/raise-requests.js';
+import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import { getInterruption } from '../state/change.js';
+import { toGrant } from '../state/consent.js';
+import { type RecordedDecision, type RunState, keepsEarlierMeaning } from '../state/state.js';
+import { nodeOfCall } from '../state/turn-definition.js';
 import {
+  type AskingWork,
+  UNDO,
+  type Work,
+  callOfWork,
+  findWork,
+  isUndo,
+  undoFault,
+} from '../state/work.js';
+import {
+  type CallResult,
   abandonedCall,
   confirmedCall,
   deniedCall,
   succeededCall,
-  type CallResult,
-} from '../calls/call-result.js';
-import { nodeOfCall } from '../graph/node-tool.js';
-import { someText } from '../plan/confirm-plan.js';
-import { findTool } from '../calls/batch.js';
-import type { RecordedDecision } from '../decisions.js';
-import type { RunEvent } from '../events.js';
-import type { CheckDecisionResult } from '../guards/recorded.js';
-import { raisedLimits } from '../requests/limit-request.js';
-import type { Decision } from '../requests/decision.js';
-import { toGrant } from '../requests/grants.js';
-import { askingWork } from '../requests/open-requests.js';
-import { type AskingWork, callOfWork, isUndo, type Work } from '../work/work.js';
-import { undoFault } from '../requests/undo.js';
-import { keepsEarlierMeaning, type RunState } from '../state.js';
-import type { ToolCall } from '../transcript/messages.js';
-import { getInterruption } from '../work/interruption.js';
+} from '../transcript/call-result.js';
+import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
+import type { Decision } from '../transcript/request.js';
 import { unblocked } from './block.js';
-import { finishCall, lossEvents } from './calls.js';
-import { expireIfDue } from './deadline.js';
+import { expireIfDue, finishCall, lossEvents } from './calls.js';
 
 /** The result of a worker's check of a decision. */
 type Checked = Extract<CheckDecisionResult, { ok: true }>;
@@ -84,10 +89,10 @@ function effects(
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
   const note = keepsEarlierMeaning(state, decision) ? undefined : given || undefined;
-  const noted = (ended: CallResult): CallResult =>
+  const noted = (outcome: CallResult): CallResult =>
     nodeOfCall(call) === null
-      ? ended
-      : { ...ended, ...(note !== undefined && { note }), ...(patched && { patched }) };
+      ? outcome
+      : { ...outcome, ...(note !== undefined && { note }), ...(patched && { patched }) };
   switch (as) {
     case 'some':
       return finishCall(noted(succeededCall(call, tool, { text: someText(actions) })), at);
@@ -264,4 +269,71 @@ export function decisionChecked(
 function isComplete({ as }: Decision, { call, result }: Checked): boolean {
   if (as === 'edit') return call !== undefined;
   return as !== 'answer' || result !== undefined;
+}
+
+/** Returns the events when a tool's `undo` ended, or when the rules did not allow it to begin. */
+export function undone(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+  const work = undoOf(state, fact);
+  const { result } = fact;
+  if (work === undefined || !isFunctionResult(result)) return [];
+  switch (result.happened) {
+    case true:
+      return ended(work, 'undone');
+    case 'undecided':
+      return askToUndo(state, work, { ...result, at: fact.at });
+    case 'unknown':
+      return ended(work, 'failed', result.message);
+    case false:
+      return ended(work, 'failed', 'it was not undone');
+  }
+}
+
+export function undoFailed(
+  state: RunState,
+  fact: Pick<FactOf<'failed'>, 'task'> & { readonly failure: { readonly message: string } },
+): readonly RunEvent[] {
+  const work = undoOf(state, fact);
+  return work === undefined ? [] : ended(work, 'failed', fact.failure.message);
+}
+
+function undoOf(state: RunState, { task }: Pick<FactOf<'failed'>, 'task'>): Work | undefined {
+  return findWork(state, toWork(task)?.name ?? '');
+}
+
+function askToUndo(
+  { unattended }: RunState,
+  work: Work,
+  {
+    verdict,
+    parsed,
+    at,
+  }: { readonly verdict: Verdict; readonly parsed?: ParsedArguments; readonly at: number },
+): readonly RunEvent[] {
+  const { then, why, deciders, expires } = verdict;
+  if (then === 'deny' || unattended === 'deny') return ended(work, 'denied', why);
+  const request = {
+    kind: 'approval',
+    why,
+    raisedAt: at,
+    ...(expires !== undefined && { expiresAt: at + expires }),
+    ...(deciders && { deciders }),
+  } as const;
+  const call = work.name.slice(UNDO.length);
+  return [
+    ...(parsed ? [{ type: 'undo-parsed', call, parsed } as const] : []),
+    { type: 'request-raised', work: work.name, request },
+  ];
+}
+
+function ended(
+  { name }: Work,
+  state: 'undone' | 'failed' | 'denied',
+  message?: string,
+): readonly RunEvent[] {
+  const call = name.slice(UNDO.length);
+  const why = message === undefined ? {} : { message: message.slice(0, 500) };
+  return [
+    { type: 'work-ended', name },
+    { type: 'undo-changed', call, state, ...why },
+  ];
 }

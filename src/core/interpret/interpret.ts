@@ -1,16 +1,28 @@
-import { acceptSignal } from '../ask.js';
-import type { RunEvent } from '../events.js';
-import { toWork, type Fact, type FactOf, type Task } from '../facts.js';
-import { currentNode } from '../graph/node-tool.js';
-import { nextAction } from '../next-action.js';
-import { grantFor } from '../requests/grants.js';
-import { fitsActivity, isCheckedDecision, misfitMessage } from '../guards/recorded.js';
-import { agentCanceled, agentFailed, agentLoaded } from './agent.js';
-import { callCanceled, callFailed, callReturned } from './calls.js';
-import { childEnded, childExisted, followed, followFailed } from './children.js';
-import { modelCanceled, modelFailed, modelReplied } from './model.js';
-import { messageReceived, updateEvents, paused, resumed } from './people.js';
 import {
+  fitsActivity,
+  isArchiveResult,
+  isCheckedDecision,
+  isForked,
+  misfitMessage,
+} from '../guards/recorded.js';
+import { isLoaded } from '../rules/limits.js';
+import { acceptSignal } from '../run/ask.js';
+import { type Fact, type FactOf, type RunEvent, type Task, toWork } from '../run/events.js';
+import { nextAction } from '../run/next-action.js';
+import { getInterruption } from '../state/change.js';
+import { grantFor } from '../state/consent.js';
+import { type RunState, keepsEarlierMeaning } from '../state/state.js';
+import { currentNode } from '../state/turn-definition.js';
+import { inTurn } from '../state/turn.js';
+import { WORK, type Work, callOfWork, findWork, isUndo } from '../state/work.js';
+import { isObject, textField } from '../text/json.js';
+import {
+  agentCanceled,
+  agentFailed,
+  agentLoaded,
+  modelCanceled,
+  modelFailed,
+  modelReplied,
   notRemembered,
   remembered,
   retrievalCanceled,
@@ -19,24 +31,101 @@ import {
   verificationCanceled,
   verificationFailed,
   verified,
-} from './functions.js';
+} from './activities.js';
+import { blockWork, blockingProblem, probeCanceled, unblocked } from './block.js';
+import { callCanceled, callFailed, callReturned, passedDeadline } from './calls.js';
+import { decisionChecked, undoFailed, undone } from './decide.js';
 import {
-  archiveCanceled,
-  archiveFailed,
-  archived,
-  blobChecked,
-  checkCanceled,
-  copied,
-  copyCanceled,
-  copyFailed,
-} from './storage.js';
-import { passedDeadline } from './deadline.js';
-import { undone, undoFailed } from './undo.js';
-import { decisionChecked } from './decide.js';
-import { isObject, textField } from '../json.js';
-import { callOfWork, findWork, isUndo, WORK, type Work } from '../work/work.js';
-import { isLoaded } from '../definition/initial-config.js';
-import { keepsEarlierMeaning, type RunState } from '../state.js';
+  childEnded,
+  childExisted,
+  followFailed,
+  followed,
+  messageReceived,
+  paused,
+  resumed,
+  updateEvents,
+} from './people.js';
+
+const ARCHIVED: RunEvent = { type: 'work-ended', name: WORK.archive };
+const FORKED: RunEvent = { type: 'work-ended', name: WORK.fork };
+
+/** Returns the events of messages written to the archive, to the blob store, or to both. */
+function archived(_state: RunState, { task, result }: FactOf<'completed'>): readonly RunEvent[] {
+  if (!isArchiveResult(result)) return [];
+  const { archive, chunk } = isObject(task.input) ? task.input : {};
+  const to = isObject(archive) ? Number(archive['to']) : 0;
+  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
+  const stored = result.blob === undefined ? null : { blob: result.blob, count };
+  return [ARCHIVED, { type: 'messages-archived', archived: to, chunk: stored }];
+}
+
+/**
+ * Returns the events when the store is down. A run with room in its segment stays there, and a
+ * compaction that needs the archive is abandoned. Otherwise, the run is blocked.
+ */
+function archiveFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  const { input } = fact.task;
+  const must = isObject(input) && input['must'] === true;
+  const problem =
+    must && getInterruption(state) === null ? blockingProblem(fact, ['storage']) : null;
+  return problem === null ? archiveGivenUp(state, fact) : blockWork(state, fact, problem);
+}
+
+function archiveCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
+}
+
+function archiveGivenUp(
+  state: RunState,
+  { task, at }: Pick<FactOf<'failed'>, 'task' | 'at'>,
+): readonly RunEvent[] {
+  const cut = isObject(task.input) ? task.input['cut'] : undefined;
+  if (typeof cut !== 'number') return [ARCHIVED, { type: 'segment-kept', at }];
+  const isWanted = inTurn(state) && getInterruption(state) === null;
+  return [
+    ARCHIVED,
+    ...(isWanted ? [{ type: 'transcript-compacted', cut, reply: null, at } as const] : []),
+  ];
+}
+
+/** Returns the events of messages copied from another run before the first turn. */
+function copied(_state: RunState, { task, result }: FactOf<'completed'>): readonly RunEvent[] {
+  if (!isForked(result)) return [];
+  const { next, pinned = [], from: read, ...taken } = result;
+  const run = isObject(task.input) ? textField(task.input, 'run') : '';
+  const from = { run, runId: read.runId, at: next };
+  return [FORKED, { type: 'run-forked', ...taken, from, pinned }];
+}
+
+function copyFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+  const problem = blockingProblem(fact, ['storage']);
+  if (problem === null || getInterruption(state) !== null) return [FORKED];
+  return blockWork(state, fact, problem);
+}
+
+function copyCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : [FORKED];
+}
+
+/**
+ * Returns the events after a blob check. Whether it succeeded or failed, the work that reads the
+ * blob is attempted.
+ */
+function blobChecked(
+  state: RunState,
+  { task }: Pick<FactOf<'completed'>, 'task'>,
+): readonly RunEvent[] {
+  const work = findWork(state, toWork(task)?.name ?? '');
+  return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
+}
+
+/**
+ * Returns the events of a canceled check. After an interruption, the work ends and a call gets its
+ * result.
+ */
+function checkCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
+}
 
 /**
  * Returns the events for `reduce` that a fact causes in a run. Workflows and readers of histories

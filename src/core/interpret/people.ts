@@ -1,20 +1,32 @@
-import { applyControlEvent } from '../control.js';
-import { isAllowed } from '../requests/limit-request.js';
-import { askingWork } from '../requests/open-requests.js';
-import { acceptMessage } from '../ask.js';
-import { decidedBefore, type RecordedDecision, type ControlDecision } from '../decisions.js';
-import { checkBy } from '../input/check-tags.js';
-import { isLoaded } from '../definition/initial-config.js';
+import { findTool } from '../calls/batch.js';
 import type { Limits } from '../definition/definition.js';
-import type { RunEvent } from '../events.js';
-import type { FactOf } from '../facts.js';
-import type { Ask } from '../inbox.js';
-import { isObject, textField } from '../json.js';
-import { keepsEarlierMeaning, type RunState } from '../state.js';
-import type { Decision } from '../requests/decision.js';
-import { callToUndo } from '../requests/undo.js';
-import { blocks, UNDO } from '../work/work.js';
+import { isFollowResult } from '../guards/recorded.js';
+import type { Ask } from '../input/inbox.js';
+import { checkBy } from '../input/input.js';
+import { askingWork } from '../requests/open-requests.js';
+import { isAllowed } from '../requests/raise-requests.js';
+import { isLoaded } from '../rules/limits.js';
+import { acceptMessage } from '../run/ask.js';
+import { type ChildEnd, childResult } from '../run/complete-batch.js';
+import { applyControlEvent } from '../run/control.js';
+import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import { getInterruption } from '../state/change.js';
+import {
+  type ControlDecision,
+  type RecordedDecision,
+  type RunState,
+  decidedBefore,
+  keepsEarlierMeaning,
+} from '../state/state.js';
+import { openCallById } from '../state/turn.js';
+import { UNDO, type Work, blocks, callToUndo, findWork } from '../state/work.js';
+import { isObject, textField } from '../text/json.js';
+import { type CallResult, cancelledCall } from '../transcript/call-result.js';
+import type { ToolCall } from '../transcript/messages.js';
+import { STORAGE_LOST } from '../transcript/outcome.js';
+import type { Decision } from '../transcript/request.js';
 import { resumedWork } from './block.js';
+import { finishCall, lossEvents } from './calls.js';
 import { decisionEvents, decisionsMade } from './decide.js';
 
 type Update = FactOf<'update'>;
@@ -197,4 +209,95 @@ type Claimed = Pick<Update, 'input' | 'at'>;
 function signaled(what: 'pause' | 'resume', { input, at }: Claimed): RunEvent {
   const by = isObject(input) && checkBy(input['by']) === null ? textField(input, 'by') : '';
   return { type: 'decision-recorded', decision: { what, id: '', at, ...(by !== '' && { by }) } };
+}
+
+/** Returns the events of a called agent's ended run. */
+export function childEnded(
+  state: RunState,
+  { call, outcome, message, at }: FactOf<'child-ended'>,
+): readonly RunEvent[] {
+  return agentCallEnded(state, { id: call, end: { outcome, message }, at });
+}
+
+/** Returns the events when a run with the agent's id already exists: it is followed next. */
+export function childExisted(
+  state: RunState,
+  { call }: FactOf<'child-existed'>,
+): readonly RunEvent[] {
+  const work = findWork(state, call);
+  return work === undefined ? [] : [{ type: 'work-changed', work: { ...work, phase: 'waiting' } }];
+}
+
+/**
+ * Returns the events after an activity followed an existing run. Without an outcome, the agent runs
+ * again.
+ */
+export function followed(
+  state: RunState,
+  { task, result, at }: FactOf<'completed'>,
+): readonly RunEvent[] {
+  const id = toWork(task)?.name ?? '';
+  const work = findWork(state, id);
+  if (work === undefined || !isFollowResult(result)) return [];
+  switch (result.type) {
+    case 'ended':
+      return agentCallEnded(state, { id, end: { outcome: result.outcome, message: '' }, at });
+    case 'lost':
+      return [{ type: 'work-changed', work: { ...work, again: true, phase: 'waiting' } }];
+    case 'other': {
+      if (!result.running) {
+        return [{ type: 'work-changed', work: { ...work, phase: 'waiting' } }];
+      }
+      const end = { outcome: null, message: 'Workflow execution already started' };
+      return agentCallEnded(state, { id, end, at });
+    }
+  }
+}
+
+/** Returns the events when a called agent's run cannot be followed: its call fails. */
+export function followFailed(
+  state: RunState,
+  {
+    task,
+    failure,
+    at,
+  }: Pick<FactOf<'failed'>, 'task' | 'at'> & { readonly failure: { readonly message: string } },
+): readonly RunEvent[] {
+  const end = { outcome: null, message: failure.message };
+  return agentCallEnded(state, { id: toWork(task)?.name ?? '', end, at });
+}
+
+/** Returns the events of a called agent's losses, which are also losses of its caller. */
+function lossesOf({ name }: ToolCall, { outcome }: ChildEnd, at: number): readonly RunEvent[] {
+  const { lost = [] } = outcome ?? {};
+  const of = { type: STORAGE_LOST, attempt: 1, waitMs: 0, at };
+  const reports = lost.map((message) => ({ ...of, message: `agent ${name}: ${message}` }));
+  return lossEvents(reports.length > 0 ? { reports } : {});
+}
+
+function agentCallEnded(
+  state: RunState,
+  { id, end, at }: { readonly id: string; readonly end: ChildEnd; readonly at: number },
+): readonly RunEvent[] {
+  const call = openCallById(state, id);
+  const tool = call && findTool(state, call.name);
+  const work = findWork(state, id);
+  if (!call || !tool || work === undefined) return [];
+  const result = childResult(call, end);
+  const status = end.outcome?.status;
+  const counts = getInterruption(state) === null || status === 'completed' || status === 'stopped';
+  const lost = lossesOf(call, end, at);
+  if (counts) return [...lost, ...recordConversation(work, end), ...finishCall(result, at)];
+  const { usage } = result;
+  const canceled: CallResult = { ...cancelledCall(call, tool), ...(usage && { usage }) };
+  return finishCall(canceled, at);
+}
+
+/**
+ * Returns the event that records the conversation for the node's next visit. A failed one is not
+ * continued.
+ */
+function recordConversation({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
+  const isGood = outcome?.status === 'completed' || outcome?.status === 'stopped';
+  return child === undefined || !isGood ? [] : [{ type: 'conversation-recorded', run: child }];
 }

@@ -1,5 +1,17 @@
-import { isObject, parseJson } from '../json.js';
-import { EMPTY_PLAN, needsOf, withoutActions, type Plan, type PlannedAction } from './plan.js';
+import type { ConfirmedPlan } from '../state/state.js';
+import { type JsonObject, canonicalJson, isObject, parseJson } from '../text/json.js';
+import { escapeJson, headOf, printable } from '../text/text.js';
+import {
+  EMPTY_PLAN,
+  type Plan,
+  type PlannedAction,
+  needsOf,
+  openRefs,
+  planDigest,
+  planIn,
+  planValue,
+  withoutActions,
+} from './plan.js';
 
 /** How a person answers a plan. */
 export type PlanAnswer =
@@ -113,7 +125,7 @@ function wordOf(text: string): string {
  * Returns what a no left of a plan before it refused everything: the actions that need no approval,
  * unless none does. Null for another answer. Nothing that is decided now has this meaning.
  */
-export function afterEarlierNo(plan: Plan, text: string): Plan | null {
+function afterEarlierNo(plan: Plan, text: string): Plan | null {
   if (readYesOrNo(text) !== 'no') return null;
   const asking = plan.actions.filter(({ asks }) => asks !== undefined).map(({ id }) => id);
   return asking.length === 0 ? null : withoutActions(plan, new Set(asking));
@@ -134,4 +146,170 @@ export function planAfter(plan: Plan, answer: PlanAnswer): Plan | null {
     case 'edit':
       return null;
   }
+}
+
+/** How a `confirm` node with a plan ends. */
+interface PlanEnd {
+  readonly exit: 'yes' | 'no' | 'some' | 'edit' | 'expired';
+  readonly patch?: JsonObject;
+  readonly confirmed?: ConfirmedPlan;
+  readonly change?: string;
+}
+
+/**
+ * Returns how a `confirm` node ends with a person's answer to its plan. The remaining actions are
+ * saved and count as confirmed in the form that was shown. An unclear answer counts as a no.
+ * `earlier`: see `keepsEarlierMeaning`.
+ */
+export function planEnd(
+  values: JsonObject,
+  field: string,
+  {
+    text,
+    expired,
+    earlier = false,
+  }: { readonly text: string; readonly expired: boolean; readonly earlier?: boolean },
+): PlanEnd {
+  const plan = planIn(values, field);
+  const ids = plan.actions.map(({ id }) => id);
+  if (expired) {
+    const left = { ...plan, actions: [], asks: false, unanswered: ids };
+    return { exit: 'expired', patch: { [field]: planValue(left) } };
+  }
+  const answer = readPlanAnswer(text, plan.actions) ?? { as: 'no' };
+  if (answer.as === 'edit') return { exit: 'edit', change: answer.change };
+  const left = (earlier && afterEarlierNo(plan, text)) || (planAfter(plan, answer) ?? plan);
+  // If the rules name deciders for a call, those people approve it in a separate request.
+  // A call with open references is shown without its arguments, so its approval comes later.
+  const complete = left.actions.filter(
+    (action) => openRefs(action).length === 0 && action.asks?.deciders === undefined,
+  );
+  return {
+    exit: answer.as,
+    patch: { [field]: planValue(left) },
+    confirmed: { digest: planDigest(left), actions: complete.map(({ id }) => id) },
+  };
+}
+
+/**
+ * Maximum characters of one action's arguments that are shown. The request's `arguments` has all of
+ * them.
+ */
+const MAX_ARGUMENTS = 600;
+/** Maximum characters of an action in a brief form of the plan. */
+const MAX_BRIEF = 70;
+/** Characters of all actions together. */
+const MAX_CHARACTERS = 24_000;
+
+/**
+ * Returns a plan as text for the person who decides: each action with its description and
+ * arguments, a mark on those that need approval, and the effect of each possible answer. It is
+ * generated from the recorded actions and contains no model text.
+ */
+export function showPlan(plan: Plan): string {
+  const { actions } = plan;
+  // Actions that need approval are always shown; the others as far as there is room.
+  const texts = actions.map((action) => ({ text: shownAction(action), asks: action.asks }));
+  let left = MAX_CHARACTERS;
+  for (const { text, asks } of texts) if (asks !== undefined) left -= text.length;
+  const lines = texts.flatMap(({ text, asks }) => {
+    if (asks !== undefined) return [text];
+    left -= text.length;
+    return left < 0 ? [] : [text];
+  });
+  const cut = actions.length - lines.length;
+  return [
+    title(actions.length),
+    ...lines,
+    ...(cut > 0
+      ? [`… and ${cut} more that need no approval; see \`arguments\` of the request`]
+      : []),
+    '',
+    ...planAnswers(plan),
+  ].join('\n');
+}
+
+function title(actions: number): string {
+  return actions === 1 ? 'The plan has 1 action:' : `The plan has ${actions} actions:`;
+}
+
+/** Returns a plan as one line: how many actions it has, and how many of them need approval. */
+export function planTitle(actions: readonly Pick<PlannedAction, 'asks'>[]): string {
+  const asking = actions.filter(({ asks }) => asks !== undefined).length;
+  const all = title(actions.length).slice(0, -1);
+  if (asking === 0) return `${all}, and none needs approval`;
+  return `${all}, and ${asking} of them need${asking === 1 ? 's' : ''} approval (!)`;
+}
+
+/**
+ * Returns a plan in at most `most` characters: a line for each action as far as they fit, those that
+ * need approval first, and how many are left out.
+ */
+export function briefPlan(actions: readonly PlannedAction[], most: number): string {
+  const head = `${planTitle(actions)}:`;
+  let left = most - head.length - 80;
+  const kept = new Set<PlannedAction>();
+  for (const isAsking of [true, false]) {
+    for (const action of actions.filter(({ asks }) => (asks !== undefined) === isAsking)) {
+      left -= briefAction(action).length + 1;
+      if (left >= 0) kept.add(action);
+    }
+  }
+  const omitted = actions.length - kept.size;
+  return [
+    head,
+    ...actions.filter((action) => kept.has(action)).map((action) => briefAction(action)),
+    ...(omitted === 0 ? [] : [`… and ${omitted} more; the request shows all of them`]),
+  ].join('\n');
+}
+
+function briefAction({ id, tool, shown, asks }: PlannedAction): string {
+  const what = printable(shown ?? tool).replaceAll(/[\n\t]/g, ' ');
+  const text = `${asks === undefined ? ' ' : '!'} ${id}  ${what}`;
+  return text.length <= MAX_BRIEF ? text : `${headOf(text, MAX_BRIEF - 1)}…`;
+}
+
+/** Returns the text that a graph puts before a plan of so many actions; empty if there is none. */
+export function planIntroduction(question: string, actions: number): string {
+  const at = `\n${question}`.lastIndexOf(`\n${title(actions)}\n`);
+  return at < 0 ? '' : question.slice(0, at).trim();
+}
+
+function shownAction(action: PlannedAction): string {
+  const { id, tool, arguments: given, parsed, shown, asks } = action;
+  const needs = needsOf(action);
+  return [
+    `${asks === undefined ? ' ' : '!'} ${id}  ${printable(shown ?? tool)}`,
+    `     ${printable(tool)} ${shownJson(canonicalJson(given))}`,
+    ...(parsed === undefined ? [] : [`     the tool gets ${shownJson(parsed.arguments)}`]),
+    ...(needs.length > 0 ? [`     after ${needs.join(', ')}`] : []),
+    ...(asks === undefined ? [] : [`     needs ${approvalOf(asks)}: ${printable(asks.why)}`]),
+  ].join('\n');
+}
+
+function shownJson(text: string): string {
+  const json = escapeJson(text);
+  if (json.length <= MAX_ARGUMENTS) return json;
+  const head = headOf(json, MAX_ARGUMENTS);
+  return `${head}… [cut: ${json.length} characters]`;
+}
+
+function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {
+  return deciders === undefined
+    ? 'approval'
+    : 'separate approval by the deciders that the rules name';
+}
+
+/** Returns the answers to a plan, as plain words, each with its effect. */
+export function planAnswers({ actions }: Pick<Plan, 'actions'>): readonly string[] {
+  const harmless = harmlessActions(actions);
+  const gone = actions.map(({ id }) => id).filter((id) => !harmless.includes(id));
+  const hasSome = gone.length > 0 && harmless.length > 0;
+  return [
+    'yes      executes all actions',
+    ...(hasSome ? [`some     omits ${gone.join(', ')} and executes the other actions`] : []),
+    `some ${actions[0]?.id ?? 'a1'}  executes only the actions that you name`,
+    'no       executes nothing (as does: nothing)',
+    'edit …   requests a new plan with your change',
+  ];
 }

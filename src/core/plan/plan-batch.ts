@@ -1,21 +1,33 @@
+import { nameArtifacts } from '../calls/artifacts.js';
 import { notExecuted } from '../calls/batch.js';
-import { refusal, type CallResult } from '../calls/call-result.js';
-import { sha256Hex } from '../digest.js';
-import type { ExecuteNode, FailedDependency } from '../graph/definition.js';
-import type { GraphState } from '../graph/graph-state.js';
+import type { ExecuteNode, FailedDependency } from '../definition/graph-definition.js';
+import { withTurn } from '../state/change.js';
+import { type GraphState, type RunState, keepsEarlierMeaning } from '../state/state.js';
+import { currentNode } from '../state/turn-definition.js';
+import { type Batch, getOpenBatch } from '../state/turn.js';
+import { type Work, findWork, hasBegun, withoutWork } from '../state/work.js';
 import {
+  type Json,
+  type JsonObject,
   canonicalJson,
   isJsonObject,
   isObject,
   parseJson,
-  type Json,
-  type JsonObject,
-} from '../json.js';
+  sha256Hex,
+} from '../text/json.js';
+import { type CallResult, refusal } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
-import type { Batch } from '../turn.js';
-import { actionResult, referred } from './action-result.js';
-import { needsOf, planDigest, planIn, type ActionResult, type PlannedAction } from './plan.js';
-import { resolveReferences, type Referred, type Referring } from './references.js';
+import {
+  type ActionResult,
+  type PlannedAction,
+  type Referred,
+  type Referring,
+  needsOf,
+  planDigest,
+  planIn,
+  resolveReferences,
+} from './plan.js';
+import { actionResult, referred } from './results.js';
 
 /** Separates the visit from the action in a call's id. No action id contains it. */
 const SEPARATOR = '.';
@@ -142,14 +154,14 @@ const MAX_ARGUMENTS = 256 * 1024;
  * that can no longer run get a result. References lead only backward, so one pass is enough.
  */
 export function releaseReadyCalls(batch: Batch, policy: Policy): Batch {
-  const { onFailed, hasBegun } = policy;
+  const { onFailed, hasBegun: begun } = policy;
   const calls = [...batch.calls];
   const results = [...batch.results];
   const index = new Map(calls.map(({ id }, place) => [id, place]));
   for (const [place, call] of calls.entries()) {
     if (results[place] !== null) continue;
     const stopped = onFailed === 'fail' && results.some((result) => result?.ok === false);
-    if (stopped && !hasBegun(call)) {
+    if (stopped && !begun(call)) {
       results[place] = notExecuted(call, 'an action of the plan has failed');
       continue;
     }
@@ -192,4 +204,34 @@ function afterResults(
   const { length } = complete.arguments;
   if (length <= MAX_ARGUMENTS) return complete;
   return notExecuted(call, `its arguments have ${length} characters, at most ${MAX_ARGUMENTS} fit`);
+}
+
+/**
+ * Releases the actions of a plan whose dependencies have finished, and ends those that can no
+ * longer run.
+ */
+export function advancePlan(state: RunState): RunState {
+  const node = currentNode(state);
+  if (node?.kind !== 'execute') return state;
+  // Actions refer to artifacts by name, so names are assigned without waiting for earlier actions.
+  const named = nameArtifacts(state, getOpenBatch(state)?.calls.length);
+  const batch = getOpenBatch(named);
+  if (batch === null) return state;
+  const { onFailedDependency: onFailed } = node;
+  const advanced = releaseReadyCalls(batch, {
+    onFailed,
+    earlier: keepsEarlierMeaning(state, {}),
+    hasBegun: ({ id }) => isUnderWay(findWork(named, id)),
+  });
+  // A call with a result needs no decision.
+  const over = advanced.calls.filter(
+    (_, index) => advanced.results[index] !== null && batch.results[index] === null,
+  );
+  const withoutOver = over.reduce((before, { id }) => withoutWork(before, id), named);
+  return withTurn(withoutOver, { phase: { type: 'acting', batch: advanced } });
+}
+
+/** Whether a call has begun. One that only waits for a decision has not. */
+function isUnderWay(work: Work | undefined): boolean {
+  return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
 }

@@ -1,12 +1,12 @@
-import { currentNode } from '../graph/node-tool.js';
-import type { AnsweredRequest, Ask } from '../inbox.js';
+import type { AnsweredRequest, Ask } from '../input/inbox.js';
 import { PLAN_WORDS, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
-import type { RunState } from '../state.js';
-import { show } from '../text/format-value.js';
-import { callOfWork, isUndo, type AskingWork } from '../work/work.js';
-import type { Decision } from './decision.js';
+import type { RunState } from '../state/state.js';
+import { currentNode } from '../state/turn-definition.js';
+import { type AskingWork, callOfWork, isUndo } from '../state/work.js';
+import { show } from '../text/text.js';
+import type { Decision } from '../transcript/request.js';
 import { askingWork } from './open-requests.js';
-import { expiryProblem, newDecisionProblem, requestProblem, type Refused } from './refusal.js';
+import { type Refused, expiryProblem, newDecisionProblem, requestProblem } from './refusal.js';
 
 /** The parts of a message that determine whether it decides. */
 type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;

@@ -1,8 +1,8 @@
 import type { LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
-import { isOpenStatus, type RunStatus } from '../status.js';
-import { shellLine } from '../text/shell.js';
-import type { DecisionKind, Request } from './request.js';
+import { isOpenStatus, type RunStatus } from '../state/status.js';
+import { shellLine } from '../text/text.js';
+import type { DecisionKind, Request } from '../transcript/request.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;

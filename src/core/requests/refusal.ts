@@ -1,18 +1,14 @@
-import { isTooDeep, tooDeep } from '../foreign-json.js';
-import { formatDuration } from '../text/duration.js';
-import { decidedBefore } from '../decisions.js';
-import { decisionShape } from '../guards/requests.js';
-import { guard } from '../guards/shape.js';
-import { isObject } from '../json.js';
+import { isTooDeep, tooDeep, isObject } from '../text/json.js';
+import { formatDuration, show } from '../text/text.js';
+import { decidedBefore, type RunState } from '../state/state.js';
+import { decisionShape } from '../transcript/message-shapes.js';
+import { guard } from '../text/shape.js';
 import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js';
-import { checkLimits } from '../input/check-limits.js';
-import { show } from '../text/format-value.js';
-import type { RunState } from '../state.js';
-import { deciderProblem } from './deciders.js';
-import { peopleOf } from './grants.js';
-import type { Decision, RefusalReason } from './decision.js';
+import { checkLimits } from '../input/input.js';
+import { deciderProblem } from '../definition/rules.js';
+import { peopleOf } from '../state/consent.js';
+import type { Decision, RefusalReason, Request } from '../transcript/request.js';
 import { askingWork, openRequests } from './open-requests.js';
-import type { Request } from './request.js';
 
 /**
  * Maximum characters of a person's result as JSON, because it goes unchanged into the history and

@@ -1,6 +1,70 @@
-import { isProblem, parseRunInput, type RunInput } from '../input/input.js';
-import type { CarriedState } from './migrations.js';
-import { readCarriedState } from './carried-state.js';
+import { type RunInput, isProblem, parseRunInput } from '../input/input.js';
+import { hasOwnHash, unloadedConfig } from '../rules/limits.js';
+import { reduce } from '../run/reduce.js';
+import { type RunState, initialState } from '../state/state.js';
+import { type CarriedState, parseCarriedState } from './migrations.js';
+
+/** The initial data of a run, as the server records it. */
+export interface Beginning {
+  readonly input: RunInput;
+  /** Unix time in ms, by the workflow's clock. */
+  readonly at: number;
+  /** The workflow id of the run above all callers of this one; its own id if no run calls it. */
+  readonly root: string;
+  /** First execution run id of the run. */
+  readonly firstRunId: string;
+}
+
+/**
+ * Returns the state of a new run. Its agent is not loaded yet; its first message, if any, is in the
+ * inbox.
+ */
+export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
+  const { open = false, attachments, contextBlob, turnContext, fork, archive = open } = input;
+  const isEmpty =
+    input.input === undefined && input.prompt === undefined && input.messages === undefined;
+  const text = input.message ?? (isEmpty ? undefined : '');
+  const config = unloadedConfig(input.agent);
+  const context = contextBlob && { contextBlob: { ...contextBlob, root } };
+  const state: RunState = {
+    ...initialState({ ...config, ...context }, { open, startedAt: at }),
+    ...(archive && { archives: true }),
+    ...(fork && { forks: true }),
+    ...(input.unattended && { unattended: input.unattended }),
+    firstRunId,
+  };
+  if (text === undefined) return state;
+  const { by, requesters } = input;
+  const message = {
+    id: '',
+    text,
+    turn: 1,
+    ...(attachments && { attachments }),
+    ...(input.artifacts && { artifacts: input.artifacts }),
+    ...(turnContext && { context: turnContext }),
+    ...(by !== undefined && { by }),
+    ...(requesters && { requesters }),
+    ...(input.input && { input: input.input }),
+    ...(input.messages && { messages: input.messages }),
+    ...(input.prompt !== undefined && { prompt: input.prompt }),
+    ...(input.promptArgs && { args: input.promptArgs }),
+    ...(input.settings && { settings: input.settings }),
+  };
+  return reduce(state, { type: 'message-received', message });
+}
+
+/**
+ * Reads the state passed from one segment to the next. Returns the problem as text if the state is
+ * malformed, or if its definition does not have the hash of its content: such a run fails before it
+ * has a state. Throws a `NewerStateError` for a version that a newer worker wrote.
+ */
+export function readCarriedState(
+  value: unknown,
+): { readonly carried: CarriedState } | { readonly problem: string } {
+  const read = parseCarriedState(value);
+  if ('problem' in read || hasOwnHash(read.carried.state)) return read;
+  return { problem: 'carried.state.config.definition.hash: expected that of the definition' };
+}
 
 /** How Temporal started a segment, as its history records it. */
 export interface SegmentStart {

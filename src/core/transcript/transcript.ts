@@ -1,8 +1,7 @@
-import { hasCatalog, shownTools } from '../catalog/catalog.js';
 import type { AgentDefinition } from '../definition/definition.js';
-import { sha256Hex } from '../digest.js';
-import type { SuppliedMessage } from '../input/supplied-messages.js';
-import { estimateTokens, TOKENS_PER_ATTACHMENT } from '../text/estimate.js';
+import { sha256Hex } from '../text/json.js';
+import { TOKENS_PER_ATTACHMENT, estimateTokens } from '../text/text.js';
+import { hasCatalog, shownTools } from './catalog.js';
 import type {
   Attachment,
   BlobRef,
@@ -10,7 +9,9 @@ import type {
   PromptMessage,
   ProviderItems,
   RefusedPart,
+  SuppliedMessage,
   ToolCall,
+  ToolMessage,
 } from './messages.js';
 
 /** An older part of the prompt: JSON lines of messages in the blob store. */
@@ -249,4 +250,31 @@ function promptItems({ from, items, blob }: ProviderItems): ProviderItems {
 function promptCall(call: ToolCall): ToolCall {
   const { id, name, digest, via } = call;
   return { id, name, arguments: call.arguments, digest, ...(via && { via }) };
+}
+
+/** A call of a run with its result. */
+export interface CallPair {
+  readonly turn: number;
+  readonly step: number;
+  /** Number of the message that requests the call. */
+  readonly n: number;
+  readonly call: ToolCall;
+  /**
+   * The result for the model; null if the call has none yet, or if it is not among the messages.
+   */
+  readonly result: ToolMessage | null;
+}
+
+/** Pairs the calls in these messages with their results, in call order. */
+export function callPairs(messages: readonly Message[]): readonly CallPair[] {
+  const results = new Map(
+    messages.flatMap((message) =>
+      message.role === 'tool' ? [[message.callId, message] as const] : [],
+    ),
+  );
+  return messages.flatMap((message) => {
+    if (message.role !== 'assistant') return [];
+    const { turn, step, n, calls = [] } = message;
+    return calls.map((call) => ({ turn, step, n, call, result: results.get(call.id) ?? null }));
+  });
 }

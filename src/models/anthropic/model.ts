@@ -1,11 +1,99 @@
 import { learnSecrets } from '../../secrets/known.js';
-import type { ModelCapabilities } from '../capabilities.js';
-import type { Model, ModelRequest } from '../model.js';
-import { ModelError } from '../model-error.js';
-import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from '../wire/wire-model.js';
+import type { ModelCapabilities } from '../known-models.js';
+import { type Model, ModelError, type ModelRequest } from '../model.js';
+import {
+  type BaseUrl,
+  PLACEHOLDER_KEY,
+  type WireClient,
+  checkKey,
+  events,
+  parseBaseUrl,
+} from '../wire/client.js';
+import { wireClientOptions } from '../wire/fetch.js';
+import { toProviderFailure } from '../wire/read-error.js';
+import { DEFAULT_TIMEOUT_MS, type WireModelOptions, wireModel } from '../wire/wire-model.js';
 import { anthropicApi } from './api.js';
-import { getAnthropicCapabilities } from './capabilities.js';
-import { createConnect, toAnthropicUrl } from './client.js';
+import { getAnthropicCapabilities } from './assistant.js';
+
+const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
+
+/**
+ * Returns the URL up to `/v1`, which Anthropic's variable omits and OpenAI's includes. Throws a
+ * `TypeError` for an unusable URL.
+ */
+function toAnthropicUrl(text = ANTHROPIC_URL): BaseUrl {
+  const { url, search } = parseBaseUrl(text, {
+    key: 'ANTHROPIC_API_KEY',
+    example: 'ANTHROPIC_BASE_URL=https://api.anthropic.com',
+  });
+  return { url: url.endsWith('/v1') ? url : `${url}/v1`, search };
+}
+
+/**
+ * Returns a function that loads Anthropic's SDK at its first call and creates the client. A worker
+ * without such a model never loads the SDK. Throws a `TypeError` for a key that no HTTP header can
+ * carry.
+ */
+function createConnect(
+  baseUrl: BaseUrl,
+  {
+    apiKey = PLACEHOLDER_KEY,
+    apiKeyEnv,
+    timeoutMs,
+  }: {
+    readonly apiKey: string | undefined;
+    readonly apiKeyEnv: string;
+    readonly timeoutMs: number;
+  },
+): () => Promise<WireClient> {
+  const key = checkKey(apiKey, apiKeyEnv);
+  let client: Promise<WireClient> | undefined;
+  return () => {
+    client ??= loadClient(baseUrl, { apiKey: key, timeoutMs }).catch((error: unknown) => {
+      // The next call loads it again.
+      client = undefined;
+      throw error;
+    });
+    return client;
+  };
+}
+
+async function loadClient(
+  baseUrl: BaseUrl,
+  { apiKey, timeoutMs }: { readonly apiKey: string; readonly timeoutMs: number },
+): Promise<WireClient> {
+  const { Anthropic, APIError } = await import('@anthropic-ai/sdk');
+
+  /** The SDK drops the text of an error body that is not JSON; this one keeps it. */
+  class Client extends Anthropic {
+    protected override makeStatusError(
+      status: number,
+      error: object | undefined,
+      message: string | undefined,
+      headers: Headers,
+    ) {
+      return super.makeStatusError(status, error ?? { error: message }, undefined, headers);
+    }
+  }
+
+  const client = new Client({
+    apiKey,
+    // The SDK would otherwise read a second key from the environment.
+    authToken: null,
+    ...wireClientOptions({ baseUrl, timeoutMs }),
+  });
+
+  return {
+    async post(path, options) {
+      try {
+        return await client.post(path, options).asResponse();
+      } catch (error) {
+        throw error instanceof APIError ? toProviderFailure(error) : error;
+      }
+    },
+    events,
+  };
+}
 
 export interface AnthropicModelOptions extends WireModelOptions {
   /** Absent: a placeholder is sent to a base URL; without one, calls reject with `credentials`. */

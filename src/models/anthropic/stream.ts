@@ -1,5 +1,5 @@
-import { isObject, parseJson } from '../../core/json.js';
-import { ignoreDeltas, type EmitDelta } from '../deltas.js';
+import { isObject, parseJson } from '../../core/text/json.js';
+import { ignoreDeltas, type EmitDelta } from '../model.js';
 import type { StreamAssembly } from '../wire/api.js';
 import { toArgumentsText, toText } from '../wire/content.js';
 import { mergeDelta } from '../wire/opaque-fields.js';

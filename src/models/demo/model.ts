@@ -1,16 +1,238 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createEmitter, emitReply } from '../deltas.js';
-import { estimateUsage } from '../usage-estimate.js';
-import { ModelError } from '../model-error.js';
-import type { Model, ModelReply, ModelRequest } from '../model.js';
-import { readConversation } from './conversation.js';
-import { exampleOf, nextMove } from './script.js';
+import { CLOSING_INSTRUCTION, parseDocumentKey } from '../../core/rules/documents.js';
+import { type Json, type JsonObject, isObject, parseJson } from '../../core/text/json.js';
+import { withoutTail } from '../../core/text/text.js';
+import { failureOf } from '../../core/transcript/call-result.js';
+import type { PromptMessage } from '../../core/transcript/messages.js';
+import {
+  type Model,
+  ModelError,
+  type ModelReply,
+  type ModelRequest,
+  type ModelTool,
+  createEmitter,
+  emitReply,
+  estimateUsage,
+} from '../model.js';
+
+/** The part of a prompt that the demo model uses. */
+interface DemoConversation {
+  /** The last message of a person; empty if there is none. */
+  readonly question: string;
+  /** The calls made since that message, in order. */
+  readonly calls: readonly FinishedCall[];
+}
+
+interface FinishedCall {
+  readonly tool: string;
+  /** False if the tool failed or was not executed; `text` is then the message of the error. */
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+function readConversation(messages: readonly PromptMessage[]): DemoConversation {
+  const start = messages.findLastIndex(isQuestion);
+  const turn = messages.slice(start + 1);
+  const tools = new Map(
+    turn.flatMap((message) =>
+      message.role === 'assistant'
+        ? (message.calls ?? []).map(({ id, name }) => [id, name] as const)
+        : [],
+    ),
+  );
+  const calls = turn.flatMap((message) => {
+    const tool = message.role === 'tool' ? tools.get(message.callId) : undefined;
+    if (message.role !== 'tool' || tool === undefined) return [];
+    const failure = failureOf(message);
+    return [{ tool, ok: failure === null, text: failure?.message ?? message.text }];
+  });
+  return { question: messages[start]?.text ?? '', calls };
+}
+
+/**
+ * Whether a message is a question. The closing instruction and retrieved documents are also user
+ * messages, but ask nothing.
+ */
+function isQuestion({ role, text }: PromptMessage): boolean {
+  return role === 'user' && text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
+}
+
+/** The next reply of the demo model: one call, or the answer. */
+export type DemoMove =
+  | { readonly type: 'call'; readonly tool: string; readonly input: JsonObject }
+  | { readonly type: 'answer'; readonly text: string };
+
+interface Terms {
+  readonly tools: readonly ModelTool[];
+  /** False in the last call of a turn that has reached a limit. */
+  readonly mayCall: boolean;
+}
+
+const NOT_PERMITTED = 'no further call was permitted.';
+const MAX_NAMES = 30;
+const MAX_LINES = 12;
+
+/**
+ * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
+ */
+export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
+  const tool = terms.tools.find(({ name }) => isNamed(name, conversation.question));
+  if (tool !== undefined) return callNamedTool(tool, conversation, terms);
+  const known = terms.tools.map(({ name }) => name);
+  if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
+  if (known.length === 0) return answer('This agent has no tools.');
+  return answer(
+    `This agent has the tools ${known.join(', ')}. Name one, then its arguments as JSON or in quotes, and I call it.`,
+  );
+}
+
+function tour({ question, calls }: DemoConversation, { mayCall }: Terms): DemoMove {
+  const listed = calls.find(({ tool }) => tool === 'list_files');
+  if (listed === undefined) {
+    if (!mayCall) return answer(`The folder was not listed: ${NOT_PERMITTED}`);
+    return { type: 'call', tool: 'list_files', input: { path: '.' } };
+  }
+  const names = listed.ok ? namesIn(listed) : [];
+  const listing = listed.ok ? describeListing(listed, names) : describe(listed);
+  const file = namedFile(question, names) ?? names.find((name) => /^readme(\.\w+)?$/i.test(name));
+  if (file === undefined) {
+    return answer(`${listing}\nThere is no README here; name a file, and I read it.`);
+  }
+  const read = calls.find(({ tool }) => tool === 'read_file');
+  if (read !== undefined) return answer(`${listing}\n${describe(read)}`);
+  if (!mayCall) return answer(`${listing}\n${file} was not read: ${NOT_PERMITTED}`);
+  return { type: 'call', tool: 'read_file', input: { path: file } };
+}
+
+function callNamedTool(
+  { name, parameters }: ModelTool,
+  { question, calls }: DemoConversation,
+  { mayCall }: Terms,
+): DemoMove {
+  const made = calls.find(({ tool }) => tool === name);
+  if (made !== undefined) return answer(describe(made));
+  if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
+  const written = writtenObject(question.slice(question.indexOf(name) + name.length));
+  if (written !== undefined) return { type: 'call', tool: name, input: written };
+  const values = quotedTexts(question).filter((text) => text !== name);
+  const { input, missing } = fillArguments(parameters, values);
+  if (missing === undefined) return { type: 'call', tool: name, input };
+  return answer(
+    `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema, or write the arguments as JSON.`,
+  );
+}
+
+/**
+ * Assigns the values to the required properties in order, or to the first property if none is
+ * required.
+ */
+function fillArguments(
+  { properties, required }: JsonObject,
+  values: readonly string[],
+): { readonly input: JsonObject; readonly missing: string | undefined } {
+  const schemas = isObject(properties) ? properties : {};
+  const needed = Array.isArray(required) ? required.map(String) : [];
+  const names = needed.length > 0 ? needed : Object.keys(schemas).slice(0, 1);
+  const pairs = names
+    .slice(0, values.length)
+    .map((name, index) => [name, toValue(values[index] ?? '', schemas[name])] as const);
+  return { input: Object.fromEntries(pairs), missing: needed[values.length] };
+}
+
+function toValue(text: string, schema: unknown): Json {
+  const isText = !isObject(schema) || schema['type'] === 'string';
+  const value = isText ? undefined : parseJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return value === undefined ? text : (value as Json);
+}
+
+/** Whether the question names a tool: in quotes, or as a word with an underscore, which prose lacks. */
+function isNamed(tool: string, question: string): boolean {
+  if (quotedTexts(question).includes(tool)) return true;
+  return tool.includes('_') && question.split(/[^\w-]+/).includes(tool);
+}
+
+/** Returns the JSON object in a text; undefined if there is none. */
+function writtenObject(text: string): JsonObject | undefined {
+  const [from, to] = [text.indexOf('{'), text.lastIndexOf('}')];
+  const value = from < 0 || to < from ? undefined : parseJson(text.slice(from, to + 1));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return isObject(value) ? (value as JsonObject) : undefined;
+}
+
+/** Returns a message that makes the demo model call the tool. */
+function exampleOf({ name, parameters: { properties, required } }: ModelTool): string {
+  const schemas = isObject(properties) ? properties : {};
+  const needed = Array.isArray(required) ? required.map(String) : [];
+  const values = needed.map((key) => [key, sampleOf(schemas[key])] as const);
+  return `${name} ${JSON.stringify(Object.fromEntries(values))}`;
+}
+
+function sampleOf(schema: unknown): Json {
+  const { type, enum: options, properties } = isObject(schema) ? schema : {};
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a schema is JSON
+  if (Array.isArray(options)) return (options[0] ?? null) as Json;
+  if (type === 'number' || type === 'integer') return 1;
+  if (type === 'boolean') return true;
+  if (type === 'array') return [];
+  if (type !== 'object' || !isObject(properties)) return '…';
+  return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one)]));
+}
+
+function quotedTexts(question: string): string[] {
+  const quotes = /"([^"]+)"|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)/g;
+  return [...question.matchAll(quotes)].map((match) => match.slice(1).find(Boolean) ?? '');
+}
+
+/**
+ * Returns the first word that is one of `names` or looks like a path, with an extension or a slash.
+ */
+function namedFile(question: string, names: readonly string[]): string | undefined {
+  return question
+    .split(/[\s"'`,;()<>]+/)
+    .map((word) => withoutTail(word, /[.:!?]/))
+    .find((word) => names.includes(word) || /^[\w@./-]*(\w\.[A-Za-z]\w*|\/[\w@.-]+)$/.test(word));
+}
+
+/**
+ * Returns the names in a listing. Folders end with `/`, files with their size in parentheses; notes
+ * are in brackets.
+ */
+function namesIn({ text }: FinishedCall): readonly string[] {
+  const [, ...lines] = text.split('\n');
+  return lines
+    .filter((line) => !line.startsWith('['))
+    .map((line) => line.replace(/ \([^()]*\)$/, ''));
+}
+
+function describeListing({ tool, text }: FinishedCall, names: readonly string[]): string {
+  const returned = `${tool} returned "${text.split('\n', 1).join('')}"`;
+  if (names.length === 0) return `${returned}.`;
+  const more = names.length > MAX_NAMES ? ', …' : '';
+  return `${returned}:\n${names.slice(0, MAX_NAMES).join(', ')}${more}`;
+}
+
+/** Returns the first line of a result and a quotation of the following lines, or the error. */
+function describe({ tool, ok, text }: FinishedCall): string {
+  if (!ok) return `${tool} failed: ${text}`;
+  const [head = '', ...rest] = text.split('\n').filter((line) => line.trim() !== '');
+  if (rest.length === 0) return `${tool} returned "${head}".`;
+  const lines = rest.slice(0, MAX_LINES).map((line) => `> ${line}`);
+  const more = rest.length > MAX_LINES ? ['> …'] : [];
+  return [`${tool} returned "${head}":`, ...lines, ...more].join('\n');
+}
+
+function answer(text: string): DemoMove {
+  return { type: 'answer', text };
+}
 
 /** Says what wrote the text, and how to call any tool of the agent. */
 function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
   const own = tools.find(({ name }) => !TOUR.includes(name)) ?? tools[0];
-  const tour = TOUR.every((name) => tools.some((tool) => tool.name === name));
-  const does = tour ? 'It lists the folder and reads one file' : 'It calls the tool that you name';
+  const hasTour = TOUR.every((name) => tools.some((tool) => tool.name === name));
+  const does = hasTour
+    ? 'It lists the folder and reads one file'
+    : 'It calls the tool that you name';
   const call =
     own === undefined ? '' : `; to call a tool, write its name and arguments: ${exampleOf(own)}`;
   return (

@@ -1,22 +1,26 @@
 import OpenAI, { APIError } from 'openai';
+import { learnSecrets } from '../../secrets/known.js';
 import {
+  type LocalServer,
+  type ModelCapabilities,
+  findLocalServer,
+  getCapabilities,
+} from '../known-models.js';
+import { type Model, ModelError } from '../model.js';
+import type { WireApi } from '../wire/api.js';
+import {
+  type BaseUrl,
+  PLACEHOLDER_KEY,
+  type WireClient,
   checkKey,
   events,
   parseBaseUrl,
-  PLACEHOLDER_KEY,
-  type BaseUrl,
-  type WireClient,
 } from '../wire/client.js';
 import { wireClientOptions } from '../wire/fetch.js';
 import { toProviderFailure } from '../wire/read-error.js';
-import { learnSecrets } from '../../secrets/known.js';
-import type { ModelCapabilities } from '../capabilities.js';
-import { getCapabilities } from '../known-models.js';
-import type { Model } from '../model.js';
-import type { WireApi } from '../wire/api.js';
+import { DEFAULT_TIMEOUT_MS, type WireModelOptions, wireModel } from '../wire/wire-model.js';
 import { chatApi } from './chat/index.js';
-import { responsesApi } from './responses/index.js';
-import { DEFAULT_TIMEOUT_MS, wireModel, type WireModelOptions } from '../wire/wire-model.js';
+import { responsesApi } from './responses/reply.js';
 
 /** The protocols of `openAiModel`, by their names in a config. */
 export type OpenAiApiName = 'chat' | 'responses';
@@ -102,4 +106,52 @@ class Client extends OpenAI {
   ): APIError {
     return super.makeStatusError(status, { error: error ?? message }, undefined, headers);
   }
+}
+
+export interface EnvironmentModelOptions extends Omit<OpenAiModelOptions, 'apiKey' | 'baseUrl'> {
+  /** The local model servers to look for if no variable is set; default: the usual ports. */
+  readonly localServers?: readonly LocalServer[];
+}
+
+/**
+ * Creates the model that `apiKeyEnv` (default OPENAI_API_KEY) and OPENAI_BASE_URL name. If neither
+ * is set, it never sends a request: each call rejects with a `ModelError` of kind `credentials`.
+ */
+export function openAiModelFromEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+  { localServers, ...options }: EnvironmentModelOptions = {},
+): Model {
+  const { apiKeyEnv = DEFAULT_KEY_ENV } = options;
+  const apiKey = environment[apiKeyEnv]?.trim() ?? '';
+  const baseUrl = environment['OPENAI_BASE_URL']?.trim() ?? '';
+  if (apiKey === '' && baseUrl === '') return createModelWithoutProvider(apiKeyEnv, localServers);
+  return openAiModel({
+    variable: (name) => environment[name],
+    ...options,
+    ...(apiKey !== '' && { apiKey }),
+    ...(baseUrl !== '' && { baseUrl }),
+  });
+}
+
+/**
+ * Creates a model that always rejects. The error names the variables to set and, if one answers, a
+ * local model server.
+ */
+function createModelWithoutProvider(
+  apiKeyEnv: string,
+  localServers: readonly LocalServer[] | undefined,
+): Model {
+  return {
+    async call(_request, { signal }) {
+      signal.throwIfAborted();
+      const found = await findLocalServer(localServers);
+      signal.throwIfAborted();
+      const hint =
+        found === null ? '' : ` ${found.name} answers here: OPENAI_BASE_URL=${found.baseUrl}`;
+      throw new ModelError(
+        `No model provider is set: set ${apiKeyEnv}, or OPENAI_BASE_URL for a server that speaks OpenAI's API, and restart the worker.${hint}`,
+        { kind: 'credentials', type: 'no_credentials' },
+      );
+    },
+  };
 }

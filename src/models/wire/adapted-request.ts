@@ -1,5 +1,10 @@
-import { sha256Hex } from '../../core/digest.js';
-import { isObject, parseJson, type Json, type JsonObject } from '../../core/json.js';
+import {
+  sha256Hex,
+  isObject,
+  parseJson,
+  type Json,
+  type JsonObject,
+} from '../../core/text/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../model.js';
 import type { SentParameter } from './refusals.js';

@@ -1,14 +1,22 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { isObject, parseJson } from '../../core/json.js';
-import { emitReply, ignoreDeltas, type EmitDelta } from '../deltas.js';
-import { isModelError } from '../model-error.js';
-import type { ModelReply } from '../model.js';
+import { isObject, parseJson } from '../../core/text/json.js';
+import {
+  emitReply,
+  ignoreDeltas,
+  type EmitDelta,
+  isModelError,
+  type ModelReply,
+} from '../model.js';
 import type { WireApi, ReplySource } from './api.js';
-import type { CallWatch } from './call-watch.js';
+import {
+  type CallWatch,
+  assertWithinLimits,
+  parseBounded,
+  ReplyTooLargeError,
+} from './reply-limits.js';
 import { DONE, type WireClient } from './client.js';
 import { getRequestId, replyToError, unusableAnswer } from './errors.js';
 import { findError, ProviderFailure } from './read-error.js';
-import { assertWithinLimits, parseBounded, ReplyTooLargeError } from './reply-limits.js';
 
 /**
  * Maximum bytes of an answer, more than any legitimate one; a larger answer would only fill the

@@ -1,9 +1,7 @@
-import { MAGIC_BYTES, detectMediaType } from '../../core/text/media-type.js';
+import { MAGIC_BYTES, detectMediaType } from '../../core/text/text.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import type { ModelCapabilities } from '../capabilities.js';
-import type { ModelRequest } from '../model.js';
-import { ModelError } from '../model-error.js';
-import { sample } from '../sample.js';
+import type { ModelCapabilities } from '../known-models.js';
+import { type ModelRequest, ModelError, sample } from '../model.js';
 
 /** A part of a user message, in the form of Chat Completions. */
 export type ContentPart =

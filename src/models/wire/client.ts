@@ -1,6 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import { isSecretName } from '../../secrets/environment.js';
-import { learnSecrets } from '../../secrets/known.js';
+import { isSecretName, learnSecrets } from '../../secrets/known.js';
 import { findError, ProviderFailure } from './read-error.js';
 import { parseBounded } from './reply-limits.js';
 

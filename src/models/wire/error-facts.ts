@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../../core/json.js';
+import { isObject, parseJson } from '../../core/text/json.js';
 import { toArgumentsText } from './content.js';
 
 /** What an error says, wherever in its body it says it. */

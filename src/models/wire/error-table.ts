@@ -1,5 +1,5 @@
-import type { ModelErrorKind } from '../model-error.js';
-import { normalizeCode, type ErrorFacts } from './error-facts.js';
+import type { ModelErrorKind } from '../model.js';
+import { type ErrorFacts, normalizeCode } from './error-facts.js';
 
 /** The type of a refusal of images, and the row that finds it. */
 export const NO_IMAGES = 'no_images';

@@ -1,7 +1,11 @@
 import { redactMessage } from '../../secrets/redact.js';
-import type { ModelReply } from '../model.js';
-import { ModelError, type ModelErrorDetails, type ModelErrorKind } from '../model-error.js';
-import { sample } from '../sample.js';
+import {
+  type ModelReply,
+  ModelError,
+  type ModelErrorDetails,
+  type ModelErrorKind,
+  sample,
+} from '../model.js';
 import type { ReplyPlace, ReplySource } from './api.js';
 import { NO_IMAGES } from './error-table.js';
 import { readError, type ErrorReading, type ProviderError } from './read-error.js';

@@ -1,4 +1,4 @@
-import { isObject } from '../../core/json.js';
+import { isObject } from '../../core/text/json.js';
 import type { BaseUrl } from './client.js';
 
 /** The dispatcher's type; `never` if the types of `fetch` are the browser's. */

@@ -1,7 +1,7 @@
-import { isObject } from '../../core/json.js';
-import { MALFORMED, type ModelErrorKind } from '../model-error.js';
-import { readFacts, type ErrorFacts } from './error-facts.js';
-import { findRow, NO_IMAGES } from './error-table.js';
+import { isObject } from '../../core/text/json.js';
+import { MALFORMED, type ModelErrorKind } from '../model.js';
+import { type ErrorFacts, readFacts } from './error-facts.js';
+import { NO_IMAGES, findRow } from './error-table.js';
 
 /** An error as the provider sent it: by HTTP status, in place of an answer, or within a stream. */
 export interface ProviderError {

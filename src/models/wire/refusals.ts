@@ -1,5 +1,7 @@
-import type { RequestParameter } from '../parameters.js';
-import { readError, type ProviderError } from './read-error.js';
+import { LRUCache } from 'lru-cache';
+import { isObject, sha256Hex } from '../../core/text/json.js';
+import type { ModelRequest, RequestParameter } from '../model.js';
+import { type ProviderError, readError } from './read-error.js';
 
 /** A parameter of a request, and the patterns by which errors refer to it. */
 export interface SentParameter {
@@ -97,4 +99,167 @@ function refuses(text: string, names: string): boolean {
     `(?:${names})${between}(?:${REFUSED})|(?:${REFUSED})${between}(?:${names})`,
     'i',
   ).test(text);
+}
+
+/** The keywords that OpenAI's strict mode accepts. */
+const KEYWORDS = new Set(
+  (
+    '$ref $defs anyOf type properties required additionalProperties items enum const description ' +
+    'title pattern format multipleOf maximum exclusiveMaximum minimum exclusiveMinimum minItems maxItems'
+  ).split(' '),
+);
+
+type Node = Record<string, unknown>;
+
+/**
+ * Returns true if OpenAI's strict mode accepts the schema: an object at the root, every property
+ * required and no others, a type at each place, and no unions but `anyOf`, whose objects differ in
+ * their first properties. Any other schema is sent without `strict`, because a server would refuse
+ * it, or allow only empty objects where any are meant.
+ */
+export function isStrictSchema(schema: Node): boolean {
+  if (schema['type'] !== 'object' || 'anyOf' in schema) return false;
+  const waiting: unknown[] = [schema];
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    if (!isObject(node) || !isStrictNode(node, schema)) return false;
+    waiting.push(...listChildren(node));
+  }
+  return true;
+}
+
+function isStrictNode(node: Node, root: Node): boolean {
+  if (Object.keys(node).some((keyword) => !KEYWORDS.has(keyword))) return false;
+  const { $ref: reference, type, properties, anyOf, items } = node;
+  if (reference !== undefined) return Object.keys(node).length === 1;
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+  if (type === undefined && anyOf === undefined) return false;
+  if (types.includes('array') && !isObject(items)) return false;
+  if (Array.isArray(anyOf) && !areDistinct(anyOf, root)) return false;
+  if (!types.includes('object') && properties === undefined) return true;
+  const required: readonly unknown[] = Array.isArray(node['required']) ? node['required'] : [];
+  const names = isObject(properties) ? Object.keys(properties) : [];
+  return node['additionalProperties'] === false && names.every((name) => required.includes(name));
+}
+
+/** Whether no two objects of a union begin with the same property, unless it tells them apart. */
+function areDistinct(alternatives: readonly unknown[], root: Node): boolean {
+  const begins = alternatives.flatMap((one) => beginOf(one, root));
+  const open = begins.filter(({ constant }) => constant === undefined).map(({ name }) => name);
+  const named = begins.filter(({ constant }) => constant !== undefined);
+  return (
+    new Set(open).size === open.length &&
+    named.every(({ name }) => !open.includes(name)) &&
+    new Set(named.map((one) => JSON.stringify(one))).size === named.length
+  );
+}
+
+/** The first property of an object schema, and its only value, if it has one. */
+interface Begin {
+  readonly name: string;
+  readonly constant: unknown;
+}
+
+function beginOf(node: unknown, root: Node): readonly Begin[] {
+  const reference = isObject(node) ? node['$ref'] : undefined;
+  const name = typeof reference === 'string' ? reference.replace(/^#\/\$defs\//, '') : '';
+  const target = isObject(root['$defs']) ? root['$defs'][name] : undefined;
+  const whole = reference === '#' ? root : (target ?? node);
+  const properties = isObject(whole) ? whole['properties'] : undefined;
+  const [begin] = isObject(properties) ? Object.entries(properties) : [];
+  if (begin === undefined) return [];
+  const { const: constant, enum: values } = isObject(begin[1]) ? begin[1] : {};
+  const only: unknown = Array.isArray(values) && values.length === 1 ? values[0] : undefined;
+  return [{ name: begin[0], constant: constant ?? only }];
+}
+
+function listChildren(node: Node): readonly unknown[] {
+  const named = ['properties', '$defs'].flatMap((keyword) => {
+    const schemas = node[keyword];
+    return isObject(schemas) ? Object.values(schemas) : [];
+  });
+  const { items, anyOf } = node;
+  return [
+    ...named,
+    ...(items === undefined ? [] : [items]),
+    ...(Array.isArray(anyOf) ? anyOf : []),
+  ];
+}
+
+/** How long a refusal counts: a server may accept the parameter after an update. */
+const REMEMBERED_MS = 60 * 60_000;
+const MAX_REMEMBERED = 500;
+
+/**
+ * What one server has refused, so that the next run does not send it again. Each model of a config
+ * has its own, because the answer may also depend on the key.
+ */
+export interface KnownRefusals {
+  /**
+   * Returns what the server has refused of this request before, in the order in which it would
+   * refuse it. `listSent` returns what a request would send.
+   */
+  recall(
+    request: ModelRequest,
+    listSent: (request: ModelRequest) => readonly SentParameter[],
+  ): readonly RequestParameter[];
+  /** Notes what the server refused of a request that it accepted in another form. */
+  learn(request: ModelRequest, refused: readonly RequestParameter[]): void;
+}
+
+/** Creates an empty memory. `now`: Unix time in ms; default: the clock. */
+export function createKnownRefusals(now: () => number = Date.now): KnownRefusals {
+  const refusedAt = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+  const isKnown = (key: string): boolean => {
+    const at = refusedAt.get(key);
+    return at !== undefined && now() - at < REMEMBERED_MS;
+  };
+  return {
+    recall(request, listSent) {
+      if (refusedAt.size === 0) return [];
+      const keyOf = createKeys(request);
+      const recalled: RequestParameter[] = [];
+      for (;;) {
+        const without = [...(request.without ?? []), ...recalled];
+        const next = listSent({ ...request, without }).find(
+          ({ parameter }) => !without.includes(parameter) && isKnown(keyOf(parameter)),
+        );
+        if (next === undefined) return recalled;
+        recalled.push(next.parameter);
+      }
+    },
+    learn(request, refused) {
+      if (refused.length === 0) return;
+      const keyOf = createKeys(request);
+      for (const parameter of refused) {
+        if (!isOfRun(parameter)) refusedAt.set(keyOf(parameter), now());
+      }
+    },
+  };
+}
+
+/** The provider's items belong to one run: another run's may be accepted. */
+function isOfRun(parameter: RequestParameter): boolean {
+  return parameter.startsWith('provider_items');
+}
+
+/**
+ * Parameters that a server may refuse for what else is in the request: a setting beside another one,
+ * a format beside tools, a certain schema.
+ */
+const IN_CONTEXT = /^(?:settings\.|response_format|tool_choice|tools:|logprobs|include$|store$)/;
+
+/** Returns a function for the keys under which the refusals of a request are known. */
+function createKeys({
+  model,
+  settings,
+  tools,
+  toolChoice: choice,
+  responseFormat,
+}: ModelRequest): (parameter: RequestParameter) => string {
+  let context: string | undefined;
+  return (parameter) => {
+    if (!IN_CONTEXT.test(parameter)) return `${model} ${parameter}`;
+    context ??= sha256Hex(JSON.stringify([settings, tools, choice, responseFormat]));
+    return `${model} ${parameter} ${context}`;
+  };
 }

@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../../core/json.js';
+import { isObject, parseJson } from '../../core/text/json.js';
 
 /** The arguments of a streamed call so far. */
 export interface StreamedArguments {

@@ -1,22 +1,31 @@
-import { wellFormedJson } from '../../core/foreign-json.js';
-import { computerHandler } from '../../core/definition/native-tools.js';
+import { wellFormedJson } from '../../core/text/json.js';
+import { computerHandler } from '../../core/input/turn-settings.js';
 import { learnSecrets } from '../../secrets/known.js';
-import type { ModelCapabilities } from '../capabilities.js';
-import { createEmitter, type EmitDelta } from '../deltas.js';
-import type { Model, ModelContext, ModelReply, ModelRequest } from '../model.js';
-import { ModelError } from '../model-error.js';
-import type { RequestParameter } from '../parameters.js';
-import { sample } from '../sample.js';
+import type { ModelCapabilities } from '../known-models.js';
+import {
+  createEmitter,
+  type EmitDelta,
+  type Model,
+  type ModelContext,
+  type ModelReply,
+  type ModelRequest,
+  ModelError,
+  type RequestParameter,
+  sample,
+} from '../model.js';
 import { adaptRequest, listAdaptable } from './adapted-request.js';
 import { readAnswer } from './answer.js';
-import type { ReplyPlace, WireApi } from './api.js';
-import { watchCall, type CallWatch, type Expiry } from './call-watch.js';
+import { type ReplyPlace, type WireApi, getNativeSecrets, type Variable } from './api.js';
+import { watchCall, type CallWatch, type Expiry } from './reply-limits.js';
 import type { WireClient } from './client.js';
 import { replyToError } from './errors.js';
-import { getNativeSecrets, type Variable } from './native-tools.js';
 import { ProviderFailure } from './read-error.js';
-import { createKnownRefusals, type KnownRefusals } from './known-refusals.js';
-import { findRefused, type SentParameter } from './refusals.js';
+import {
+  createKnownRefusals,
+  type KnownRefusals,
+  findRefused,
+  type SentParameter,
+} from './refusals.js';
 
 export interface WireModelOptions {
   /** Milliseconds that a whole call may take; default 10 minutes. */

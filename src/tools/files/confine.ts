@@ -1,9 +1,194 @@
-import { lstat, readdir, realpath } from 'node:fs/promises';
+import { type BigIntStats, existsSync } from 'node:fs';
+import {
+  type FileHandle,
+  constants,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+} from 'node:fs/promises';
 import path from 'node:path';
-import { nearestFirst } from '../../validation/nearest.js';
-import { ToolError } from '../tool-error.js';
-import { fileError, quote } from './fs-error.js';
-import { withFolders } from './open-folder.js';
+import { nearestFirst } from '../../validation/check-options.js';
+import { ToolError } from '../errors.js';
+
+/** Errors that the model can fix. All other errors, such as a full disk, are retried. */
+const FIXES: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist; list the folder to see what does',
+  ENOTDIR: 'is not a folder, or a part of its path is a file or a link',
+  EEXIST: 'is not a folder, or a part of its path is a file or a link',
+  EISDIR: 'is a folder; name a file in it',
+  EACCES: 'may not be accessed: no permission',
+  EPERM: 'may not be accessed: the operation is not permitted',
+  ELOOP: 'is a symbolic link that may not be followed',
+  ENAMETOOLONG: 'has a name that is too long',
+  EROFS: 'lies on a read-only file system',
+  ENXIO: 'is not an ordinary file',
+  EREPLACED: 'was replaced while it was opened, or a folder above it was; try again',
+  ETOODEEP: 'lies deeper than 128 folders, which these tools do not support',
+};
+
+/**
+ * Converts a file system error for the model, with the path as the model wrote it, never the real
+ * one. Returns a `ToolError` if other arguments can fix it, else an `Error`, which is retried.
+ */
+export function fileError(requested: string, error: unknown): Error {
+  if (error instanceof ToolError) return error;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const fix = FIXES[code];
+  if (fix !== undefined) return new ToolError(`${quote(requested)} ${fix}`);
+  if (code.startsWith('E')) {
+    return new Error(`${quote(requested)} is currently not usable (${code})`, { cause: error });
+  }
+  return error instanceof Error ? error : new Error(`${quote(requested)}: ${String(error)}`);
+}
+
+/**
+ * Returns a path for a message: in quotes, with escaped control characters, at most 300 characters.
+ */
+export function quote(requested: string): string {
+  return JSON.stringify(requested.length > 300 ? `${requested.slice(0, 300)}…` : requested);
+}
+
+/** The deepest level that is entered; every level needs an open folder. */
+export const MAX_DEPTH = 128;
+
+/** Under this path, Linux resolves names from an open folder, wherever its own path leads now. */
+const DESCRIPTORS = '/proc/self/fd';
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
+const FOLDER = constants.O_DIRECTORY ?? 0;
+
+/** Identifies a file on this machine. */
+export type FileNumber = Pick<BigIntStats, 'dev' | 'ino'>;
+
+/** A folder below the root that stays the same folder even if a link replaces its path. */
+export interface OpenFolder {
+  /** Returns the path by which functions of `fs` find the folder, or a name in it. */
+  at(name?: string): string;
+  /**
+   * Rejects unless the folder, and the opened file of that name in it, are still where they were
+   * opened. Call it between opening something and using it. On systems where descriptors are paths,
+   * links lead nowhere and nothing needs to be checked.
+   */
+  verify(name?: string, opened?: FileNumber): Promise<void>;
+}
+
+/**
+ * Opens folders below one root without following links; keeps those on the way to the last one
+ * open.
+ */
+export interface OpenFolders {
+  /**
+   * Opens the folder at a path from the root, with `/`; `create` makes missing folders. The result
+   * is valid until the next call. Rejects with an error that has a `code` if a link or a file is in
+   * the way.
+   */
+  open(relative: string, options?: { readonly create?: boolean }): Promise<OpenFolder>;
+  close(): Promise<void>;
+}
+
+interface Level {
+  readonly name: string;
+  readonly at: string;
+  /** Null if descriptors are not paths; `identity` then identifies the folder. */
+  readonly handle: FileHandle | null;
+  readonly real: string;
+  readonly identity: string;
+}
+
+/** Runs `use` with the folders below `root`, a path without links, and closes them. */
+export async function withFolders<Result>(
+  root: string,
+  use: (folders: OpenFolders) => Promise<Result>,
+  descriptors: string | null = existsSync(DESCRIPTORS) ? DESCRIPTORS : null,
+): Promise<Result> {
+  const folders = openFolders(root, descriptors);
+  try {
+    return await use(folders);
+  } finally {
+    await folders.close();
+  }
+}
+
+function openFolders(root: string, descriptors: string | null): OpenFolders {
+  const levels: Level[] = [];
+
+  const enter = async (name: string, at: string, real: string): Promise<void> => {
+    levels.push(await levelAt({ name, at, real }, descriptors));
+  };
+  const leaveTo = async (length: number): Promise<void> => {
+    const left = levels.splice(length);
+    await Promise.all(left.map(async ({ handle }) => await handle?.close()));
+  };
+  return {
+    async open(relative, { create = false } = {}) {
+      const names = relative === '.' ? [] : relative.split('/');
+      if (names.length > MAX_DEPTH) throw fault('ETOODEEP');
+      if (levels.length === 0) await enter('', root, root);
+      const shared = names.findIndex((name, index) => levels[index + 1]?.name !== name);
+      if (shared !== -1) await leaveTo(shared + 1);
+      else await leaveTo(names.length + 1);
+      for (const name of names.slice(levels.length - 1)) {
+        const parent = lastOf(levels);
+        const at = path.join(parent.at, name);
+        if (create) await mkdir(at).catch(ignoreExisting);
+        await enter(name, at, path.join(parent.real, name));
+      }
+      const { at } = lastOf(levels);
+      const way = levels.slice();
+      return {
+        at: (name) => (name === undefined ? at : path.join(at, name)),
+        async verify(name, opened) {
+          if (descriptors !== null) return;
+          if (name !== undefined) {
+            const now = await lstat(path.join(at, name), { bigint: true });
+            if (now.dev !== opened?.dev || now.ino !== opened.ino) throw fault('EREPLACED');
+          }
+          await Promise.all(way.map(verifyLevel));
+        },
+      };
+    },
+    close: () => leaveTo(0),
+  };
+}
+
+async function levelAt(
+  { name, at, real }: Pick<Level, 'name' | 'at' | 'real'>,
+  descriptors: string | null,
+): Promise<Level> {
+  if (descriptors === null) {
+    return { name, at, real, handle: null, identity: await identityOf(real) };
+  }
+  const handle = await open(at, constants.O_RDONLY | FOLDER | NO_FOLLOW);
+  return { name, at: `${descriptors}/${handle.fd}`, real, handle, identity: '' };
+}
+
+function lastOf(levels: readonly Level[]): Level {
+  const last = levels.at(-1);
+  if (last === undefined) throw new Error('no folder is open');
+  return last;
+}
+
+async function verifyLevel({ real, identity }: Level): Promise<void> {
+  if ((await identityOf(real)) === identity) return;
+  throw fault('EREPLACED');
+}
+
+/** Returns what identifies a folder. Rejects if a link or a file is there. */
+async function identityOf(real: string): Promise<string> {
+  const stats = await lstat(real, { bigint: true });
+  if (!stats.isDirectory()) throw fault('ENOTDIR');
+  return `${stats.dev}:${stats.ino}`;
+}
+
+function fault(code: 'EREPLACED' | 'ETOODEEP' | 'ENOTDIR'): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+function ignoreExisting(error: unknown): void {
+  if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return;
+  throw error;
+}
 
 /** A place inside the root. */
 export interface ConfinedPath {

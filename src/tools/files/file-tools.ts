@@ -2,13 +2,12 @@ import path from 'node:path';
 import { z } from 'zod';
 import { checkOptions, type OptionSchemas } from '../../validation/check-options.js';
 import type { Tool } from '../tool.js';
-import { globMatcher } from './glob.js';
+import { globMatcher } from './names.js';
 import { listFilesTool } from './list-files.js';
 import { nameGuard } from './name-guard.js';
-import type { FileToolSettings } from './options.js';
-import { readFileTool } from './read-file.js';
+import type { FileToolSettings } from './open-file.js';
+import { readFileTool, writeFileTool } from './read-write-file.js';
 import { searchTextTool } from './search-text.js';
-import { writeFileTool } from './write-file.js';
 
 const DEFAULT_MAX_FILE_BYTES = 16 * 1024 * 1024;
 const DEFAULT_SKIP = ['.git', '.perdure', 'node_modules'];

@@ -1,10 +1,8 @@
-import { withoutTail } from '../../core/text/whole-text.js';
-import { ToolError } from '../tool-error.js';
-import type { ConfinedPath } from './confine.js';
+import { withoutTail } from '../../core/text/text.js';
+import { ToolError } from '../errors.js';
+import { type ConfinedPath, quote } from './confine.js';
 
-import { quote } from './fs-error.js';
-import { globMatcher } from './glob.js';
-import { whyNotWritten } from './written-names.js';
+import { globMatcher, whyNotWritten } from './names.js';
 
 /** The rules of a `NameGuard`. */
 export interface NameRules {

@@ -1,12 +1,9 @@
-import { constants } from 'node:fs';
-import { lstat, open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
-import type { Stats } from 'node:fs';
+import { type Stats, constants } from 'node:fs';
+import { type FileHandle, lstat, open } from 'node:fs/promises';
 import path from 'node:path';
-import { ToolError } from '../tool-error.js';
-import type { ConfinedPath } from './confine.js';
-import { fileError, quote } from './fs-error.js';
-import { withFolders, type OpenFolders } from './open-folder.js';
+import { ToolError } from '../errors.js';
+import { type ConfinedPath, type OpenFolders, fileError, quote, withFolders } from './confine.js';
+import type { NameGuard } from './name-guard.js';
 
 /** Windows lacks both flags. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
@@ -72,4 +69,55 @@ function kindOf(stats: Stats): string {
   if (stats.isSocket()) return 'a socket';
   if (stats.isSymbolicLink()) return 'a symbolic link';
   return 'a device';
+}
+
+const CHUNK_BYTES = 64 * 1024;
+const SNIFF_BYTES = 8 * 1024;
+
+/** Reads a file in chunks from its start; each chunk is valid until the next one is read. */
+export async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
+  for (let position = 0; ;) {
+    signal.throwIfAborted();
+    const { bytesRead, buffer } = await handle.read(
+      Buffer.allocUnsafe(CHUNK_BYTES),
+      0,
+      CHUNK_BYTES,
+      position,
+    );
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+/** Returns whether the first 8 KiB of a file contain a NUL or are not UTF-8. */
+export function isBinary(start: Buffer): boolean {
+  const sniffed = start.subarray(0, SNIFF_BYTES);
+  if (sniffed.includes(0)) return true;
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(sniffed, { stream: true });
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Formats a size for people and models: `412 bytes`, `3.1 kB`, `12 MB`. */
+export function readableSize(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} bytes`;
+  const units = ['kB', 'MB', 'GB', 'TB'];
+  const exponent = Math.min(Math.floor(Math.log10(bytes) / 3), units.length);
+  const value = bytes / 1_000 ** exponent;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[exponent - 1]}`;
+}
+
+/** The settings that all file tools of one root share. */
+export interface FileToolSettings {
+  /** Absolute path of the folder that the tools are confined to. */
+  readonly root: string;
+  /** The size in bytes of the largest file that is searched, counted to its end, or written. */
+  readonly maxFileBytes: number;
+  /** Names of folders that are entered only if `path` names them, and never written to. */
+  readonly skip: ReadonlySet<string>;
+  readonly guard: NameGuard;
 }

@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { types } from 'node:util';
-import type { Json } from '../../core/json.js';
+import { type Json, isObject } from '../../core/text/json.js';
+import { wellFormed } from '../../core/text/text.js';
+import { redact, redactMessage } from '../../secrets/redact.js';
 
 const MAX_DEPTH = 100;
 const MAX_VALUES = 1_000_000;
@@ -219,10 +221,145 @@ function bounded(text: string, walk: Walk): string {
   return `${text.slice(0, allowed)}[${text.length - allowed} characters omitted]`;
 }
 
-function attempt(read: () => string): string {
+function attempt(reader: () => string): string {
   try {
-    return read();
+    return reader();
   } catch {
     return '';
   }
+}
+
+const KEYS = ['error', 'code'];
+
+/**
+ * Returns the message of an error that a tool returns instead of throwing: an `Error`, an object
+ * with only `error` and perhaps `code`, or one with `success: false`. Returns null for all other
+ * values, which are data even if they have an `error`.
+ */
+export function returnedError(value: unknown): string | null {
+  if (value instanceof Error) return value.message || value.name;
+  if (isObject(value) && value['success'] === false) return failureText(value);
+  if (!isObject(value) || !Object.keys(value).every((key) => KEYS.includes(key))) return null;
+  const { error, code } = value;
+  if (error === undefined || error === null || error === '' || error === false) return null;
+  const message = messageOf(error);
+  const suffix = code === undefined || code === null ? '' : messageOf(code);
+  if (suffix === '') return message;
+  return suffix.includes('\n') ? `${message}\ncode:\n${suffix}` : `${message} (code ${suffix})`;
+}
+
+/**
+ * Returns a result's description of its failure: `error`, else `message`, else the whole result.
+ */
+export function failureText(value: unknown): string {
+  const { error, message } = isObject(value) ? value : {};
+  const text = [error, message].find((one) => one !== undefined && one !== null && one !== '');
+  return messageOf(text ?? value);
+}
+
+function messageOf(value: unknown): string {
+  if (value instanceof Error) return value.message || value.name;
+  const plain = toPlain(value);
+  return typeof plain === 'string' ? plain : JSON.stringify(plain);
+}
+
+/** Returns the longest start of `text` that fits `maxBytes` of UTF-8, cut between characters. */
+export function headBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text.slice(0, maxBytes));
+  if (bytes.length <= maxBytes) return text.slice(0, maxBytes);
+  let end = maxBytes;
+  while (end > 0 && isContinuation(bytes[end])) end -= 1;
+  return bytes.toString('utf8', 0, end);
+}
+
+/** Returns the longest end of `text` that fits `maxBytes` of UTF-8, cut between characters. */
+export function tailBytes(text: string, maxBytes: number): string {
+  if (maxBytes <= 0) return '';
+  const bytes = Buffer.from(text.slice(-maxBytes));
+  if (bytes.length <= maxBytes) return text.slice(-maxBytes);
+  let start = bytes.length - maxBytes;
+  while (start < bytes.length && isContinuation(bytes[start])) start += 1;
+  return bytes.toString('utf8', start);
+}
+
+/** Returns whether a byte is inside a UTF-8 character, that is, not its first byte. */
+export function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+const MAX_MESSAGE_BYTES = 4 * 1024;
+const MAX_TYPE_LENGTH = 100;
+const MAX_CAUSES = 3;
+
+/** An error as data, for the model and for reports. */
+export interface NormalizedError {
+  /** The error's name, such as `ToolError`; `Error` if the thrown value is not an error. */
+  readonly type: string;
+  /** At most 4 KiB of UTF-8, secrets redacted, causes appended. */
+  readonly message: string;
+}
+
+/** Converts any thrown value into data. Never throws. */
+export function normalizeError(thrown: unknown): NormalizedError {
+  const { type, message } = read(thrown);
+  const text = wellFormed(redactMessage(message));
+  const omitted = Buffer.byteLength(text) - MAX_MESSAGE_BYTES;
+  if (omitted <= 0) return { type, message: text };
+  const note = `… [cut, ${Buffer.byteLength(text)} bytes in all]`;
+  return {
+    type,
+    message: headBytes(text, MAX_MESSAGE_BYTES - Buffer.byteLength(note)) + note,
+  };
+}
+
+function read(thrown: unknown): NormalizedError {
+  try {
+    if (isError(thrown)) {
+      const name = typeof thrown.name === 'string' ? thrown.name : '';
+      return { type: redact(name).slice(0, MAX_TYPE_LENGTH) || 'Error', message: messages(thrown) };
+    }
+    if (thrown === undefined || thrown === null || thrown === '') {
+      return { type: 'Error', message: `it threw ${thrown === '' ? 'an empty text' : thrown}` };
+    }
+    const { message } = thrown as { message?: unknown };
+    if (typeof message === 'string' && message !== '') return { type: 'Error', message };
+    return { type: 'Error', message: asText(thrown) };
+  } catch {
+    return { type: 'Error', message: 'it threw an object that cannot be read' };
+  }
+}
+
+/**
+ * Joins the messages of an error and its causes: "fetch failed" alone does not explain a failure.
+ */
+function messages(error: Error): string {
+  const found: string[] = [];
+  let current: unknown = error;
+  for (
+    let depth = 0;
+    depth <= MAX_CAUSES && current !== undefined && current !== null;
+    depth += 1
+  ) {
+    const text = isError(current) ? ownMessage(current) : asText(current);
+    if (!found.some((earlier) => earlier.includes(text))) found.push(text);
+    current = isError(current) ? (current.cause ?? firstOfMany(current)) : undefined;
+  }
+  return found.filter((text) => text !== '').join(': ') || error.name || 'Error';
+}
+
+function ownMessage(error: Error): string {
+  return asText(error.message);
+}
+
+function asText(value: unknown): string {
+  const plain = toPlain(value);
+  return typeof plain === 'string' ? plain : JSON.stringify(plain);
+}
+
+function firstOfMany(error: Error): unknown {
+  return error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
+}
+
+function isError(value: unknown): value is Error {
+  return value instanceof Error || types.isNativeError(value);
 }

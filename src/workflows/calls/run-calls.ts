@@ -1,17 +1,15 @@
 import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
-import { callsAtOnce, toolAt } from '../../core/graph/node-tool.js';
-import { apply, toEvents } from '../../core/loop.js';
-import { requestDue } from '../../core/requests/request-due.js';
-import { getInterruption } from '../../core/work/interruption.js';
-import { getOpenBatch, openCallById } from '../../core/turn.js';
+import { callsAtOnce, toolAt } from '../../core/state/turn-definition.js';
+import { apply, toEvents } from '../../core/interpret/loop.js';
+import { requestDue } from '../../core/requests/raise-requests.js';
+import { getInterruption } from '../../core/state/change.js';
+import { getOpenBatch, openCallById } from '../../core/state/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import { findWork } from '../../core/work/work.js';
-import { checkProposal } from '../check-decision.js';
-import type { RunContext } from '../run-context.js';
-import { actionNow, mustLeave } from '../segment-facts.js';
-import { executeAgentCall } from './execute-agent-call.js';
-import { executeToolCall, mayExecute } from './execute-tool-call.js';
+import { findWork } from '../../core/state/work.js';
+import { checkProposal } from '../requests.js';
+import { type RunContext, actionNow, mustLeave } from '../run-context.js';
+import { executeAgentCall, executeToolCall, mayExecute } from './execute-call.js';
 
 /**
  * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow

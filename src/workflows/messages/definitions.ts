@@ -1,12 +1,17 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../../core/definition/definition.js';
-import type { GraphView } from '../../core/plan/progress.js';
-import type { Ask, AskReceipt } from '../../core/inbox.js';
-import type { Outcome } from '../../core/outcome.js';
-import type { Request } from '../../core/requests/request.js';
-import type { EffectiveLimits } from '../../core/state.js';
+import type { Ask, AskReceipt } from '../../core/input/inbox.js';
+import type { GraphView } from '../../core/run/details.js';
+import type { EffectiveLimits } from '../../core/state/state.js';
+import type {
+  PromptPage,
+  RunStatus,
+  TranscriptPage,
+  TranscriptRange,
+} from '../../core/state/status.js';
 import type { RunArtifact } from '../../core/transcript/messages.js';
-import type { PromptPage, RunStatus, TranscriptPage, TranscriptRange } from '../../core/status.js';
+import type { Outcome } from '../../core/transcript/outcome.js';
+import type { Decision, DecisionReceipt, Request } from '../../core/transcript/request.js';
 
 /**
  * The workflow type `agent`. Its arguments are the input and the state that one segment passes to
@@ -254,3 +259,61 @@ export const closeUpdate = defineUpdate<{ readonly closing: true }, [ActorClaim]
  * ```
  */
 export const resumeUpdate = defineUpdate<{ readonly resumed: true }, [ActorClaim]>('resume');
+
+/**
+ * Decides about requests: one decision, or a list that is accepted or refused as a whole. A refused
+ * update leaves no trace in the run; the type of the failure is `Refused`, and the first of its
+ * details the `RefusalReason`.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { pendingQuery, resolveUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const [request] = await handle.query(pendingQuery);
+ * if (request !== undefined) {
+ *   const decision = { request: request.id, digest: request.digest, as: 'deny', by: 'ann' } as const;
+ *   await handle.executeUpdate(resolveUpdate, { args: [decision] });
+ * }
+ * ```
+ */
+export const resolveUpdate = defineUpdate<
+  { readonly resolved: readonly DecisionReceipt[] },
+  [Decision | readonly Decision[]]
+>('resolve');
+/**
+ * Revokes a grant: later calls need approval again. Calls that have begun continue.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { revokeUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * await handle.executeUpdate(revokeUpdate, { args: [{ grant: 'g1', by: 'ann' }] });
+ * ```
+ */
+export const revokeUpdate = defineUpdate<
+  { readonly revoked: string },
+  [ActorClaim & { readonly grant: string }]
+>('revoke');
+/**
+ * Undoes a call by its tool's `undo`: the specified call, or else the last one that can be undone.
+ * The rules for the tool apply, so this may raise a request first. The run's status shows the
+ * result.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { undoUpdate } from 'perdure/workflow';
+ *
+ * const handle = new Client().workflow.getHandle('desk-1');
+ * const { undoing } = await handle.executeUpdate(undoUpdate, { args: [{ by: 'ann' }] });
+ * console.log(undoing);
+ * ```
+ */
+export const undoUpdate = defineUpdate<
+  { readonly undoing: string },
+  [ActorClaim & { readonly call?: string }]
+>('undo');

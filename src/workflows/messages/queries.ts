@@ -1,11 +1,31 @@
-import { defineQuery, setHandler, workflowInfo } from '@temporalio/workflow';
-import { nodeBudget, type NodeAllowance } from '../../core/calls/child.js';
-import { graphView } from '../../core/plan/progress.js';
-import { runStatus } from '../../core/run-status.js';
-import type { RunStatus } from '../../core/status.js';
+import {
+  ApplicationFailure,
+  type WorkflowInterceptors,
+  condition,
+  defineQuery,
+  setCurrentDetails,
+  setHandler,
+  upsertMemo,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { openRequests } from '../../core/requests/open-requests.js';
-import { blocks } from '../../core/work/work.js';
-import { promptPage, rangeProblem, transcriptPage } from '../../core/transcript/pages.js';
+import { isLoaded } from '../../core/rules/limits.js';
+import { type NodeAllowance, nodeBudget } from '../../core/run/complete-batch.js';
+import { currentDetails, graphView } from '../../core/run/details.js';
+import {
+  promptPage,
+  rangeProblem,
+  runStatus,
+  transcriptPage,
+  turnMemo,
+} from '../../core/run/status.js';
+import type { RunStatus } from '../../core/state/status.js';
+import { blocks } from '../../core/state/work.js';
+import { problemText } from '../../core/text/text.js';
+import type { Outcome } from '../../core/transcript/outcome.js';
+import type { RefusalReason } from '../../core/transcript/request.js';
+import type { RunContext } from '../run-context.js';
 import {
   artifactsQuery,
   definitionQuery,
@@ -15,8 +35,21 @@ import {
   statusQuery,
   transcriptQuery,
 } from './definitions.js';
-import { refuse } from './refuse.js';
-import type { RunContext } from '../run-context.js';
+
+/**
+ * Throws the failure by which a validator rejects an update, if there is a problem. The caller
+ * receives it, but the history does not record it. `reason` becomes the first of the failure's
+ * details.
+ */
+export function refuse(problem: string | null, reason?: RefusalReason): void {
+  if (problem === null) return;
+  throw ApplicationFailure.create({
+    type: 'Refused',
+    nonRetryable: true,
+    message: problemText(problem),
+    ...(reason && { details: [reason] }),
+  });
+}
 
 /** Answers the run's queries. */
 export function handleQueries(run: RunContext): void {
@@ -48,7 +81,7 @@ function allowance({ state, input: { modelAttempts } }: RunContext): NodeAllowan
 }
 
 /** Returns the run's status for queries and search attributes. */
-export function createStatus({ state, ended, doing }: RunContext): RunStatus {
+function createStatus({ state, ended, doing }: RunContext): RunStatus {
   const { workflowId, runId, historyLength } = workflowInfo();
   const [blocked] = blocks(state);
   return {
@@ -59,4 +92,99 @@ export function createStatus({ state, ended, doing }: RunContext): RunStatus {
     doing: doing.size === 0 ? null : [...doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
   };
+}
+
+/** Null if the workflow code was bundled without perdure's interceptors. */
+let hasUpdates: boolean | null = null;
+
+/**
+ * Records whether an activation has updates that the workflow accepts; see `updatesHandled`. A
+ * refused update leaves nothing in the history, so a replay would not see it. All workflows of a V8
+ * context share this flag, so each workflow must set it, regardless of its type.
+ */
+export function noteUpdates(): WorkflowInterceptors {
+  return {
+    internals: [
+      {
+        activate(input, next) {
+          hasUpdates = false;
+          return next(input);
+        },
+      },
+    ],
+    inbound: [
+      {
+        // This is not async, because an additional promise would change the order of commands.
+        handleUpdate(input, next) {
+          hasUpdates = true;
+          return next(input);
+        },
+      },
+    ],
+  };
+}
+
+/**
+ * Resolves when the updates of the same activation have been handled and answered. Their commands
+ * therefore precede those of the loop, regardless of how the SDK groups workflow tasks. A worker
+ * that has not cached the run gets a task without commands together with the next one. A later
+ * replay gets them separately if the second one accepted an update. Returns undefined without
+ * updates, because a condition in every step makes replay slower.
+ */
+export function updatesHandled(): Promise<void> | undefined {
+  if (hasUpdates === false) return undefined;
+  let isSecondCheck = false;
+  // The SDK evaluates the condition immediately, and again after the activation's promises.
+  return condition(() => {
+    const isDone = isSecondCheck;
+    isSecondCheck = true;
+    return isDone;
+  });
+}
+
+/** Shows the run in Temporal's Current Details, which are computed whenever they are read. */
+export function showDetails(run: RunContext): void {
+  setCurrentDetails(lazyText(() => currentDetails(run.state, createStatus(run))));
+}
+
+/** Writes the search attributes if the status or the reason has changed. */
+export function publishStatus(run: RunContext): void {
+  // The loaded configuration lists the namespace's attributes.
+  if (!isLoaded(run.state)) return;
+  const status = createStatus(run);
+  const key = `${status.status} ${status.reason ?? ''}`;
+  if (key === run.shown) return;
+  run.shown = key;
+  writeAttributes(run.state.config.searchAttributes, {
+    AgentName: status.agent,
+    AgentStatus: status.status,
+    AgentReason: status.reason ?? '',
+  });
+}
+
+/**
+ * Returns a text that is built only when it is read, when the SDK serializes it as JSON. Building
+ * it at every step would cost more than all of the run's decisions together.
+ */
+function lazyText(make: () => string): string {
+  const text: { toJSON(): string } = { toJSON: make };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its JSON is a string
+  return text as unknown as string;
+}
+
+/**
+ * Writes the known attributes. One that the namespace lacks would fail the workflow task
+ * repeatedly.
+ */
+function writeAttributes(known: readonly string[], values: Record<string, string>): void {
+  const entries = Object.entries(values).filter(([name]) => known.includes(name));
+  if (entries.length === 0) return;
+  upsertSearchAttributes(
+    Object.fromEntries(entries.map(([name, value]) => [name, value === '' ? [] : [value]])),
+  );
+}
+
+/** Writes the end of a turn to the memo, where it can be read without a worker. */
+export function recordTurnMemo(turn: number, outcome: Outcome): void {
+  upsertMemo({ ...turnMemo(turn, outcome) });
 }

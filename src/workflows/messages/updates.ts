@@ -1,34 +1,129 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
-import { acceptMessage, askProblem, askRefusal } from '../../core/ask.js';
-import { decidedBefore } from '../../core/decisions.js';
 import type { Limits } from '../../core/definition/definition.js';
-import { isLoaded } from '../../core/definition/initial-config.js';
-import type { Ask, AskReceipt } from '../../core/inbox.js';
-import { checkLimits } from '../../core/input/check-limits.js';
-import { show } from '../../core/input/input.js';
-import { isObject } from '../../core/json.js';
-import { limitsCost } from '../../core/interpret/agent.js';
-import { type RunState } from '../../core/state.js';
-import { inTurn, getOutcome } from '../../core/turn.js';
-import { startDeadlineTimer } from '../deadline-timer.js';
+import type { Ask, AskReceipt } from '../../core/input/inbox.js';
+import { checkBy, checkLimits } from '../../core/input/input.js';
+import { limitsCost } from '../../core/interpret/activities.js';
+import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
+import { isLoaded } from '../../core/rules/limits.js';
+import { acceptMessage, askProblem, askRefusal } from '../../core/run/ask.js';
+import { type ControlDecision, type RunState, decidedBefore } from '../../core/state/state.js';
+import { getOutcome, inTurn } from '../../core/state/turn.js';
+import { callToUndo, undoProblem } from '../../core/state/work.js';
+import { isObject } from '../../core/text/json.js';
+import { show } from '../../core/text/text.js';
+import type { Decision, DecisionReceipt } from '../../core/transcript/request.js';
+import { runUndo } from '../requests.js';
+import { type RunContext, recordNow, startDeadlineTimer } from '../run-context.js';
 import {
+  type ActorClaim,
+  type TurnOutcome,
   askUpdate,
   cancelTurnUpdate,
   closeUpdate,
   messageSignal,
   outcomeUpdate,
   pauseSignal,
-  resumeSignal,
   pauseUpdate,
+  resolveUpdate,
+  resumeSignal,
   resumeUpdate,
+  revokeUpdate,
   setLimitsUpdate,
-  type ActorClaim,
-  type TurnOutcome,
+  undoUpdate,
 } from './definitions.js';
-import { refuse } from './refuse.js';
-import { recordNow, type RunContext } from '../run-context.js';
-import { handleRequestUpdates } from './request-updates.js';
-import { claimProblem, decide, updateId } from './update-tools.js';
+import { refuse } from './queries.js';
+
+/** Returns the id of the update that is being handled. */
+function updateId(): string {
+  return currentUpdateInfo()?.id ?? '';
+}
+
+/** Records a decision. The same update sent again has no second effect. */
+function decide<T>(run: RunContext, name: ControlDecision, input: unknown, answer: T): T {
+  const { paused } = run.state;
+  recordNow(run, { type: 'update', name, id: updateId(), input });
+  if (run.state.paused !== paused) run.publishStatus();
+  return answer;
+}
+
+/** Returns what is wrong with the claim in an update's argument, or null. */
+function claimProblem(input: unknown): string | null {
+  return isObject(input) ? checkBy(input['by']) : null;
+}
+
+/**
+ * Handles decisions about requests, grants, and undoing. Updates refused by a validator are not
+ * recorded.
+ */
+function handleRequestUpdates(run: RunContext): void {
+  setHandler(resolveUpdate, (decisions) => resolve(run, decisions), {
+    validator: (decisions) => {
+      const arrival = { update: updateId(), now: Date.now() };
+      const refused = claimsProblem(decisions) ?? decisionProblem(run.state, decisions, arrival);
+      if (refused !== null) refuse(refused.message, refused.reason);
+    },
+  });
+  setHandler(revokeUpdate, (input) => decide(run, 'revoke', input, { revoked: input.grant }), {
+    validator: (input) => refuse(claimProblem(input) ?? revokeProblem(run.state, input)),
+  });
+  setHandler(undoUpdate, (input) => undo(run, input), {
+    validator: (input) => refuse(claimProblem(input) ?? undoRefusal(run.state, input)),
+  });
+}
+
+/** Handles decisions. An update that is sent again gets the same answer. */
+function resolve(
+  run: RunContext,
+  input: Decision | readonly Decision[],
+): { readonly resolved: readonly DecisionReceipt[] } {
+  recordNow(run, { type: 'update', name: 'resolve', id: updateId(), input });
+  const decisions: readonly Decision[] = isList(input) ? input : [input];
+  const resolved = decisions.map(({ request, as }): DecisionReceipt => {
+    const isChecked = run.state.work.some((work) => work.proposal?.decision.request === request);
+    return { request, as, ...(isChecked && { checking: true }) };
+  });
+  return { resolved };
+}
+
+/** Begins to undo a call. */
+function undo(
+  run: RunContext,
+  input: ActorClaim & { readonly call?: string },
+): { readonly undoing: string } {
+  const id = updateId();
+  const before = decidedBefore(run.state.decisions, id)?.call;
+  if (before !== undefined) return { undoing: before };
+  const found = callToUndo(run.state, input.call, Date.now())?.call.id ?? '';
+  recordNow(run, { type: 'update', name: 'undo', id, input });
+  runUndo(run, found);
+  return { undoing: found };
+}
+
+function undoRefusal(state: RunState, input: unknown): string | null {
+  if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
+  return undoProblem(state, isObject(input) ? input['call'] : undefined, Date.now());
+}
+
+function revokeProblem({ grants = [], decisions }: RunState, input: unknown): string | null {
+  if (decidedBefore(decisions, updateId()) !== undefined) return null;
+  const id = isObject(input) ? input['grant'] : undefined;
+  if (grants.some((grant) => grant.id === id)) return null;
+  const known = grants.length === 0 ? 'it has none' : grants.map((grant) => grant.id).join(', ');
+  return `grant: expected a grant of this run (${known}), got ${show(id)}`;
+}
+
+/** Returns the refusal of a list of decisions if one of their claims is malformed. */
+function claimsProblem(input: unknown): Refused | null {
+  for (const one of Array.isArray(input) ? (input as readonly unknown[]) : [input]) {
+    const message = claimProblem(one);
+    if (message !== null) return { reason: 'malformed', message };
+  }
+  return null;
+}
+
+function isList(input: Decision | readonly Decision[]): input is readonly Decision[] {
+  return Array.isArray(input);
+}
 
 /**
  * Maximum callers that wait for an outcome. Each occupies one of the ten updates that may be in

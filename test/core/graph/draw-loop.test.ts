@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { drawLoop, type LoopParts } from '../../../src/core/graph/draw-loop.js';
+import { drawLoop, type LoopParts } from '../../../src/core/graph/draw.js';
 import { toMermaid } from '../../../src/core/graph/mermaid.js';
 import type { ToolDefinition } from '../../../src/core/definition/tool-definition.js';
 

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
-import { unloadedConfig } from '../../../src/core/definition/initial-config.js';
-import { drawGraph } from '../../../src/core/graph/draw.js';
-import { drawLoop } from '../../../src/core/graph/draw-loop.js';
-import { drawRun, runGraph } from '../../../src/core/graph/draw-run.js';
-import { initialState, type RunState } from '../../../src/core/state.js';
+import { unloadedConfig } from '../../../src/core/rules/limits.js';
+import { drawGraph, drawLoop, drawRun, runGraph } from '../../../src/core/graph/draw.js';
+import { initialState, type RunState } from '../../../src/core/state/state.js';
 import { asking, mail } from './fixture.js';
 
 const plain = initialState(unloadedConfig('mail'), { open: false, startedAt: 0 });

@@ -1,5 +1,5 @@
-import type { GraphDefinition, GraphNode } from '../../../src/core/graph/definition.js';
-import type { GraphState } from '../../../src/core/graph/graph-state.js';
+import type { GraphDefinition, GraphNode } from '../../../src/core/definition/graph-definition.js';
+import type { GraphState } from '../../../src/core/state/state.js';
 
 /** A graph with these nodes, and nothing else that a drawing shows. */
 export function graphOfNodes(start: string, nodes: readonly GraphNode[]): GraphDefinition {

@@ -1,10 +1,9 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { sha256Hex } from '../../../src/core/digest.js';
+import { sha256Hex } from '../../../src/core/text/json.js';
 import type { PromptMessage } from '../../../src/core/transcript/messages.js';
 import { anthropicModel } from '../../../src/models/anthropic/model.js';
-import { createModelCatalog } from '../../../src/models/model-catalog.js';
-import type { ModelEntry } from '../../../src/models/model-entry.js';
+import { createModelCatalog, type ModelEntry } from '../../../src/models/model-entry.js';
 import type { Model, ModelReply, ModelRequest } from '../../../src/models/model.js';
 import { replyCalls, replyRaw, replyText, type Reply } from '../../../src/testing/replies.js';
 import { assistantCalls, callOnce, failureOf, request, stubWith } from '../support.js';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { anthropicApi } from '../../../src/models/anthropic/api.js';
 import type { ModelDelta, ModelReply } from '../../../src/models/model.js';
 import { readAnswer } from '../../../src/models/wire/answer.js';
-import { watchCall } from '../../../src/models/wire/call-watch.js';
+import { watchCall } from '../../../src/models/wire/reply-limits.js';
 import { createOpenAiClient } from '../../../src/models/openai/model.js';
 import { replyToError } from '../../../src/models/wire/errors.js';
 import { ProviderFailure } from '../../../src/models/wire/read-error.js';

@@ -1,6 +1,6 @@
 import type { AgentDefinition, Limits } from '../../../src/core/definition/definition.js';
 import type { ToolDefinition } from '../../../src/core/definition/tool-definition.js';
-import type { RunConfig } from '../../../src/core/state.js';
+import type { RunConfig } from '../../../src/core/state/state.js';
 import { config, toolDefinition, TOOLS } from '../scripts.js';
 import type { Dice } from './dice.js';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Fact } from '../../../src/core/facts.js';
+import type { Fact } from '../../../src/core/run/events.js';
 import { play, type Played } from './play.js';
 import type { World } from './world.js';
 

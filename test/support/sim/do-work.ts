@@ -1,15 +1,19 @@
 import { findTool } from '../../../src/core/calls/batch.js';
-import type { Task } from '../../../src/core/facts.js';
-import { getInterruption } from '../../../src/core/work/interruption.js';
+import type { Task } from '../../../src/core/run/events.js';
+import { getInterruption } from '../../../src/core/state/change.js';
 import type { ToolCall } from '../../../src/core/transcript/messages.js';
-import { NEVER_FULL, nextAction } from '../../../src/core/next-action.js';
+import {
+  NEVER_FULL,
+  nextAction,
+  nextWorkStep,
+  type WorkStep,
+} from '../../../src/core/run/next-action.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
-import { nextWorkStep, type WorkStep } from '../../../src/core/work/next-step.js';
-import { callOfWork, findWork, isUndo, UNDO, type Work } from '../../../src/core/work/work.js';
-import { apply, toEvents } from '../../../src/core/loop.js';
-import { requestDue } from '../../../src/core/requests/request-due.js';
+import { callOfWork, findWork, isUndo, UNDO, type Work } from '../../../src/core/state/work.js';
+import { apply, toEvents } from '../../../src/core/interpret/loop.js';
+import { requestDue } from '../../../src/core/requests/raise-requests.js';
 import { happen, mustLeave, segmentOf, start, type World } from './world.js';
-import { openCallById } from '../../../src/core/turn.js';
+import { openCallById } from '../../../src/core/state/turn.js';
 
 type StartStep = Extract<WorkStep, { type: 'start' }>;
 

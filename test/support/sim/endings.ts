@@ -3,12 +3,12 @@ import {
   MODEL_BLOCKS,
   TOOL_BLOCKS,
   type BlockedReason,
-} from '../../../src/core/blocked.js';
-import type { Failure, FactOf, Task } from '../../../src/core/facts.js';
-import { sha256Hex } from '../../../src/core/digest.js';
-import { isObject } from '../../../src/core/json.js';
-import { FAIL_REASONS, type Outcome } from '../../../src/core/outcome.js';
-import type { RunConfig } from '../../../src/core/state.js';
+  FAIL_REASONS,
+  type Outcome,
+} from '../../../src/core/transcript/outcome.js';
+import type { Failure, FactOf, Task } from '../../../src/core/run/events.js';
+import { sha256Hex, isObject } from '../../../src/core/text/json.js';
+import type { RunConfig } from '../../../src/core/state/state.js';
 import { failure } from '../turn.js';
 import type { Dice } from './dice.js';
 import { chooseClosing, chooseReply, chooseSummary, chooseVerdict } from './replies.js';

@@ -1,14 +1,19 @@
-import { askProblem, askRefusal } from '../../../src/core/ask.js';
-import { sha256Hex } from '../../../src/core/digest.js';
-import type { FactOf } from '../../../src/core/facts.js';
-import type { Ask } from '../../../src/core/inbox.js';
-import type { Decision, RequestedGrant } from '../../../src/core/requests/decision.js';
+import { askProblem, askRefusal } from '../../../src/core/run/ask.js';
+import { sha256Hex } from '../../../src/core/text/json.js';
+import type { FactOf } from '../../../src/core/run/events.js';
+import type { Ask } from '../../../src/core/input/inbox.js';
+import {
+  type Decision,
+  type RequestedGrant,
+  OFFERED,
+  type DecisionKind,
+  type Request,
+} from '../../../src/core/transcript/request.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../../src/core/requests/refusal.js';
-import { OFFERED, type DecisionKind, type Request } from '../../../src/core/requests/request.js';
-import { undoProblem } from '../../../src/core/requests/undo.js';
-import type { RunState } from '../../../src/core/state.js';
-import { inTurn } from '../../../src/core/turn.js';
+import { undoProblem } from '../../../src/core/state/work.js';
+import type { RunState } from '../../../src/core/state/state.js';
+import { inTurn } from '../../../src/core/state/turn.js';
 import type { Dice } from './dice.js';
 
 /** An action of a person, as the history records it, without the time. */

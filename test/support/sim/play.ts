@@ -1,14 +1,18 @@
-import type { Fact } from '../../../src/core/facts.js';
-import { isLoaded } from '../../../src/core/definition/initial-config.js';
-import { apply, runLoop, type Effects } from '../../../src/core/loop.js';
-import { FIRST_MESSAGE_MS, nextAction, type TimedAction } from '../../../src/core/next-action.js';
-import type { Outcome } from '../../../src/core/outcome.js';
-import { firstState } from '../../../src/core/segments/begin.js';
-import { countOverflow } from '../../../src/core/segments/carry.js';
+import type { Fact } from '../../../src/core/run/events.js';
+import { isLoaded } from '../../../src/core/rules/limits.js';
+import { apply, runLoop, type Effects } from '../../../src/core/interpret/loop.js';
+import {
+  FIRST_MESSAGE_MS,
+  nextAction,
+  type TimedAction,
+} from '../../../src/core/run/next-action.js';
+import type { Outcome } from '../../../src/core/transcript/outcome.js';
+import { firstState } from '../../../src/core/segments/start.js';
+import { countOverflow } from '../../../src/core/run/carry.js';
 import { parseCarriedState, STATE_VERSION } from '../../../src/core/segments/migrations.js';
-import type { FinishedTurn, RunState } from '../../../src/core/state.js';
+import type { FinishedTurn, RunState } from '../../../src/core/state/state.js';
 import { chunkedLength } from '../../../src/core/transcript/transcript.js';
-import { findWork, WORK } from '../../../src/core/work/work.js';
+import { findWork, WORK } from '../../../src/core/state/work.js';
 import { chooseConfig } from './agent.js';
 import { createDice, type Dice } from './dice.js';
 import { checkProposal, doAll, workSpec, callSpec, undoBeside } from './do-work.js';

@@ -1,6 +1,5 @@
-import type { RecordedReply } from '../../../src/core/reply.js';
-import type { Deciders } from '../../../src/core/requests/deciders.js';
-import type { Verdict } from '../../../src/core/requests/rules.js';
+import type { RecordedReply } from '../../../src/core/transcript/outcome.js';
+import type { Deciders, Verdict } from '../../../src/core/definition/rules.js';
 import type { RequestedCall } from '../../../src/core/transcript/messages.js';
 import { callReply, textReply } from '../scripts.js';
 import type { Dice } from './dice.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { globMatcher } from '../../../src/tools/files/glob.js';
+import { globMatcher } from '../../../src/tools/files/names.js';
 import { yard } from './support.js';
 
 describe('list_files', () => {

@@ -2,7 +2,7 @@ import { truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lineWindow } from '../../../src/tools/files/line-window.js';
+import { lineWindow } from '../../../src/tools/files/read-write-file.js';
 import { yard } from './support.js';
 
 describe('read_file', () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { Json } from '../../../src/core/json.js';
+import type { Json } from '../../../src/core/text/json.js';
 import { fileTools } from '../../../src/tools/files/file-tools.js';
 import type { FileToolsOptions } from '../../../src/tools/files/file-tools.js';
 import type { ToolContext } from '../../../src/tools/tool.js';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { withFileIn } from '../../../src/tools/files/open-file.js';
-import { withFolders } from '../../../src/tools/files/open-folder.js';
+import { withFolders } from '../../../src/tools/files/confine.js';
 import { yard, type Yard } from './support.js';
 
 const ROUNDS = 150;

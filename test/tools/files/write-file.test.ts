@@ -2,9 +2,9 @@ import { chmod, readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { toolContext } from '../../../src/testing.js';
-import { toToolDefinition } from '../../../src/tools/tool-definition.js';
+import { toToolDefinition } from '../../../src/tools/tool.js';
 import { fileTools } from '../../../src/tools/files/file-tools.js';
-import { temporaryName } from '../../../src/tools/files/temporary-name.js';
+import { temporaryName } from '../../../src/tools/files/names.js';
 import { toolNamed } from '../support.js';
 import { yard } from './support.js';
 

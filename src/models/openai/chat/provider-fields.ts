@@ -1,11 +1,12 @@
-import { isObject, type JsonObject } from '../../../core/json.js';
+import { type JsonObject, isObject } from '../../../core/text/json.js';
 import type { ModelReply } from '../../model.js';
-import { pickOpaque } from '../../wire/opaque-fields.js';
+import type { ContentPart } from '../../wire/attachment-parts.js';
 import {
-  getReplayedItems,
   type AssistantPromptMessage,
   type Replay,
-} from '../../wire/replayed-items.js';
+  getReplayedItems,
+  pickOpaque,
+} from '../../wire/opaque-fields.js';
 
 /** The fields of a message that perdure writes itself, or that say nothing to a later request. */
 export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
@@ -113,4 +114,37 @@ export function getProviderFields(message: AssistantPromptMessage, replay: Repla
     return [[call, typeof id === 'string' ? { ...fields, id } : fields]];
   });
   return { message: Object.assign({}, ...ofMessage), calls: new Map(ofCalls) };
+}
+
+/** A message in the form of Chat Completions. */
+export type ChatMessage =
+  | { readonly role: 'system' | 'developer'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string | readonly ContentPart[] }
+  | AssistantChatMessage
+  | {
+      readonly role: 'tool';
+      readonly tool_call_id: string;
+      readonly name?: string;
+      readonly content: string;
+    };
+
+/** A reply of the model, with the fields that its server needs back. */
+export interface AssistantChatMessage {
+  readonly role: 'assistant';
+  /** Absent in the form for servers that accept neither null nor an empty text. */
+  readonly content?: string | null;
+  readonly tool_calls?: readonly ChatCall[];
+  readonly [opaque: string]: unknown;
+}
+
+/** A tool call in the form of Chat Completions, with the fields that its server needs back. */
+export interface ChatCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: {
+    readonly name: string;
+    readonly arguments: string;
+    readonly [opaque: string]: unknown;
+  };
+  readonly [opaque: string]: unknown;
 }

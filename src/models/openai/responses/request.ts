@@ -1,28 +1,28 @@
-import { isObject, type Json, type JsonObject } from '../../../core/json.js';
+import { isObject, type Json, type JsonObject } from '../../../core/text/json.js';
 import type { PromptMessage } from '../../../core/transcript/messages.js';
-import type { ModelCapabilities } from '../../capabilities.js';
-import type { ModelRequest, ModelTool } from '../../model.js';
-import { ModelError } from '../../model-error.js';
+import type { ModelCapabilities } from '../../known-models.js';
+import { type ModelRequest, type ModelTool, ModelError } from '../../model.js';
 import { createPart, type AttachedData, type ContentPart } from '../../wire/attachment-parts.js';
-import { EMPTY_MESSAGE, EMPTY_RESULT } from '../../wire/content.js';
-import { isStrictSchema } from '../../wire/is-strict-schema.js';
-import { MAX_TOP_LOGPROBS } from '../logprobs.js';
-import type { Replay } from '../../wire/replayed-items.js';
 import {
+  EMPTY_MESSAGE,
+  EMPTY_RESULT,
+  MAX_TOP_LOGPROBS,
   composeInstructions,
   createTerms,
   isLeftOut,
   selectTools,
   toSchemaName,
   type Terms,
-} from '../../wire/terms.js';
+} from '../../wire/content.js';
+import { isStrictSchema } from '../../wire/refusals.js';
+import type { Replay } from '../../wire/opaque-fields.js';
 import {
   createScreenOutput,
   findScreenCalls,
   getTruncation,
   listVisibleTools,
+  createAssistantItems,
 } from './computer.js';
-import { createAssistantItems } from './items.js';
 
 /** The body of `POST /responses`. Settings are added under their own names. */
 export interface ResponsesRequest {

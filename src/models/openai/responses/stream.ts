@@ -1,11 +1,10 @@
-import { isObject } from '../../../core/json.js';
-import type { EmitDelta } from '../../deltas.js';
+import { isObject } from '../../../core/text/json.js';
+import type { EmitDelta } from '../../model.js';
 import type { ReplySource, StreamAssembly } from '../../wire/api.js';
 import { toText } from '../../wire/content.js';
 import { providerError } from '../../wire/errors.js';
 import { createReplyMeter, type ReplyMeter } from '../../wire/reply-limits.js';
-import { createComputerArguments, NO_HANDLER } from './computer.js';
-import { BETWEEN_MESSAGES } from './items.js';
+import { createComputerArguments, NO_HANDLER, BETWEEN_MESSAGES } from './computer.js';
 
 type Event = Record<string, unknown>;
 

@@ -1,0 +1,107 @@
+import { type Client, ServiceError, isGrpcServiceError } from '@temporalio/client';
+import { NoServerError, NotDeliveredError } from '../../core/errors.js';
+import type { RunStatusName } from '../../core/state/status.js';
+import { formatBytes, visible } from '../../core/state/summaries.js';
+import type { ServerHandle } from '../../server/server-settings.js';
+import { MIN_FREE_BYTES, freeSpace } from '../../storage/files.js';
+import { type Poller, listPollers, livePollers } from '../../temporal/pollers.js';
+import type { CliContext } from '../context.js';
+import { formatAgo, formatSpan } from '../format/format.js';
+
+/** Notes that this call started a server, which outlives the command, and how to stop it. */
+export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHandle): void {
+  if (server.how !== 'started') return;
+  const stop = server.pid === null ? '' : `; stop it with: kill ${server.pid}`;
+  note(`Started a Temporal server for ${server.home}. It stays up for the next command${stop}`);
+}
+
+/** Whether a worker seems to serve a task queue. */
+export interface WorkerPresence {
+  readonly taskQueue: string;
+  readonly isUp: boolean;
+  /** `last poll 5 s ago by 123@host`, or how long no worker has polled. */
+  readonly text: string;
+}
+
+/**
+ * Reads the pollers of a task queue. It does not probe them: a worker that was just lost still
+ * counts.
+ */
+export async function readWorkerPresence(
+  client: Client,
+  taskQueue: string,
+): Promise<WorkerPresence> {
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
+  const now = Date.now();
+  const [newest, ...others] = livePollers(pollers, now);
+  if (newest === undefined) return { taskQueue, isUp: false, text: absenceText(pollers, now) };
+  const more = others.length === 0 ? '' : `, and ${others.length} more`;
+  const text = `last poll ${formatAgo(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
+  return { taskQueue, isUp: true, text };
+}
+
+/**
+ * Whether a run with this status makes no progress without a worker. A run that waits for a person
+ * or is paused makes none anyway, and the command that continues it says what it needs.
+ */
+export function needsWorker({ status }: { readonly status: RunStatusName }): boolean {
+  return status === 'working' || status === 'waiting_time' || status === 'blocked';
+}
+
+/** Notes that no worker is running, and the command that starts one. */
+export function noteMissingWorker(
+  { note }: Pick<CliContext, 'note'>,
+  { isUp, taskQueue, text }: WorkerPresence,
+  command: string,
+): void {
+  if (isUp) return;
+  note(
+    `No worker is running on task queue "${visible(taskQueue)}": ${text}. Start one with: ${command}`,
+  );
+}
+
+function absenceText([last]: readonly Poller[], now: number): string {
+  if (last === undefined) return 'none has polled in the last minutes';
+  const { identity, lastPollAt, gone } = last;
+  if (gone)
+    return `${visible(identity)} has ended; its last poll was ${formatAgo(lastPollAt, now)}`;
+  return `none has polled for ${formatSpan(now - lastPollAt)} (the last was ${visible(identity)})`;
+}
+
+/** A server that cannot write answers late or never, so the reason is shown after this time. */
+const ANSWER_WITHIN_MS = 1_000;
+
+/**
+ * Runs `work`, which queries the server. If the disk of the embedded server is full, notes that
+ * first, and rejects with a `NoServerError` if the server does not answer within a second.
+ */
+export async function withDiskCheck<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
+  const full = await fullDiskMessage(await context.server());
+  if (full === null) return await work();
+  context.note(full);
+  const client = await context.client();
+  try {
+    return await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, work);
+  } catch (cause) {
+    if (!isServerError(cause)) throw cause;
+    throw new NoServerError(`The server does not answer. ${full}`, { cause });
+  }
+}
+
+function isServerError(error: unknown): boolean {
+  return (
+    isGrpcServiceError(error) ||
+    error instanceof ServiceError ||
+    NoServerError.isInstance(error) ||
+    NotDeliveredError.isInstance(error)
+  );
+}
+
+/**
+ * Returns why the embedded server may not answer; null for any other server, or if space is left.
+ */
+export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<string | null> {
+  const free = pid === null ? null : await freeSpace(home);
+  if (free === null || free >= MIN_FREE_BYTES) return null;
+  return `The disk of ${home} is full (${formatBytes(free)} left); free space, and runs resume by themselves.`;
+}

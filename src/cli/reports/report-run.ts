@@ -1,0 +1,330 @@
+import type { OpenRequest } from '../../client/requests.js';
+import type { FinishedTurn } from '../../core/state/state.js';
+import { statusText } from '../../core/state/status.js';
+import { visible } from '../../core/state/summaries.js';
+import { parseJson } from '../../core/text/json.js';
+import { printable } from '../../core/text/text.js';
+import type { Outcome } from '../../core/transcript/outcome.js';
+import { type FollowedRun, nextTarget } from '../../history/follow-history.js';
+import { endOfRun } from '../../history/pending-work.js';
+import type { Projection } from '../../history/projection.js';
+import type { ServerHandle } from '../../server/server-settings.js';
+import type { ReplayResult } from '../../worker/bundle.js';
+import { type CliContext, EXIT, type ExitCode } from '../context.js';
+import {
+  type Palette,
+  formatCount,
+  formatDuration,
+  formatUsage,
+  palette,
+} from '../format/format.js';
+import {
+  columnsOf,
+  inboxLines,
+  shownRequest,
+  viewedRequests,
+  viewedStatus,
+} from '../requests/show-request.js';
+import type { Screen } from '../run-view/live-text.js';
+import { nextCommandAbout, nextCommandFor } from './next-command.js';
+
+/** A run that has ended. */
+export interface EndedRun {
+  readonly id: string;
+  readonly runId: string;
+  readonly view: Projection;
+  /** Why the run was terminated, if that is known. */
+  readonly terminatedWhy?: string;
+}
+
+const CODES: Readonly<Record<Outcome['status'], ExitCode>> = {
+  completed: EXIT.completed,
+  stopped: EXIT.stopped,
+  cancelled: EXIT.cancelled,
+  failed: EXIT.failed,
+};
+
+/** Reports how a run ended: as one line of data with `--json`, else as the answer and a message. */
+export async function reportEnd(context: CliContext, run: EndedRun): Promise<ExitCode> {
+  const { id, runId, view } = run;
+  const end = endOfRun({ terminatedWhy: '', ...run });
+  if (end === null) throw new Error(`run ${visible(id)} has not ended`);
+  const { outcome } = end;
+  // The first event of a later segment is not the start of the run.
+  const startedAt = view.state?.startedAt || view.startedAt;
+  const tookMs = view.ended && startedAt !== null ? view.ended.at - startedAt : 0;
+  return await report(context, { outcome, tookMs, title: '', line: { ...outcome, id, runId } });
+}
+
+/** An ended turn of a run that continues. */
+export interface ReportedTurn extends FinishedTurn {
+  readonly id: string;
+  readonly runId: string;
+  readonly view: Projection;
+  /** The id of the message that the turn answers, if this command sent it. */
+  readonly messageId?: string | undefined;
+}
+
+/** Reports how a turn ended, in the same form as `reportEnd`. */
+export async function reportTurn(context: CliContext, ended: ReportedTurn): Promise<ExitCode> {
+  const { id, runId, view, turn, outcome, messageId } = ended;
+  const times = view.messages.filter((message) => message.turn === turn).map(({ at }) => at);
+  const tookMs = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
+  const line = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
+  return await report(context, { outcome, tookMs, title: `turn ${turn} `, line });
+}
+
+interface Report {
+  readonly outcome: Outcome;
+  readonly tookMs: number;
+  /** Text before the status. */
+  readonly title: string;
+  /** The line for `--json`. */
+  readonly line: object;
+}
+
+async function report(context: CliContext, result: Report): Promise<ExitCode> {
+  const { outcome, line } = result;
+  context.note(endLine(result, palette(context.color)));
+  if (context.options.json) {
+    context.out(JSON.stringify(line));
+  } else {
+    const answer = formatAnswer(await fullAnswer(context, outcome), outcome);
+    // Programs that need every character as the model wrote it use `--json`.
+    if (answer !== null) context.out(printable(answer));
+  }
+  return CODES[outcome.status];
+}
+
+function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
+  const { status, steps, toolCalls, usage, error, lost = [] } = outcome;
+  const text = `${title}${statusText(outcome)}`;
+  const color = {
+    completed: paint.green,
+    failed: paint.red,
+    stopped: paint.yellow,
+    cancelled: paint.yellow,
+  };
+  const figures = [
+    formatCount(steps, 'step'),
+    formatCount(toolCalls, 'call'),
+    formatUsage(usage),
+    formatDuration(tookMs),
+  ];
+  const end = [
+    color[status](error === undefined ? text : `${text}: ${visible(error)}`),
+    paint.dim(figures.join(' · ')),
+  ].join(' · ');
+  return [end, ...lost.map((loss) => paint.yellow(`lost: ${visible(loss)}`))].join('\n');
+}
+
+/** Returns the answer, indented if it is JSON that a tool returned; null if there is none. */
+function formatAnswer(answer: string | null, { reason }: Outcome): string | null {
+  const value = answer === null || reason !== 'tool' ? null : parseJson(answer);
+  return typeof value === 'object' && value !== null ? JSON.stringify(value, null, 2) : answer;
+}
+
+/**
+ * Reads a large answer from the blob store. Falls back to its head and tail if the store is
+ * elsewhere.
+ */
+async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
+  const { answer, blob } = outcome;
+  if (blob === undefined) return answer;
+  const { openStores } = await import('../../storage/file-stores.js');
+  try {
+    return await openStores(context.home, context.env).blobs.get(blob);
+  } catch (error) {
+    context.note(
+      `The answer is truncated: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return answer;
+  }
+}
+
+/** The first line about a run: its id, its model, and its page in the Temporal UI. */
+export interface RunHeader {
+  /**
+   * Shows the line once, when the model is known or the run has ended. A null `view` shows it at
+   * once; the model then follows in a line of its own.
+   */
+  show(view: Projection | null, screen: Screen): void;
+}
+
+/** Creates the header of a run, which remembers what it has shown. */
+export function runHeader(server: ServerHandle, id: string, paint: Palette): RunHeader {
+  let shown = false;
+  let named = false;
+  return {
+    show(view, screen) {
+      const model = modelText(view);
+      if (view !== null && model === null && view.ended === null) return;
+      if (shown && !named && model !== null) screen.line(model);
+      if (!shown) {
+        const link = uiLink(server, id);
+        const parts = [paint.bold(`run ${visible(id)}`), model, link && paint.dim(link)];
+        screen.line(parts.filter((part) => part !== null).join(' · '));
+      }
+      shown = true;
+      named ||= model !== null;
+    },
+  };
+}
+
+/** Returns the page of a run in the Temporal UI; null if no UI is known. */
+export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string | null {
+  if (uiUrl === null) return null;
+  return `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(id)}`;
+}
+
+/** Returns the model as text. The demo model must never be mistaken for an LLM. */
+function modelText(view: Projection | null): string | null {
+  const model = view?.state?.config.definition.model;
+  if (model === undefined) return null;
+  return model === 'demo' ? 'demo model (code, not an LLM)' : `model ${visible(model)}`;
+}
+
+/** A run that stays open after the command ends. */
+export interface LeftRun {
+  readonly id: string;
+  readonly runId: string;
+  readonly taskQueue: string;
+  readonly last: FollowedRun | null;
+  /** Whether the worker was in this process; if so, the run makes no progress from now on. */
+  readonly wasHosting: boolean;
+}
+
+/** A run that waits, with the open requests of the runs of called agents below it. */
+export interface WaitingRun extends LeftRun {
+  readonly below: readonly OpenRequest[];
+}
+
+/**
+ * Reports a run that waits: each request with the commands to decide, or how to continue the run.
+ */
+export async function reportWaiting(context: CliContext, run: WaitingRun): Promise<ExitCode> {
+  const { id, last, below } = run;
+  const requests = last === null ? [] : viewedRequests(last.view, id);
+  for (const request of requests) {
+    for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
+      context.note(line);
+    }
+  }
+  if (below.length > 0) {
+    context.note('A run that this run called is waiting for a decision; decide in that run:');
+    const show = (one: OpenRequest): string =>
+      nextCommandAbout(context, ['inbox', one.run, one.id]);
+    const options = { width: columnsOf('stderr'), now: Date.now(), show };
+    for (const line of inboxLines(below, options)) context.note(line);
+  }
+  context.note(`The run is still open and waiting. ${await continueText(context, run)}`);
+  const [kind] = [...requests, ...below].map((request) => request.kind);
+  writeJson(context, run, kind === undefined ? {} : { status: 'waiting_decision', reason: kind });
+  if (kind !== undefined) return EXIT.waiting;
+  return last !== null && last.view.blocked.size > 0 ? EXIT.blocked : EXIT.waiting;
+}
+
+async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
+  const { id, last, wasHosting, below } = run;
+  const isAsking = below.length > 0 || (last !== null && viewedRequests(last.view, id).length > 0);
+  if (isAsking && !wasHosting) return 'A worker elsewhere continues it after your decision.';
+  if (isAsking) {
+    return `Its worker was in this process; start one first with: ${await nextCommandFor(context, run, ['worker'])}`;
+  }
+  if (last === null || last.view.blocked.size === 0) {
+    return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;
+  }
+  const next = await nextCommandFor(context, run, [wasHosting ? 'attach' : 'resume', id]);
+  return `After a fix, run: ${next}`;
+}
+
+/** Reports how to continue an open run whose turn has ended. */
+export async function reportOpen(context: CliContext, run: LeftRun): Promise<void> {
+  const { id, last, wasHosting } = run;
+  const next = last && nextTarget(last.view);
+  if (next === null) {
+    for (const line of await openLines(context, run)) context.note(line);
+    return;
+  }
+  const follow = await nextCommandFor(context, run, ['attach', id]);
+  const what = next === 'end' ? 'is ending' : `continues with turn ${next.turn}`;
+  const noWorker = wasHosting ? ', but no worker is running now' : '';
+  context.note(`The run ${what}${noWorker}. Follow it with: ${follow}`);
+}
+
+/** Returns the commands that send a message to an open run and that end it. */
+export async function openLines(
+  context: CliContext,
+  run: Pick<LeftRun, 'id' | 'taskQueue'>,
+): Promise<readonly string[]> {
+  const send = await nextCommandFor(context, run, ['send', run.id, 'MESSAGE']);
+  const close = await nextCommandFor(context, run, ['close', run.id]);
+  return [`Send it the next message with: ${send}`, `End it with: ${close}`];
+}
+
+/** Reports a run that this command has started and does not follow. */
+export async function reportStarted(
+  context: CliContext,
+  { taskQueue }: { readonly taskQueue: string },
+  { id, runId }: { readonly id: string; readonly runId: string },
+): Promise<ExitCode> {
+  const link = uiLink(await context.server(), id);
+  context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
+  context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
+  const line = { id, runId, status: 'working', reason: null };
+  context.out(context.options.json ? JSON.stringify(line) : id);
+  return EXIT.completed;
+}
+
+/** Reports that the command was interrupted, which does not end the run. */
+export async function reportInterrupted(context: CliContext, run: LeftRun): Promise<ExitCode> {
+  const next = await nextCommandFor(context, run, ['attach', run.id]);
+  context.note(
+    run.wasHosting
+      ? `Interrupted: run ${run.id} makes no progress without a worker; nothing is lost. Continue with: ${next}`
+      : `Interrupted: run ${run.id} continues on a worker elsewhere. Follow it with: ${next}`,
+  );
+  writeJson(context, run, { reason: 'interrupted' });
+  return EXIT.interrupted;
+}
+
+/** Writes the `--json` line: the run's own status and reason, unless others are given. */
+function writeJson(
+  context: CliContext,
+  run: LeftRun,
+  given: { readonly status?: string; readonly reason?: string },
+): void {
+  if (!context.options.json) return;
+  const { id, runId, last } = run;
+  const own = last === null ? null : viewedStatus(last.view, id);
+  const status = own?.status ?? 'working';
+  const hasReason = status === 'blocked' || status === 'waiting_decision';
+  // While a run works, its reason is that of its last turn.
+  const reason = hasReason ? (own?.reason ?? null) : null;
+  const line = { status, reason: reason ?? given.reason ?? null };
+  context.out(JSON.stringify({ id, runId, ...line, ...(given.status !== undefined && given) }));
+}
+
+/** Returns the line about one history. `good` is the word for a history that replays. */
+export function replayLine(
+  name: string,
+  replayed: ReplayResult,
+  { good, paint }: { readonly good: string; readonly paint: Palette },
+): string {
+  const labeled = (color: (text: string) => string, word: string): string =>
+    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(name)}`;
+  switch (replayed.type) {
+    case 'same':
+      return `${labeled(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
+    case 'different':
+      return `${labeled(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
+    case 'broken':
+      return `${labeled(paint.red, 'broken')} · ${oneLine(replayed.reason)}`;
+    case 'no_history':
+      return `${labeled(paint.yellow, 'refused')} · not a history: ${oneLine(replayed.reason)}`;
+  }
+}
+
+function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', ' ');
+}

@@ -1,0 +1,205 @@
+import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
+import type { Overlap, ScheduleOptions } from '../../client/schedule/options.js';
+import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
+import { visible } from '../../core/state/summaries.js';
+import { formatInterval } from '../../core/text/text.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { columns, formatDateTime } from '../format/format.js';
+import { withOptions } from '../input/options.js';
+import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
+import {
+  type ScheduleCommandOptions,
+  checkNamedAgent,
+  declareSchedule,
+  namedFields,
+  withSchedules,
+} from './schedules.js';
+
+export interface ScheduleNoteOptions {
+  readonly id: string;
+  /** The reason, for people. */
+  readonly note?: string;
+}
+
+export interface ScheduleTriggerOptions {
+  readonly id: string;
+  readonly overlap?: Overlap;
+}
+
+const ID = ['<id>', 'the schedule'] as const;
+
+/** `schedule pause ID`: pauses a schedule until `schedule resume`. */
+export const pauseSchedule: Command<ScheduleNoteOptions> = {
+  declare: (entry) => withOptions(entry.argument(...ID), 'note'),
+  async run(context, { id, note }) {
+    await withSchedules(context, (schedules) => schedules.pause(id, { note }));
+    const resume = nextCommandAbout(context, ['schedule resume', id]);
+    const text = `is paused. Runs that it has started continue. Resume it with: ${resume}`;
+    return report(context, { id, text, fields: { paused: true } });
+  },
+};
+
+/** `schedule resume ID`: resumes a paused schedule. */
+export const resumeSchedule: Command<ScheduleNoteOptions> = {
+  declare: (entry) => withOptions(entry.argument(...ID), 'note'),
+  async run(context, { id, note }) {
+    await withSchedules(context, (schedules) => schedules.resume(id, { note }));
+    return report(context, { id, text: 'fires again at its times.', fields: { paused: false } });
+  },
+};
+
+/** `schedule trigger ID`: fires a schedule now, even if it is paused. */
+export const triggerSchedule: Command<ScheduleTriggerOptions> = {
+  declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
+  async run(context, { id, overlap }) {
+    const how = overlap === undefined ? {} : { overlap };
+    await withSchedules(context, (schedules) => schedules.trigger(id, how));
+    const list = nextCommandOf(context, ['list', '--id-prefix', id]);
+    const text = `fires now. List its runs with: ${list}`;
+    return report(context, { id, text, fields: { triggered: true } });
+  },
+};
+
+/** `schedule delete ID`: deletes the schedule, and leaves the runs that it has started. */
+export const deleteSchedule: Command<{ readonly id: string }> = {
+  declare: (entry) => entry.argument(...ID),
+  async run(context, { id }) {
+    await withSchedules(context, (schedules) => schedules.delete(id));
+    const text = 'is deleted. Runs that it has started continue.';
+    return report(context, { id, text, fields: { deleted: true } });
+  },
+};
+
+function report(
+  context: CliContext,
+  { id, text, fields }: { readonly id: string; readonly text: string; readonly fields: object },
+): ExitCode {
+  context.note(`Schedule ${visible(id)} ${text}`);
+  if (context.options.json) context.out(JSON.stringify({ id, ...fields }));
+  return EXIT.completed;
+}
+
+/** Notes when a schedule fires next, and prints it for programs. */
+async function noteSchedule(context: CliContext, schedules: Schedules, id: string): Promise<void> {
+  const details = await schedules.describe(id);
+  const [next] = details.nextAt;
+  if (details.paused) context.note('It is paused.');
+  else if (next !== undefined) {
+    context.note(`It fires ${timesText(details)}, next at ${formatDateTime(Date.parse(next))}.`);
+  }
+  if (context.options.json) context.out(JSON.stringify(details));
+}
+
+/** Returns the times of a schedule as text: `every hour`, `0 9 * * * (Europe/Berlin)`. */
+function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
+  if (cron === undefined) return formatInterval(everyMs ?? 0);
+  return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
+}
+
+export interface ScheduleCreateOptions extends ScheduleCommandOptions {
+  readonly paused?: boolean;
+}
+
+/** `schedule create ID MESSAGE…`: runs an agent on a cron expression or an interval. */
+export const createSchedule: Command<ScheduleCreateOptions> = {
+  declare: (entry) => declareSchedule(entry, 'paused'),
+  async run(context, options) {
+    const { id, paused } = options;
+    await checkNamedAgent(context, options);
+    const given = { message: '', ...namedFields(options), id, ...(paused && { paused }) };
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `create` checks it
+    const schedule = given as ScheduleOptions;
+    return await withSchedules(context, async (schedules) => {
+      await schedules.create(schedule);
+      context.note(`Schedule ${visible(id)} is created.`);
+      await noteSchedule(context, schedules, id);
+      return EXIT.completed;
+    });
+  },
+};
+
+const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE'];
+
+/** `schedule list`: lists the schedules of the namespace. */
+export const listSchedules: Command<object> = {
+  async run(context) {
+    const rows = await withSchedules(context, async (schedules) => await schedules.list());
+    const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    if (context.options.json) context.out(JSON.stringify(sorted));
+    else if (sorted.length === 0) context.note('There are no schedules.');
+    else for (const line of columns([HEADERS, ...sorted.map(cells)])) context.out(line);
+    for (const { id, unreadable } of sorted)
+      if (unreadable !== undefined) context.note(`Schedule ${visible(id)}: ${unreadable}`);
+    return EXIT.completed;
+  },
+};
+
+function cells(row: ScheduleRow): readonly string[] {
+  const { id, agent, to, paused, note, nextAt, recent } = row;
+  const next = paused ? 'paused' : timeText(nextAt[0]);
+  const texts = [agent, to].map((text) => visible(text ?? '-'));
+  return [
+    visible(id),
+    ...texts,
+    row.unreadable === undefined ? timesText(row) : '?',
+    next,
+    timeText(recent.at(-1)?.firedAt),
+    visible(note ?? '-'),
+  ];
+}
+
+function timeText(iso: string | undefined): string {
+  return iso === undefined ? '-' : formatDateTime(Date.parse(iso));
+}
+
+export interface ScheduleUpdateOptions extends ScheduleCommandOptions {
+  /** Names of options that are removed, without dashes. */
+  readonly without?: readonly string[];
+}
+
+/** The options that can be removed, by flag. */
+const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
+  agent: 'agent',
+  'time-zone': 'timeZone',
+  to: 'to',
+  overlap: 'overlap',
+  'catch-up': 'catchUp',
+  tag: 'tags',
+  limit: 'limits',
+  unattended: 'unattended',
+  archive: 'archive',
+  'model-attempts': 'modelAttempts',
+  context: 'context',
+  by: 'by',
+  arg: 'args',
+};
+
+/** `schedule update ID`: changes the fields that the options set, and keeps the rest. */
+export const updateSchedule: Command<ScheduleUpdateOptions> = {
+  declare: (entry) => declareSchedule(entry, 'without'),
+  async run(context, options) {
+    const { id, without = [] } = options;
+    const changes = { ...namedFields(options), ...removed(without) };
+    if (Object.keys(changes).length === 0) {
+      throw new UsageError('update: expected a change, got none; give for example --every 1h');
+    }
+    await checkNamedAgent(context, options);
+    return await withSchedules(context, async (schedules) => {
+      await schedules.update(id, changes);
+      context.note(`Schedule ${visible(id)} is updated; the next firing uses the changes.`);
+      await noteSchedule(context, schedules, id);
+      return EXIT.completed;
+    });
+  },
+};
+
+function removed(names: readonly string[]): ScheduleChanges {
+  const entries = names.map((name) => {
+    const field = Object.hasOwn(REMOVABLE, name) ? REMOVABLE[name] : undefined;
+    if (field !== undefined) return [field, null] as const;
+    throw new UsageError(
+      `--without: expected one of ${Object.keys(REMOVABLE).join(', ')}; got ${visible(name)}`,
+    );
+  });
+  return Object.fromEntries(entries);
+}

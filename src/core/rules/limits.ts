@@ -1,0 +1,399 @@
+import {
+  type AgentDefinition,
+  type Budget,
+  type BudgetName,
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+  type ModelPrice,
+} from '../definition/definition.js';
+import type { EffectiveLimits, RunConfig, RunState } from '../state/state.js';
+import { currentDefinition } from '../state/turn-definition.js';
+import { type Spent, inTurn, isRepairing } from '../state/turn.js';
+import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
+import {
+  type AttemptReport,
+  type RecordedReply,
+  type ReplyUsage,
+  STORAGE_LOST,
+  type StopReason,
+  type Usage,
+} from '../transcript/outcome.js';
+
+/** The limits of an agent that sets none. */
+const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
+
+/** The minimum useful number of output tokens. A budget that allows fewer allows no call. */
+const MIN_OUTPUT_TOKENS = 32;
+
+/** The number of consecutive identical reads with identical results after which a turn ends. */
+export const SAME_READS = 3;
+
+/** The number of consecutive steps in which every call failed after which a turn ends. */
+export const FAILED_STEPS = 10;
+
+/**
+ * Returns the limits in force. The input may lower the agent's limits and replace default limits.
+ * Returns the problem as text if the input asks for more than the agent allows.
+ */
+export function effectiveLimits(agent: Limits, input: Limits): EffectiveLimits | string {
+  const turn = merge({ agent, input, path: 'limits' });
+  if (typeof turn === 'string') return turn;
+  const run = merge({ agent: agent.run ?? {}, input: input.run ?? {}, path: 'limits.run' });
+  if (typeof run === 'string') return run;
+  return { turn: { ...DEFAULT_LIMITS, ...turn }, run };
+}
+
+/**
+ * Returns the limits within a caller's budget, which applies to the whole run and never raises a
+ * limit.
+ */
+export function withinBudget(limits: EffectiveLimits, budget: LimitSet): EffectiveLimits {
+  const run: Partial<Record<LimitName, number | null>> = { ...limits.run };
+  for (const name of LIMIT_NAMES) {
+    const max = budget[name];
+    if (isSet(max)) run[name] = Math.min(max, run[name] ?? Infinity);
+  }
+  return { ...limits, run };
+}
+
+function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitSet | string {
+  const merged: Partial<Record<LimitName, number | null>> = {};
+  for (const name of LIMIT_NAMES) {
+    const own = sets.agent[name];
+    const requested = sets.input[name];
+    if (
+      own !== undefined &&
+      own !== null &&
+      requested !== undefined &&
+      (requested ?? Infinity) > own
+    ) {
+      return `${sets.path}.${name}: expected at most the agent's ${own}, got ${requested ?? 'null (none)'}; a run may only lower it`;
+    }
+    const value = requested === undefined ? own : requested;
+    if (value !== undefined) merged[name] = value;
+  }
+  return merged;
+}
+
+/** Returns the limit that allows no further deciding call; null if there is none. */
+export function limitReached(state: RunState): StopReason | null {
+  const { turn, total, config } = state;
+  if (turn.limit !== null) return turn.limit;
+  if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
+  if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
+  // A repair is not a step; a separate limit applies to its attempts.
+  if (!isRepairing(state) && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
+  if (!isRepairing(state) && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
+  return reserve(state).refusedBy;
+}
+
+/** Returns the number of further tool calls that the turn and the run allow. */
+export function callsLeft(state: RunState): number {
+  const { turn, run } = state.config.limits;
+  return Math.min(
+    (turn.toolCalls ?? Infinity) - state.turn.spent.toolCalls,
+    (run.toolCalls ?? Infinity) - state.total.toolCalls,
+  );
+}
+
+/** The budgets' allowance for the next model call. */
+export interface Reservation {
+  /** Output tokens that the budget still allows; null if no budget limits the output. */
+  readonly maxOutputTokens: number | null;
+  /** The budget that caps the output below the settings; null if none does. */
+  readonly clippedBy: BudgetName | null;
+  /** The budget that does not allow another call; null if all do. */
+  readonly refusedBy: BudgetName | null;
+}
+
+/**
+ * Reserves tokens and money for a model call: its estimated input and its maximum output.
+ * `extraTokens` are those of a message that is added before the call.
+ */
+export function reserve(state: RunState, extraTokens = 0): Reservation {
+  const wanted = currentDefinition(state).settings.maxOutputTokens ?? Infinity;
+  return reserveOf(outputAllowances(state, extraTokens), wanted);
+}
+
+/**
+ * Reserves tokens and money for a model call of a decision function, from the run's remaining
+ * budget for the decision.
+ */
+export function reserveWithin(left: Budget, use: Use & { readonly wanted: number }): Reservation {
+  return reserveOf(allowancesIn(left, use), use.wanted);
+}
+
+/** Returns the remaining tokens and money of the turn and the run; null if nothing limits them. */
+export function budgetLeft(state: RunState): Budget | null {
+  const scopes = scopesOf(state);
+  const tokens = scopes.flatMap(([limits, { usage }]) =>
+    isSet(limits.tokens) ? [limits.tokens - (usage.inputTokens + usage.outputTokens)] : [],
+  );
+  const costUsd = scopes.flatMap(([limits, { usage }]) =>
+    isSet(limits.costUsd) ? [limits.costUsd - (usage.costUsd ?? 0)] : [],
+  );
+  if (tokens.length + costUsd.length === 0) return null;
+  return {
+    ...(tokens.length > 0 && { tokens: Math.min(...tokens) }),
+    ...(costUsd.length > 0 && { costUsd: Math.min(...costUsd) }),
+  };
+}
+
+function reserveOf(allowances: readonly Allowance[], wanted: number): Reservation {
+  const least = allowances.reduce<Allowance | null>(
+    (best, one) => (best === null || one.tokens < best.tokens ? one : best),
+    null,
+  );
+  if (least === null) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
+  if (least.tokens < MIN_OUTPUT_TOKENS) {
+    return { maxOutputTokens: null, clippedBy: null, refusedBy: least.limit };
+  }
+  if (wanted <= least.tokens) return { maxOutputTokens: null, clippedBy: null, refusedBy: null };
+  return { maxOutputTokens: least.tokens, clippedBy: least.limit, refusedBy: null };
+}
+
+/** The maximum output tokens that one limit allows the next call. */
+interface Allowance {
+  readonly limit: BudgetName;
+  readonly tokens: number;
+}
+
+function outputAllowances(state: RunState, extraTokens: number): readonly Allowance[] {
+  const { price } = state.config;
+  const input = state.transcript.tokens + extraTokens;
+  return scopesOf(state).flatMap(([limits, { usage }]) =>
+    allowancesIn(limits, { usage, input, price }),
+  );
+}
+
+function scopesOf(state: RunState): readonly (readonly [LimitSet, Spent])[] {
+  return [
+    [state.config.limits.turn, state.turn.spent],
+    [state.config.limits.run, state.total],
+  ];
+}
+
+/**
+ * The usage checked against a budget: the amount used and the estimated input of the next model
+ * call.
+ */
+interface Use {
+  readonly usage: Usage;
+  readonly input: number;
+  readonly price: ModelPrice | null;
+}
+
+function allowancesIn(limits: LimitSet, use: Use): readonly Allowance[] {
+  return [...tokenAllowance(limits, use), ...costAllowance(limits, use)];
+}
+
+function tokenAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
+  if (!isSet(limits.tokens)) return [];
+  const { inputTokens, outputTokens } = use.usage;
+  return [
+    { limit: 'tokens', tokens: Math.floor(limits.tokens - inputTokens - outputTokens - use.input) },
+  ];
+}
+
+function costAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
+  if (!isSet(limits.costUsd)) return [];
+  // Without a price, the budget cannot be enforced, so it allows no call.
+  if (use.price === null) return [{ limit: 'costUsd', tokens: 0 }];
+  const left = limits.costUsd - (use.usage.costUsd ?? 0) - (use.input * use.price.input) / 1e6;
+  if (use.price.output === 0) return left < 0 ? [{ limit: 'costUsd', tokens: 0 }] : [];
+  return [{ limit: 'costUsd', tokens: Math.floor((left * 1e6) / use.price.output) }];
+}
+
+/** Returns the cost of a call in US dollars; null if the price is unknown. */
+export function costOf(usage: ReplyUsage, price: ModelPrice | null): number | null {
+  if (price === null) return usage.costUsd ?? null;
+  const { cacheWriteTokens: written = 0 } = usage;
+  const fresh = usage.inputTokens - usage.cachedTokens - written;
+  return (
+    (fresh * price.input +
+      written * (price.cacheWrite ?? price.input) +
+      usage.cachedTokens * price.cachedInput +
+      usage.outputTokens * price.output) /
+    1e6
+  );
+}
+
+function isSet(limit: number | null | undefined): limit is number {
+  return limit !== undefined && limit !== null;
+}
+
+function isUsedUp(spent: number, limit: number | null | undefined): boolean {
+  return isSet(limit) && spent >= limit;
+}
+
+/** A time at which a wall-time limit is reached. */
+export interface Deadline {
+  /** Unix time in ms. */
+  readonly at: number;
+  readonly of: 'turn' | 'run';
+}
+
+/** Returns the nearest deadline of the turn or the run; null if there is none. */
+export function nextDeadline(state: RunState): Deadline | null {
+  const { turn, run } = state.config.limits;
+  const turnAt = inTurn(state) ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
+  const hasPassed = state.ending === 'wallMs';
+  const runAt = hasPassed ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
+  if (Math.min(turnAt, runAt) === Infinity) return null;
+  // The deadline of a turn counts once: its closing call follows.
+  if (state.turn.limit === 'wallMs' && turnAt <= runAt)
+    return runAt === Infinity ? null : { at: runAt, of: 'run' };
+  return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };
+}
+
+/** Maximum losses that an outcome lists; the first ones, because the others have the same cause. */
+const MAX_LOSSES = 20;
+/** Maximum reports of failed attempts that a turn keeps. */
+const MAX_REPORTS = 10;
+
+/** Adds a model call to the usage of the turn and the run. Only a deciding call is a step. */
+export function addReply(
+  state: RunState,
+  call: { reply: RecordedReply; deciding: boolean },
+): RunState {
+  const cost = costOf(call.reply.usage, state.config.price);
+  const add = (spent: Spent): Spent => ({
+    ...spent,
+    steps: spent.steps + (call.deciding ? 1 : 0),
+    usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
+  });
+  const { dropped = [] } = call.reply;
+  const before = state.dropped ?? [];
+  const next = spend(
+    {
+      ...addReports(state, call.reply.reports ?? []),
+      ...(dropped.length > 0 && { dropped: [...new Set([...before, ...dropped])] }),
+    },
+    add,
+  );
+  const { usage, decided } = call.reply;
+  if (usage.estimated) return next;
+  return { ...next, compaction: counted(next, decided?.promptTokens ?? usage.inputTokens) };
+}
+
+/** Adds reports to those of the turn. A loss also becomes a part of the turn's outcome. */
+export function addReports(state: RunState, added: readonly AttemptReport[]): RunState {
+  const reports = [...state.turn.reports, ...added].slice(-MAX_REPORTS);
+  const { lost: before = [] } = state.turn;
+  const losses = added.filter(({ type }) => type === STORAGE_LOST).map(({ message }) => message);
+  const lost = [...before, ...losses].slice(0, MAX_LOSSES);
+  return { ...state, turn: { ...state.turn, reports, ...(lost.length > 0 && { lost }) } };
+}
+
+/**
+ * Returns the compaction state with the provider's count of the prompt. The reply's tokens are
+ * added with its message.
+ */
+function counted({ compaction }: RunState, promptTokens: number): RunState['compaction'] {
+  return { ...compaction, promptTokens };
+}
+
+/** Adds the tokens of model calls without a reply to the usage of the turn and the run. */
+export function addTokensUsed(state: RunState, used: ReplyUsage): RunState {
+  return addSpent(state, { usage: toUsage(used, state.config.price) });
+}
+
+/** Adds executed tool calls to the usage of the turn and the run. */
+export function countCalls(state: RunState, executed: number): RunState {
+  return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
+}
+
+/** Adds the usage of a called agent, which counts against its caller's budget. */
+export function addSpent(state: RunState, { usage }: { readonly usage?: Usage }): RunState {
+  if (usage === undefined) return state;
+  const { costUsd: cost, ...used } = usage;
+  const call = { used, cost };
+  return spend(state, (spent) => ({ ...spent, usage: addUsage(spent.usage, call) }));
+}
+
+function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
+  return {
+    ...state,
+    total: add(state.total),
+    turn: { ...state.turn, spent: add(state.turn.spent) },
+  };
+}
+
+/** Returns the usage of one model call with its cost, which is null if the price is unknown. */
+export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
+  return { ...used, costUsd: costOf(used, price) };
+}
+
+/** Returns the sum of a usage and of the tokens and the cost of more model calls. */
+export function addUsage(
+  { costUsd: spent, ...sum }: Usage,
+  { used, cost }: { used: ReplyUsage; cost: number | null },
+): Usage {
+  // Without a price, the cost of nothing is null too, but reported costs can be added to it.
+  const before = spent ?? (sum.inputTokens + sum.outputTokens === 0 ? 0 : null);
+  const costUsd = before === null || cost === null ? null : before + cost;
+  return { ...addTokens(sum, used), costUsd };
+}
+
+/** Returns the tokens of several model calls together. */
+export function addTokens(sum: ReplyUsage, used: ReplyUsage): ReplyUsage {
+  const cacheWriteTokens = (sum.cacheWriteTokens ?? 0) + (used.cacheWriteTokens ?? 0);
+  const reasoningTokens = (sum.reasoningTokens ?? 0) + (used.reasoningTokens ?? 0);
+  return {
+    inputTokens: sum.inputTokens + used.inputTokens,
+    outputTokens: sum.outputTokens + used.outputTokens,
+    cachedTokens: sum.cachedTokens + used.cachedTokens,
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
+    ...(reasoningTokens > 0 && { reasoningTokens }),
+    ...((sum.estimated || used.estimated) && { estimated: true as const }),
+  };
+}
+
+/** Returns the content hash of a definition: 64 hex digits over everything but the hash itself. */
+export function definitionHash(content: Omit<AgentDefinition, 'hash'>): string {
+  // Converts through JSON, because the history records the definition as JSON.
+  const json: Json = JSON.parse(JSON.stringify({ ...content, hash: undefined }));
+  return sha256Hex(canonicalJson(json));
+}
+
+/**
+ * Returns the configuration of a run until its agent is loaded; it suffices for messages and the
+ * status.
+ */
+export function unloadedConfig(agent: string): RunConfig {
+  return {
+    definition: {
+      name: agent,
+      instructions: '',
+      model: '',
+      tools: [],
+      toolChoice: 'auto',
+      toolCalls: 'parallel',
+      onLimit: 'answer',
+      limits: {},
+      settings: {},
+      hash: '',
+    },
+    limits: { turn: DEFAULT_LIMITS, run: {} },
+    price: null,
+    searchAttributes: [],
+  };
+}
+
+/** Whether the run has pinned its agent. */
+export function isLoaded(state: RunState): boolean {
+  return state.config.definition.hash !== '';
+}
+
+/**
+ * Whether the hash of a carried definition matches its content. A run without a loaded agent must
+ * have the definition from `unloadedConfig`.
+ */
+export function hasOwnHash(state: RunState): boolean {
+  const { definition } = state.config;
+  if (isLoaded(state)) return definitionHash(definition) === definition.hash;
+  const empty = unloadedConfig(definition.name).definition;
+  return definitionHash(definition) === definitionHash(empty);
+}

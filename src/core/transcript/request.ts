@@ -1,0 +1,258 @@
+import type { LimitName } from '../definition/definition.js';
+import type { Predicate } from '../definition/predicate.js';
+import type { Deciders } from '../definition/rules.js';
+import type { Effect } from '../definition/tool-definition.js';
+import type { Json, JsonObject } from '../text/json.js';
+import type { BlobRef, SafetyCheck } from './messages.js';
+
+/**
+ * The kinds of requests that a run makes to the outside.
+ *
+ * | kind              | asked when                                                    | decisions                          |
+ * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
+ * | `approval`        | a rule or the tool requires approval of the call              | `approve`, `deny`, `edit`, `answer` |
+ * | `question`        | the model, or a graph, asks a person                          | `answer`, `deny`                   |
+ * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `some`, `deny`, `answer` |
+ * | `client_tool`     | the tool has no `execute`: the caller executes it             | `answer`, `deny`                   |
+ * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
+ * | `outcome_unknown` | a call may have taken effect                                  | `happened`, `retry`, `abandon`     |
+ * | `safety_check`    | the model's provider requires a person's review               | `approve`, `deny`                  |
+ * | `tool_changed`    | an MCP server has changed the tool since it was accepted      | `accept`, `deny`                   |
+ */
+export type RequestKind =
+  | 'approval'
+  | 'question'
+  | 'plan'
+  | 'limit'
+  | 'outcome_unknown'
+  | 'safety_check'
+  | 'tool_changed'
+  | 'client_tool';
+
+/** What can be decided about a request; see `RequestKind`. */
+export type DecisionKind =
+  | 'approve'
+  | 'some'
+  | 'deny'
+  | 'edit'
+  | 'answer'
+  | 'happened'
+  | 'retry'
+  | 'abandon'
+  | 'accept'
+  | 'raise'
+  | 'stop';
+
+/** The decisions that a request of each kind offers. */
+export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } = {
+  approval: ['approve', 'deny', 'edit', 'answer'],
+  question: ['answer', 'deny'],
+  plan: ['approve', 'some', 'deny', 'answer'],
+  client_tool: ['answer', 'deny'],
+  limit: ['raise', 'stop'],
+  outcome_unknown: ['happened', 'retry', 'abandon'],
+  safety_check: ['approve', 'deny'],
+  tool_changed: ['accept', 'deny'],
+};
+
+/** A limit that a run has reached, and asks to raise. */
+export interface LimitReached {
+  readonly name: LimitName;
+  /** The amount used: a count, tokens, US dollars, or milliseconds. */
+  readonly used: number;
+  /** The limit in force; null if only the run as a whole, or a caller's budget, has one. */
+  readonly limit: number | null;
+}
+
+/**
+ * A request to the outside, for which a run waits without occupying a worker. Exactly one decision
+ * answers it. The engine generates all texts from recorded data; only the arguments and the
+ * `question` are model text.
+ */
+export interface Request {
+  /** Names the request in its run: `r1`, `r2`, … */
+  readonly id: string;
+  readonly kind: RequestKind;
+  /** The id of the call that waits; absent for a limit. */
+  readonly call?: string;
+  readonly tool?: string;
+  readonly effect?: Effect;
+  /** For `plan`: the effect of each tool that the plan calls. */
+  readonly effects?: Readonly<Record<string, Effect>>;
+  /** The call's arguments as JSON, as the model, the graph, or a person wrote them. */
+  readonly arguments?: string;
+  /** The blob with the arguments, if they are too large for the history. */
+  readonly argumentsBlob?: BlobRef;
+  /**
+   * What the tool gets as JSON, if its schema changes the arguments (defaults, conversions,
+   * transforms). Absent: it gets `arguments`.
+   */
+  readonly parsed?: string;
+  /** The blob with what the tool gets, if that is too large for the history. */
+  readonly parsedBlob?: BlobRef;
+  /**
+   * SHA-256 (hex) that a decision must specify. It covers the run, the call, the tool, the tool's
+   * pinned definition, and the arguments as written and as the tool gets them.
+   */
+  readonly digest: string;
+  /**
+   * For people: the tool, its effect, its target, its description, and every argument; for a plan,
+   * its actions; for a question, who asks, and the words, quoted. Control characters are visible.
+   */
+  readonly shown: string;
+  /** What the tool's `describe` returned, in one line; absent if the tool has none. */
+  readonly summary?: string;
+  /** Why the run asks: the rule, the check, or the fault. */
+  readonly why: string;
+  /** The claimed name of the person who began the turn; null if no name was specified. */
+  readonly requester: string | null;
+  /** Unix time in ms. */
+  readonly raisedAt: number;
+  /** Unix time in ms at which the request expires; null: it waits indefinitely. */
+  readonly expiresAt: number | null;
+  /** What happens when it expires. */
+  readonly onExpiry: 'deny' | 'stop';
+  /** The decisions that are possible. */
+  readonly decisions: readonly DecisionKind[];
+  /**
+   * Who may decide; every entry must allow the person. Empty: anyone who may send updates to the
+   * run.
+   */
+  readonly deciders: readonly Deciders[];
+  /**
+   * The command that decides; for `outcome_unknown`, the one that shows the ways to decide. A word in
+   * capitals, such as `TEXT` or `N`, stands for what the person adds.
+   */
+  readonly fix: string;
+  /** For `question`: what the model asks, in its own words. */
+  readonly question?: string;
+  /** For `question`: suggested answers; any other text is also allowed. */
+  readonly options?: readonly string[];
+  /** For `safety_check`: the checks in the provider's words. */
+  readonly checks?: readonly SafetyCheck[];
+  /** For `limit`. */
+  readonly limit?: LimitReached;
+  /** For `outcome_unknown`: the idempotency key by which the destination may recognize the call. */
+  readonly idempotencyKey?: string;
+  /** For `tool_changed`: hash of the tool's current form. */
+  readonly definition?: string;
+  /** A decision was made and is being checked on a worker. */
+  readonly checking?: true;
+}
+
+/** The stored part of an open request; `Request` is built from it and the state. */
+export interface RaisedRequest {
+  readonly id: string;
+  readonly kind: RequestKind;
+  readonly why: string;
+  /** Unix time in ms. */
+  readonly raisedAt: number;
+  /** Unix time in ms; absent: never. */
+  readonly expiresAt?: number;
+  readonly deciders?: readonly Deciders[];
+  readonly limit?: LimitReached;
+  /** For `tool_changed`: hash of the tool's current form. */
+  readonly definition?: string;
+  /** The worker's `notify` was called. */
+  readonly notified?: true;
+}
+
+/** A request before the run has assigned its id. */
+export type NewRequest = Omit<RaisedRequest, 'id'>;
+
+/** The scope of an approval beyond its own call. */
+export interface RequestedGrant {
+  /**
+   * `same_call`: the same tool with the same arguments. `tool`: the tool with arguments that fit
+   * `where`.
+   */
+  readonly scope: 'same_call' | 'tool';
+  /** Only with scope `tool`; absent: any arguments. */
+  readonly where?: Predicate;
+}
+
+/**
+ * A decision about a request: the argument of the update `resolve`. The first decision wins, and it
+ * applies only to exactly what the digest covers.
+ */
+export interface Decision {
+  /** The request's id. */
+  readonly request: string;
+  /** The request's digest, as shown. */
+  readonly digest: string;
+  readonly as: DecisionKind;
+  /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
+  readonly arguments?: JsonObject;
+  /**
+   * For `some`: the ids of the plan's actions that are executed, with all that they depend on.
+   * Absent: all that need no approval and depend on none that does.
+   */
+  readonly actions?: readonly string[];
+  /** For `answer` and `happened`: the result. */
+  readonly result?: Json;
+  /**
+   * For the model: the reason, at most 2,000 characters. It reaches the model with `deny`,
+   * `abandon`, and every decision about a plan or about a question of a graph.
+   */
+  readonly note?: string;
+  /** For `approve`: the approval also holds for later calls of this run. */
+  readonly grant?: RequestedGrant;
+  /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
+  readonly by?: string;
+  /** Set by the run only; see `keepsEarlierMeaning`. */
+  readonly patched?: true;
+}
+
+/** Why a decision, or a message that would be one, is refused. It is then not recorded. */
+export type RefusalReason =
+  /** The value does not have the form of a decision. */
+  | 'malformed'
+  /** The run has no such request. */
+  | 'unknown_request'
+  /** Another decision was made first. */
+  | 'decided'
+  | 'expired'
+  /** The digest is not the request's: the call or its arguments differ from those shown. */
+  | 'wrong_digest'
+  /** The request does not offer this decision. */
+  | 'not_offered'
+  /** The rules do not allow this person to decide. */
+  | 'not_a_decider'
+  /** Another decision is being checked on a worker. */
+  | 'checking'
+  | 'too_large'
+  /** For a message: it is close to an answer, but is none; the message says what can be answered. */
+  | 'unclear'
+  /** For a message: it must name the request and the digest that it answers. */
+  | 'unbound';
+
+/** What the update `resolve` returns for each decision. */
+export interface DecisionReceipt {
+  readonly request: string;
+  readonly as: DecisionKind;
+  /**
+   * The decision is checked on a worker before it takes effect; the run's status shows the result.
+   */
+  readonly checking?: true;
+}
+
+/** An approval that holds for later calls of the run, until it is revoked. */
+export interface Grant {
+  /** Names the grant in its run: `g1`, `g2`, … */
+  readonly id: string;
+  readonly tool: string;
+  readonly scope: RequestedGrant['scope'];
+  /** For `same_call`: SHA-256 (hex) of the arguments as written. */
+  readonly digest?: string;
+  /** For `same_call`: SHA-256 (hex) of what the tool gets, if that differs. */
+  readonly parsed?: string;
+  /** For `tool`. */
+  readonly where?: Predicate;
+  /** For people: a description of the grant. */
+  readonly shown: string;
+  /** The request whose approval created the grant. */
+  readonly request: string;
+  /** Unix time in ms. */
+  readonly at: number;
+  readonly by?: string;
+}
