@@ -1,11 +1,16 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Model } from '../../src/models/model.js';
+import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { askUpdate, closeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
+import { fixtureFiles, listed, stdioFixture } from '../support/mcp-agent.js';
+import { seen } from '../support/mcp-fixture.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
@@ -70,6 +75,93 @@ describe('a plan in one reply', () => {
     );
     expect(reasons[0]).toContain('unknown tool "add_evnt"');
     expect(reasons[1]).toContain('action a1');
+  });
+
+  test('with several faults is repaired by one request that lists them all', async () => {
+    await desk.work([assistant()]);
+    const wrong = {
+      actions: [
+        { id: 'a1', tool: 'add_evnt', arguments: {} },
+        { id: 'a2', tool: 'add_event', arguments: { title: 5 } },
+        { id: 'a3', tool: 'add_event', arguments: { title: ref('a9', 'data.id') } },
+        { id: 'a4', tool: 'delete_event', arguments: {}, after: ['a8'] },
+      ],
+    };
+    const right = { actions: [{ id: 'a1', tool: 'add_event', arguments: { title: 'x' } }] };
+    desk.script([JSON.stringify(wrong), JSON.stringify(right), 'Done.']);
+    const { outcome, projection } = await desk.run({ agent: 'assistant', message: 'add x' });
+    // Two visits of the plan and the answer: one repair is paid for.
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.', steps: 3 });
+    expect(desk.done).toEqual(['add x']);
+    const reasons = projection.messages.flatMap((one) =>
+      one.role === 'user' && one.origin === 'perdure' ? [one.text] : [],
+    );
+    const [repair = '', ...others] = reasons;
+    expect(others.filter((text) => text.includes('action a'))).toEqual([]);
+    for (const fault of ['unknown tool "add_evnt"', 'action a2', '"a9"', '"a8"']) {
+      expect(repair).toContain(fault);
+    }
+  });
+});
+
+describe('a plan of what is no tool of the graph itself', () => {
+  test('calls an agent after the confirmation, and passes on what it answered', async () => {
+    const clerk = defineAgent({
+      name: 'clerk',
+      description: 'Finds rooms.',
+      instructions: 'You find rooms.',
+      model: 'clerk',
+    });
+    const clerkModel: Model = {
+      call: async ({ messages }) => {
+        desk.did('ask clerk');
+        return replyText(`room for ${messages.at(-1)?.text}`);
+      },
+    };
+    await desk.work([assistant({ agents: [clerk], rules: [{ tool: 'clerk', then: 'ask' }] })], {
+      models: { clerk: clerkModel },
+    });
+    const actions = [
+      { id: 'a1', tool: 'clerk', arguments: { message: 'ten people' } },
+      { id: 'a2', tool: 'add_event', arguments: { title: { $ref: 'a1' } } },
+    ];
+    desk.script([JSON.stringify({ actions }), 'The room is booked.']);
+    const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'find one' });
+    expect(requests).toMatchObject([{ kind: 'plan' }]);
+    expect(requests[0]?.shown).toContain('ten people');
+    expect(desk.done).toEqual([]);
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      answer: 'The room is booked.',
+      output: { results: { a1: { ok: true, value: 'room for ten people' }, a2: { ok: true } } },
+    });
+    expect(desk.done).toEqual(['ask clerk', 'add room for ten people']);
+  });
+
+  test('calls a tool of an MCP server after the confirmation, once', async () => {
+    const files = await fixtureFiles([
+      listed('find_room', {
+        inputSchema: { type: 'object', properties: { size: { type: 'number' } } },
+      }),
+      listed('book_room', { inputSchema: { type: 'object', properties: { room: {} } } }),
+    ]);
+    const server = stdioFixture(files);
+    await desk.work([assistant({ mcp: [server], rules: [{ tool: '*book_room', then: 'ask' }] })]);
+    desk.script([
+      { invoke_tool: { tool: 'desk__book_room', arguments: { room: 'blue' } } },
+      'I will book the blue room.',
+      'Booked.',
+    ]);
+    const { handle, requests } = await desk.asked({ agent: 'assistant', message: 'book it' });
+    expect(requests).toMatchObject([{ kind: 'plan' }]);
+    expect(requests[0]?.shown).toContain('blue');
+    expect(seen(files.ledger)).toEqual([]);
+    await desk.decide(handle, { as: 'approve' });
+    const { outcome } = await desk.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'Booked.' });
+    expect(seen(files.ledger)).toMatchObject([{ tool: 'book_room', args: { room: 'blue' } }]);
   });
 });
 
