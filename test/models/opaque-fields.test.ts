@@ -4,7 +4,8 @@ import { createMessagesRequest } from '../../src/models/anthropic/request.js';
 import { parseMessage } from '../../src/models/anthropic/api.js';
 import { assembleMessage } from '../../src/models/anthropic/stream.js';
 import type { ModelReply } from '../../src/models/model.js';
-import { createChatRequest } from '../../src/models/openai/chat/request.js';
+import { listChatParameters } from '../../src/models/openai/chat/index.js';
+import { alternateRoles, createChatRequest } from '../../src/models/openai/chat/request.js';
 import { parseCompletion } from '../../src/models/openai/chat/reply.js';
 import { assembleCompletion } from '../../src/models/openai/chat/stream.js';
 import { parseResponse } from '../../src/models/openai/responses/reply.js';
@@ -12,6 +13,7 @@ import { createResponsesRequest } from '../../src/models/openai/responses/reques
 import { getCapabilities } from '../../src/models/known-models.js';
 import { NO_DATA } from '../../src/models/wire/attachment-parts.js';
 import { mergeDelta } from '../../src/models/wire/opaque-fields.js';
+import { findRefused } from '../../src/models/wire/refusals.js';
 import { request, source } from './support.js';
 
 test.each<[string, readonly unknown[], unknown]>([
@@ -174,6 +176,106 @@ test('chat: signatures go back with an answer, its plain thoughts do not', () =>
   );
   const { reasoning: _, reasoning_content: _content, ...kept } = opaque;
   expect(assistant).toEqual({ role: 'assistant', content: 'Hi.', ...kept });
+});
+
+const thinking = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] });
+const inParts = [thinking('I look.'), { type: 'text', text: 'Hi.' }];
+const twice = [
+  ...inParts,
+  { type: 'reference', reference_ids: [1] },
+  { type: 'text', text: 'Yes' },
+];
+
+test.each<[string, readonly object[] | null, ModelReply]>([
+  [
+    'whole',
+    inParts,
+    parseCompletion({ choices: [{ message: { content: structuredClone(inParts) } }] }, source()),
+  ],
+  [
+    'whole, between texts',
+    twice,
+    parseCompletion({ choices: [{ message: { content: structuredClone(twice) } }] }, source()),
+  ],
+  [
+    'streamed',
+    inParts,
+    streamed(
+      { role: 'assistant', content: '' },
+      { content: [thinking('I ')] },
+      { content: [thinking('look.')] },
+      { content: 'H' },
+      { content: [{ type: 'text', text: 'i.' }] },
+    ),
+  ],
+  [
+    'streamed, between texts',
+    twice,
+    streamed(
+      { content: twice.slice(0, 1) },
+      { content: 'Hi.' },
+      { content: twice.slice(2, 3) },
+      { content: 'Yes' },
+    ),
+  ],
+])('chat: parts of the content that are no text go back as they came, %s', (_, parts, answer) => {
+  expect(answer.text).toBe(parts === twice ? 'Hi.Yes' : 'Hi.');
+  expect(chatAfter(answer)).toEqual([{ role: 'assistant', content: parts }]);
+  // The same parts are sent each time, so that the provider's cache of the prompt works.
+  expect(chatAfter(answer)).toEqual(chatAfter(answer));
+  const plain = [{ role: 'assistant', content: answer.text }];
+  expect(chatAfter(answer, 'another model')).toEqual(plain);
+  expect(chatAfter(answer, undefined, ['provider_items.content'])).toEqual(plain);
+  // A text that was changed since, such as by redaction, has no known places.
+  const [first, ...rest] = parts?.filter((part) => !('text' in part)) ?? [];
+  expect(chatAfter({ ...answer, text: 'Hi [redacted].' })).toEqual([
+    { role: 'assistant', content: [first, { type: 'text', text: 'Hi [redacted].' }, ...rest] },
+  ]);
+});
+
+test('chat: thoughts in the content go back with calls, and are shown as thoughts', () => {
+  const shown: unknown[] = [];
+  const assembly = assembleCompletion((delta) => shown.push(delta));
+  const [call] = wireCalls.slice(1);
+  const deltas = [
+    { content: [thinking('I ')] },
+    { content: [thinking('look.')] },
+    { tool_calls: [call] },
+  ];
+  for (const delta of structuredClone(deltas)) assembly.add({ choices: [{ index: 0, delta }] });
+  assembly.add({ choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] });
+  const answer = parseCompletion(assembly.answer(), source());
+  expect(shown.slice(0, 2)).toEqual([
+    { kind: 'reasoning', text: 'I ' },
+    { kind: 'reasoning', text: 'look.' },
+  ]);
+  expect(chatAfter(answer)[0]).toMatchObject({ content: [thinking('I look.')] });
+  // Content of texts alone is a text again.
+  const texts = [{ type: 'text', text: 'Hi' }, '.'];
+  const plain = parseCompletion({ choices: [{ message: { content: texts } }] }, source());
+  expect(chatAfter(plain)).toEqual([{ role: 'assistant', content: 'Hi.' }]);
+});
+
+test('chat: a refused part is left out, and the text stays', () => {
+  const answer = parseCompletion({ choices: [{ message: { content: inParts } }] }, source());
+  const replay = { from: answer.provider?.from ?? '', stored: new Map() };
+  const given = request({ messages: after(answer) });
+  const sent = listChatParameters(given, createChatRequest(given, { stream: false, replay }));
+  const refuse = (message: string) =>
+    findRefused(sent, { status: 400, headers: new Headers(), error: { message } });
+  expect(refuse("messages[1].content[0]: unsupported type 'thinking'")).toBe(
+    'provider_items.content',
+  );
+  expect(refuse("messages[1].content: expected a string, 'content' is not supported")).toBe(
+    'provider_items.content',
+  );
+});
+
+test('chat: neighboring answers with parts become one', () => {
+  const next = { role: 'assistant', content: 'Bye.' } as const;
+  expect(alternateRoles([{ role: 'assistant', content: inParts }, next])).toEqual([
+    { role: 'assistant', content: [...inParts, { type: 'text', text: 'Bye.' }] },
+  ]);
 });
 
 test('chat: fields that perdure writes cannot be replaced', () => {

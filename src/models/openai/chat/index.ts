@@ -91,9 +91,18 @@ function providerFields({ messages }: ChatRequest): readonly SentParameter[] {
       Object.keys(one).filter((key) => !OWN_FIELDS.has(key)),
     ),
   );
-  if (fields.size === 0) return [];
+  const parts = assistants.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  const types = new Set(parts.map(({ type }) => (typeof type === 'string' ? type : 'content')));
+  if (fields.size === 0 && types.size === 0) return [];
   const names = 'thought_signature';
+  const listed = [...types, 'content'].map(escapePattern).join('|');
+  const content: SentParameter = {
+    parameter: 'provider_items.content',
+    param: /\bcontent\b/,
+    names: listed,
+  };
   return [
+    ...(types.size > 0 ? [content] : []),
     ...[...fields].map((field): SentParameter => {
       const { param: _, ...own } = namedParameter(`provider_items.${field}`, escapePattern(field));
       return { ...own, param: new RegExp(`\\b${escapePattern(field)}\\b`) };

@@ -1,6 +1,7 @@
-import { type JsonObject, isObject } from '../../../core/text/json.js';
+import { type Json, type JsonObject, isObject } from '../../../core/text/json.js';
 import type { ModelReply } from '../../model.js';
 import type { ContentPart } from '../../wire/attachment-parts.js';
+import { joinText } from '../../wire/content.js';
 import {
   type AssistantPromptMessage,
   type Replay,
@@ -58,7 +59,8 @@ export function extractProviderFields(
     const ofFunction = isObject(requested) ? pickOpaque(requested, FUNCTION_FIELDS) : undefined;
     return { ...pickOpaque(call, CALL_FIELDS), ...(ofFunction && { function: ofFunction }) };
   });
-  const own = ofMessage ? [ofMessage] : [];
+  const content = extractParts(message['content']);
+  const own = ofMessage || content ? [{ ...ofMessage, ...(content && { content }) }] : [];
   const referred = listShortTexts([...own, ...ofCalls]);
   const items = [
     ...own,
@@ -70,6 +72,49 @@ export function extractProviderFields(
     }),
   ];
   return items.length === 0 ? undefined : { from, items };
+}
+
+/**
+ * Returns the parts of a content that are no text, such as Mistral's thoughts, with the number of
+ * characters in place of each text; undefined if there are only texts.
+ */
+function extractParts(content: unknown): Json[] | undefined {
+  if (!Array.isArray(content)) return undefined;
+  const parts: Json[] = [];
+  let isOpaque = false;
+  for (const part of content) {
+    const text = joinText([part]);
+    const last = parts.at(-1);
+    if (text !== '') {
+      if (typeof last === 'number') parts[parts.length - 1] = last + text.length;
+      else parts.push(text.length);
+    } else if (isOpaquePart(part)) {
+      isOpaque = true;
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+      parts.push(part as JsonObject);
+    }
+  }
+  return isOpaque ? parts : undefined;
+}
+
+/** Whether a part of a content is neither a text nor empty. */
+export function isOpaquePart(part: unknown): part is Record<string, unknown> {
+  return isObject(part) && typeof part['text'] !== 'string' && Object.keys(part).length > 0;
+}
+
+/** Returns the content of a message with the parts that its server sent between its texts. */
+export function restoreParts(text: string, places: readonly Json[]): readonly AssistantPart[] {
+  const given = places.filter((place) => typeof place === 'number');
+  // The places of a text that was changed since, such as by redaction, are unknown.
+  const isSame = given.reduce((sum, length) => sum + length, 0) === text.length;
+  let at = 0;
+  const parts = places.flatMap((place): readonly AssistantPart[] => {
+    if (typeof place !== 'number') return isObject(place) ? [place] : [];
+    const from = at;
+    at = isSame ? at + place : text.length;
+    return from === at ? [] : [{ type: 'text', text: text.slice(from, at) }];
+  });
+  return at < text.length ? [...parts, { type: 'text', text }] : parts;
 }
 
 /** Returns the texts in some fields that may be ids, at any depth. */
@@ -90,6 +135,8 @@ function listShortTexts(opaque: readonly JsonObject[]): ReadonlySet<unknown> {
 /** The fields that go back with a message and, by place, with each of its calls. */
 export interface ProviderFields {
   readonly message: JsonObject;
+  /** See `restoreParts`; absent if the content was a text. */
+  readonly content?: readonly Json[];
   readonly calls: ReadonlyMap<number, CallFields>;
 }
 
@@ -113,7 +160,12 @@ export function getProviderFields(message: AssistantPromptMessage, replay: Repla
     const fields = { call: pickOpaque(item, CALL_FIELDS) ?? {}, function: ofFunction ?? {} };
     return [[call, typeof id === 'string' ? { ...fields, id } : fields]];
   });
-  return { message: Object.assign({}, ...ofMessage), calls: new Map(ofCalls) };
+  const content = items.map((item) => item['content']).find((one) => Array.isArray(one));
+  return {
+    message: Object.assign({}, ...ofMessage),
+    ...(content && { content }),
+    calls: new Map(ofCalls),
+  };
 }
 
 /** A message in the form of Chat Completions. */
@@ -132,10 +184,13 @@ export type ChatMessage =
 export interface AssistantChatMessage {
   readonly role: 'assistant';
   /** Absent in the form for servers that accept neither null nor an empty text. */
-  readonly content?: string | null;
+  readonly content?: string | null | readonly AssistantPart[];
   readonly tool_calls?: readonly ChatCall[];
   readonly [opaque: string]: unknown;
 }
+
+/** A part of a reply: a text, or what its server sent beside it. */
+export type AssistantPart = { readonly type: 'text'; readonly text: string } | JsonObject;
 
 /** A tool call in the form of Chat Completions, with the fields that its server needs back. */
 export interface ChatCall {

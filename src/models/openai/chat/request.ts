@@ -32,7 +32,12 @@ import {
   pickOpaque,
 } from '../../wire/opaque-fields.js';
 import { isStrictSchema } from '../../wire/refusals.js';
-import { type ChatCall, type ChatMessage, getProviderFields } from './provider-fields.js';
+import {
+  type ChatCall,
+  type ChatMessage,
+  getProviderFields,
+  restoreParts,
+} from './provider-fields.js';
 
 /**
  * Returns the messages for servers that require user and assistant to alternate. Consecutive
@@ -60,8 +65,16 @@ function alternatePair(previous: ChatMessage, message: ChatMessage): readonly Ch
     return [previous, { role: 'assistant', content: BRIDGE }, message];
   }
   if (previous.role === 'assistant' && message.role === 'assistant' && !previous.tool_calls) {
-    const texts = [previous.content ?? '', message.content ?? ''].filter((text) => text !== '');
-    return texts.length === 0 ? [message] : [{ ...message, content: texts.join('\n\n') }];
+    const contents = [previous.content ?? '', message.content ?? ''].filter((one) => one !== '');
+    if (contents.length === 0) return [message];
+    const texts = contents.filter((one) => typeof one === 'string');
+    const content =
+      texts.length === contents.length
+        ? texts.join('\n\n')
+        : contents.flatMap((one) =>
+            typeof one === 'string' ? [{ type: 'text', text: one }] : one,
+          );
+    return [{ ...message, content }];
   }
   return [previous, message];
 }
@@ -162,7 +175,11 @@ function createAssistant(
   if (calls.length === 0 && text.trim() === '') return [];
   const fields = getProviderFields(message, replay);
   const opaque = pickOpaque(fields.message, withoutFields);
-  if (calls.length === 0) return [{ role: 'assistant', content: text, ...opaque }];
+  const parts =
+    fields.content === undefined || withoutFields.has('content')
+      ? undefined
+      : restoreParts(text.trim() === '' ? '' : text, fields.content);
+  if (calls.length === 0) return [{ role: 'assistant', content: parts ?? text, ...opaque }];
   const toolCalls = calls.map((call, index): ChatCall => {
     const own = fields.calls.get(index);
     // An id of the server that occurs twice would be ambiguous.
@@ -177,7 +194,7 @@ function createAssistant(
       ...pickOpaque(own?.call ?? {}, withoutFields),
     };
   });
-  const content = text.trim() === '' ? forms.noContent : text;
+  const content = parts ?? (text.trim() === '' ? forms.noContent : text);
   return [
     {
       role: 'assistant',

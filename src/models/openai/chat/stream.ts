@@ -9,7 +9,7 @@ import {
   isEmptyObject,
   joinArguments,
 } from '../../wire/streamed-arguments.js';
-import { CALL_FIELDS, FUNCTION_FIELDS, MESSAGE_FIELDS } from './provider-fields.js';
+import { CALL_FIELDS, FUNCTION_FIELDS, MESSAGE_FIELDS, isOpaquePart } from './provider-fields.js';
 
 /** The calls of a streamed reply so far. */
 export interface CallAssembly {
@@ -198,6 +198,8 @@ interface OpenChoice {
   content: string;
   reasoning: string;
   refusal: string;
+  /** The content as parts; those that are no text go back to the server. */
+  readonly parts: unknown[];
   reason: unknown;
   /** The fields that perdure does not know. */
   opaque: unknown;
@@ -263,7 +265,7 @@ export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssemb
         ...(choice.logprobs.length > 0 && { logprobs: { content: choice.logprobs } }),
         message: {
           ...(isObject(choice.opaque) && choice.opaque),
-          content: choice.content,
+          content: choice.parts.some(isOpaquePart) ? choice.parts : choice.content,
           refusal: choice.refusal,
           reasoning_content: choice.reasoning,
           tool_calls: calls.list(index),
@@ -276,7 +278,7 @@ export function assembleCompletion(emit: EmitDelta = ignoreDeltas): StreamAssemb
 
 function openChoice(): OpenChoice {
   const texts = { content: '', reasoning: '', refusal: '' };
-  return { ...texts, reason: null, opaque: undefined, logprobs: [] };
+  return { ...texts, parts: [], reason: null, opaque: undefined, logprobs: [] };
 }
 
 /** Adds a chunk to its choice. Returns the new thought and text, and the parts of calls. */
@@ -294,13 +296,38 @@ function growChoice(
   const content = joinText(delta['content']);
   const refusal = joinText(delta['refusal']);
   const opaque = pickOpaque(delta, DELTA_FIELDS);
-  meter.text(reasoning, content, refusal, opaque ? toArgumentsText(opaque) : '');
+  const thoughtPart = joinThoughts(delta['content']);
+  meter.text(reasoning, content, refusal, thoughtPart, opaque ? toArgumentsText(opaque) : '');
   choice.reasoning += reasoning;
+  // Almost all servers send texts alone, and many deltas.
+  if (Array.isArray(delta['content']) || choice.parts.length > 0) {
+    if (choice.parts.length === 0) addParts(choice.parts, choice.content);
+    addParts(choice.parts, delta['content']);
+  }
   choice.content += content;
   choice.refusal += refusal;
   choice.opaque = mergeDelta(choice.opaque, opaque);
-  const thought = reasoning || joinText(delta['reasoning']);
+  const thought = reasoning || joinText(delta['reasoning']) || thoughtPart;
   return { thought, text: content + refusal, parts: listParts(delta) };
+}
+
+/** Adds the content of a delta to the parts of its choice: texts are joined, others merged. */
+function addParts(parts: unknown[], content: unknown): void {
+  const added: readonly unknown[] = Array.isArray(content) ? content : [content];
+  for (const part of added) {
+    const text = joinText([part]);
+    const last = parts.at(-1);
+    if (text === '') {
+      if (isOpaquePart(part)) mergeDelta(parts, [part]);
+    } else if (isObject(last) && typeof last['text'] === 'string') last['text'] += text;
+    else parts.push({ type: 'text', text });
+  }
+}
+
+/** Returns the thoughts in a content, as Mistral sends them. */
+function joinThoughts(content: unknown): string {
+  if (!Array.isArray(content)) return '';
+  return content.map((part) => (isObject(part) ? joinText(part['thinking']) : '')).join('');
 }
 
 /**
