@@ -2,58 +2,110 @@ import { deprecate } from 'node:util';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
+import type { Ask } from '../core/input/inbox.js';
 import { toLimits } from '../core/input/input.js';
+import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/text/json.js';
-import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
-import { perdureHome } from '../storage/files.js';
-import { openStores } from '../storage/file-stores.js';
-import { resolveTaskQueue } from '../temporal/task-queue.js';
+import { describeRun } from '../history/read-run.js';
+import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
+import { createRunStreams } from '../live/run-streams.js';
 import { locateTarget, unreachable } from '../server/locate-target.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import { openStores } from '../storage/file-stores.js';
+import { perdureHome } from '../storage/files.js';
+import { clientSpans } from '../telemetry/spans.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { assertOneSdk } from '../temporal/sdk.js';
-import { createRunStreams } from '../live/run-streams.js';
-import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
+import { type SentMessage, askOrStart, askRun, withId } from '../updates/ask.js';
 import {
-  attach,
+  cancelTurn,
+  claim,
+  closeRun,
+  pauseRun,
+  requestUndo,
+  resolveRequests,
+  resumeRun,
+  revokeGrant,
+  setLimits,
+} from '../updates/decide.js';
+import { agentName, createRunInput, newRunId, startRun } from '../updates/start.js';
+import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
+import {
+  type ArtifactsField,
   type MessageInput,
+  attach,
   claimAttachments,
   storeArtifacts,
-  type ArtifactsField,
 } from './attach.js';
 import { createBatch } from './batch.js';
 import {
   type ClientOptions,
   type PerdureClient,
+  type SendOptions,
   type StartOptions,
   withActor,
 } from './client-types.js';
 import {
   type CancelOptions,
   type ControlMethods,
-  idOf,
   type RunLike,
+  idOf,
   signalAllRuns,
 } from './control.js';
-import { sendMessage } from './send-message.js';
-import {
-  cancelTurn,
-  claim,
-  closeRun,
-  pauseRun,
-  resumeRun,
-  setLimits,
-  resolveRequests,
-  revokeGrant,
-  requestUndo,
-} from '../updates/decide.js';
-import { describeRun } from '../history/read-run.js';
-import { forkRun, assertKnownAgent } from './fork-run.js';
-import { clientSpans } from '../telemetry/spans.js';
+import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
-import { readRequest, listRequests } from './requests.js';
-import { waitForResult } from './status.js';
-import { agentName, createRunInput, newRunId, startRun } from '../updates/start.js';
+import { listRequests, readRequest } from './requests.js';
 import { createSchedules } from './schedule/schedule.js';
+import { waitForResult } from './status.js';
+
+/** Sends a message to a run, and starts the run if the options say so. */
+async function sendMessage(
+  client: Client,
+  to: {
+    readonly run: RunLike<unknown>;
+    readonly message: string | MessageInput;
+    readonly taskQueue: string;
+    readonly blobs: BlobStore;
+    /** No message of the client decides. */
+    readonly isMute: boolean;
+  },
+  { start, by, ...updateOptions }: SendOptions,
+): Promise<SentMessage> {
+  const id = idOf(to.run);
+  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const { artifacts, ...fields } = given;
+  const stored = await storeArtifacts(to.blobs, id, { artifacts });
+  const named = withId({ ...claim(by), ...fields, ...stored, ...answersOf(fields, to.isMute) });
+  const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
+  if (start === undefined) return await askRun(client, id, message, updateOptions);
+  const { agent, ...settings } = start;
+  const input = createRunInput(agent, { ...claim(by), ...settings, open: true });
+  return await askOrStart(client, message, {
+    id,
+    taskQueue: to.taskQueue,
+    input,
+    ...updateOptions,
+  });
+}
+
+/**
+ * Returns what a message may decide, and when it was sent if that matters. Throws an `InputError`
+ * if it would decide for a client whose messages do not.
+ */
+function answersOf(
+  { answers, message = '' }: Pick<MessageInput, 'answers' | 'message'>,
+  isMute: boolean,
+): Pick<Ask, 'answers' | 'sentAt'> {
+  if (isMute) {
+    if (answers === undefined || answers === false) return { answers: false };
+    throw new InputError(
+      'answers: expected none, because this client was created with answers: false; decide with `resolve`',
+    );
+  }
+  const isBound = answers === false || typeof answers === 'object';
+  return isBound || !mayAnswer(message) ? {} : { sentAt: Date.now() };
+}
 
 /** The time limit for connecting; a reachable server answers in a fraction of it. */
 const CONNECT_MS = 5_000;
