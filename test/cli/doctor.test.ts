@@ -323,7 +323,7 @@ describe('the models', () => {
     });
     expect(of['agent none']).toMatchObject({
       level: 'problem',
-      fix: 'give the agent a model, or set PERDURE_MODEL',
+      fix: expect.stringMatching(/^give the agent a model, or set PERDURE_MODEL; the model "demo"/),
     });
   });
 

@@ -239,7 +239,7 @@ describe('a run that the server has deleted', () => {
     expect(output.stdout).toContain('steps 1 second');
     expect(output.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
     const calls = await runInProcess(transcript, { id, calls: true }, place());
-    expect(calls.stdout).toMatch(/turn 2 · step 1\n {2}→ note .*\n {2}noted steps 1 second/);
+    expect(calls.stdout).toMatch(/turn 2 · step 1 · .*\n {2}→ note .*\n {2}noted steps 1 second/);
     const turns = await runInProcess(transcript, { id, turns: true }, place());
     expect(turns.stdout).toMatch(/turn 2 · completed.*\n {2}clerk [0-9a-f]{12}, model m\n/);
     expect(turns.stdout).toContain('attempt 1 failed: rate_limit: slow down');
@@ -253,7 +253,7 @@ describe('a run that the server has deleted', () => {
 
   test('is exported, each segment as far as it was archived', async () => {
     const out = join(rig.home, 'run.json');
-    const { code } = await runInProcess(exportRun, { id, all: true, out }, place());
+    const { code } = await runInProcess(exportRun, { id, allSegments: true, out }, place());
     expect(code).toBe(0);
     for (const [index, { events }] of segments.entries()) {
       const json: unknown = JSON.parse(

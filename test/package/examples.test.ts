@@ -91,8 +91,8 @@ test('every function of an entry point and every method of the client has an exa
   const client = join(built, 'client');
   const members = [
     ...membersOf(join(client, 'client-types.d.ts'), 'PerdureClient'),
-    ...membersOf(join(client, 'decision-methods.d.ts'), 'DecisionMethods'),
-    ...membersOf(join(client, 'control-methods.d.ts'), 'ControlMethods'),
+    ...membersOf(join(client, 'control.d.ts'), 'DecisionMethods'),
+    ...membersOf(join(client, 'control.d.ts'), 'ControlMethods'),
     ...membersOf(join(client, 'read-methods.d.ts'), 'ReadMethods'),
     ...membersOf(join(client, 'schedule', 'methods.d.ts'), 'Schedules'),
   ];
