@@ -1,14 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
-import type { Context, Info } from '@temporalio/activity';
+import { type Context, type Info, log } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityProblem } from '../core/interpret/block.js';
 import type { Json, JsonObject } from '../core/text/json.js';
 import { formatDuration } from '../core/text/text.js';
 import type { BlockedReason, ToolBlock } from '../core/transcript/outcome.js';
 import { redactJson, redactMessage } from '../secrets/redact.js';
-import { StrayError, runAttributed } from '../tools/errors.js';
-import { toPlain } from '../tools/result/plain.js';
+import { StrayError, ToolError, runAttributed, userFrames } from '../tools/errors.js';
+import { normalizeError, toPlain } from '../tools/result/plain.js';
 
 /** How a bounded function ended. */
 export type BoundedResult<T> =
@@ -103,8 +103,20 @@ async function runToEnd<T>(
     // An error thrown after an abort does not show the function's earlier side effects.
     if (signal.aborted) return interrupted(bounds.cancelled);
     if (error instanceof StrayError) abort.abort(error);
+    logThrown(bounds.name, error);
     return { type: 'thrown', error };
   }
+}
+
+/**
+ * Logs where in the user's code a function threw. The recorded failure has no stack, because models
+ * and other readers of the run need no paths of this machine. A `ToolError` is an answer.
+ */
+function logThrown(name: string, error: unknown): void {
+  const frames = error instanceof ToolError ? [] : userFrames(error);
+  if (frames.length === 0) return;
+  const where = frames.map((frame) => `at ${frame}`).join(', ');
+  log.warn(redactMessage(`${name} threw: ${normalizeError(error).message}; ${where}`));
 }
 
 function interrupted(cancelled: AbortSignal): BoundedResult<never> {

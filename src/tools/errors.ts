@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { fileURLToPath } from 'node:url';
 import { PerdureError } from '../core/errors.js';
 import { normalizeError } from './result/plain.js';
 
@@ -206,4 +207,46 @@ export async function guarded<Value>(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The folder of perdure's own code: `src`, or `dist` in the package. */
+const OWN_CODE = new URL('..', import.meta.url);
+/** Parts of a place in code that a user did not write. */
+const FOREIGN = ['node:', '/node_modules/', fileURLToPath(OWN_CODE), OWN_CODE.href];
+const MAX_FRAMES = 5;
+
+const MAX_CAUSES = 8;
+const MAX_STACK_CHARACTERS = 100_000;
+
+/**
+ * Returns the frames of an error and its causes that are in the user's own code, innermost first:
+ * `refund (/app/tools.ts:12:9)`. Frames of perdure, of packages, and of Node are left out, unless
+ * PERDURE_DEBUG is set. Never throws.
+ */
+export function userFrames(thrown: unknown): readonly string[] {
+  const frames = new Set<string>();
+  try {
+    let error = thrown;
+    for (let depth = 0; error instanceof Error && depth < MAX_CAUSES; depth += 1) {
+      for (const frame of framesIn(error.stack)) frames.add(frame);
+      error = error.cause;
+    }
+  } catch {
+    // A getter of the error has thrown; the frames so far are enough.
+  }
+  if (process.env['PERDURE_DEBUG']) return [...frames];
+  const own = [...frames].filter((frame) => !FOREIGN.some((part) => frame.includes(part)));
+  return own.slice(0, MAX_FRAMES);
+}
+
+function framesIn(stack: unknown): readonly string[] {
+  if (typeof stack !== 'string') return [];
+  return stack
+    .slice(0, MAX_STACK_CHARACTERS)
+    .split('\n')
+    .flatMap((line) => {
+      const text = line.trim();
+      // A frame ends with its line and column; any other line belongs to the message.
+      return text.startsWith('at ') && /:\d{1,9}:\d{1,9}\)?$/.test(text) ? [text.slice(3)] : [];
+    });
 }

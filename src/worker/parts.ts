@@ -200,9 +200,21 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
 export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
   // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
-  const redacting = new DefaultLogger(level, ({ message, meta, level: given, timestampNanos }) => {
+  const redacting = new DefaultLogger(level, (entry) => {
+    if (isLoggedTurn(entry)) return;
+    const { message, meta, level: given, timestampNanos } = entry;
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
     logger.log(given, redactMessage(message), fields);
   });
   Runtime.install({ ...rest, logger: redacting });
+}
+
+/**
+ * Returns whether an entry is the SDK's about a run that ended with a failed turn. The workflow has
+ * logged that turn, without the text of the error.
+ */
+function isLoggedTurn({ message, meta }: LogEntry): boolean {
+  if (message !== 'Workflow failed' || meta?.['workflowType'] !== 'agent') return false;
+  const { error } = meta;
+  return error instanceof Error && /^[a-z_]+: /.test(error.message);
 }

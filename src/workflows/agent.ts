@@ -22,6 +22,7 @@ import { startDeadlineTimer, createRunContext, recordNow, type RunContext } from
 import { effects } from './effects.js';
 import {
   handleQueries,
+  logFailedTurn,
   publishStatus,
   recordTurnMemo,
   showDetails,
@@ -94,6 +95,7 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
     } catch (error) {
       if (error instanceof ContinueAsNew || !inTurn(run.state)) {
         run.ended = outcomeIn(error);
+        if (run.ended !== null) logFailedTurn(run, run.ended);
         throw error;
       }
       run.state = closeFailedTurn(run.state, { message: faultText(error), at: Date.now() });
@@ -132,6 +134,7 @@ async function finish(run: RunContext, outcome: Outcome): Promise<void> {
   run.expiryTimer?.scope.cancel();
   await archiveAtEnd(run);
   if (run.state.open) recordTurnMemo(run.state.turn.number, outcome);
+  logFailedTurn(run, outcome);
   run.publishStatus();
   // Each accepted update gets its answer before the workflow closes.
   run.leaving = true;

@@ -30,7 +30,7 @@ import { memoryKey } from './calls/execute-call.js';
 import { runCalls } from './calls/run-calls.js';
 import { activityStart, blobCheck, blockedField, doWork } from './do-work.js';
 import type { AgentWorkflow } from './messages/definitions.js';
-import { recordTurnMemo, updatesHandled } from './messages/queries.js';
+import { logFailedTurn, recordTurnMemo, updatesHandled } from './messages/queries.js';
 import { checkProposal, continueRequests, publishRequests } from './requests.js';
 import {
   type RunContext,
@@ -288,7 +288,10 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       startDeadlineTimer(run);
       const { number } = run.state.turn;
       const outcome = getOutcome(run.state);
-      if (outcome !== null) recordTurnMemo(number, outcome);
+      if (outcome !== null) {
+        recordTurnMemo(number, outcome);
+        logFailedTurn(run, outcome);
+      }
       if (!run.state.open) run.publishStatus();
       return;
     }

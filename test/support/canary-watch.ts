@@ -72,7 +72,11 @@ export function watchWorkers(): void {
   };
 }
 
+/** All entries that the workers of this process have logged. */
+export const watchedLog: LogEntry[] = [];
+
 export function watchLog(entry: LogEntry): void {
+  watchedLog.push(entry);
   watch('the log', `${entry.message} ${inspect(entry.meta, { depth: 20, maxStringLength: null })}`);
 }
 

@@ -73,7 +73,7 @@ function toDecidingModel(deps: ActivityDependencies, context: Context, deciding:
         if (isModelError(error) || findStorageFault(error) !== null) throw error;
         signal.throwIfAborted();
         const message = `the agent's decide function threw: ${normalizeError(error).message}`;
-        throw new ModelError(message, { kind: 'request', type: 'decide' });
+        throw new ModelError(message, { kind: 'request', type: 'decide', cause: error });
       }
     },
   };

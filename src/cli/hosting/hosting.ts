@@ -240,7 +240,7 @@ function checkLive(live: LiveOptions, env: CliContext['env']): void {
 /** The fields that the SDK adds to each entry; any others come from a tool. */
 const SDK_FIELDS = new Set(
   (
-    'sdkComponent taskQueue namespace taskToken activityId activityType workflowId workflowRunId ' +
+    'sdkComponent taskQueue namespace taskToken activityId activityType workflowId workflowRunId runId ' +
     'workflowType attempt isLocal durationMs error report decision'
   ).split(' '),
 );

@@ -3,6 +3,7 @@ import {
   type WorkflowInterceptors,
   condition,
   defineQuery,
+  log,
   setCurrentDetails,
   setHandler,
   upsertMemo,
@@ -187,4 +188,17 @@ function writeAttributes(known: readonly string[], values: Record<string, string
 /** Writes the end of a turn to the memo, where it can be read without a worker. */
 export function recordTurnMemo(turn: number, outcome: Outcome): void {
   upsertMemo({ ...turnMemo(turn, outcome) });
+}
+
+/**
+ * Logs a turn that has failed, in one line without texts of the conversation. The SDK adds the run,
+ * and drops the entry during a replay.
+ */
+export function logFailedTurn(run: RunContext, outcome: Outcome): void {
+  const { number } = run.state.turn;
+  if (outcome.status !== 'failed' || run.logged === number) return;
+  run.logged = number;
+  // A run whose input is refused has no turn yet.
+  const what = number === 0 ? 'the start' : `turn ${number}`;
+  log.warn(`${what} of agent "${run.input.agent}" failed: ${outcome.reason}`);
 }
