@@ -29,6 +29,10 @@ export interface ListFilter {
    * `3d`.
    */
   readonly before?: Date | string | undefined;
+  /** Also the runs that other runs have called; default: only runs that no run has called. */
+  readonly all?: boolean | undefined;
+  /** Only the runs below this run: those that it has called, and those that they have called. */
+  readonly root?: string | undefined;
   /** The maximum number of rows in a page, from 1; default 50. */
   readonly limit?: number | undefined;
   /** The `cursor` of the page before this one, for the same filter. */
@@ -75,6 +79,8 @@ const filterOptions = z.strictObject({
   idPrefix: plainOption,
   since: timeOption,
   before: timeOption,
+  all: z.boolean().optional(),
+  root: plainOption,
   limit: expected(
     'a whole number from 1',
     (value) => Number.isSafeInteger(value) && Number(value) >= 1,
@@ -118,11 +124,14 @@ function finite(time: number): number | null {
  * Returns a query that also matches runs without search attributes; `matchesFilter` checks those.
  */
 export function listQuery(
-  { agent, status, idPrefix }: ListFilter,
+  { agent, status, idPrefix, root, all = false }: ListFilter,
   { since, byAttributes }: Pick<StartRange, 'since'> & { readonly byAttributes: boolean },
 ): string {
   const isOpen = status !== undefined && isOpenStatus(status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
+  if (root !== undefined) {
+    conditions.push(queryTerm('RootWorkflowId', root), queryTerm('WorkflowId', root, '!='));
+  } else if (!all) conditions.push('ParentWorkflowId IS NULL');
   if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
   if (idPrefix !== undefined) conditions.push(queryTerm('WorkflowId', idPrefix, 'STARTS_WITH'));
   // The newest segment starts later than its run, so it does not prove that the run started too
@@ -230,8 +239,8 @@ function sumOf({ now, token, scope }: Omit<CursorContent, 'sum'>): string {
 
 /** The limit may differ from page to page. */
 function scopeDigest({ namespace, filter }: CursorScope): string {
-  const { agent, status, tag, idPrefix, since, before } = filter;
-  return digest([namespace, agent, status, tag, idPrefix, since, before]);
+  const { agent, status, tag, idPrefix, since, before, all, root } = filter;
+  return digest([namespace, agent, status, tag, idPrefix, since, before, all, root]);
 }
 
 function digest(value: unknown): string {

@@ -134,7 +134,7 @@ function tagsOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): readonly string[
 export function queryTerm(
   attribute: string,
   value: string,
-  operator: '=' | '>=' | 'STARTS_WITH' = '=',
+  operator: '=' | '!=' | '>=' | 'STARTS_WITH' = '=',
 ): string {
   // A backslash would escape the quote after it.
   return `${attribute} ${operator} '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;

@@ -1,11 +1,13 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { text } from '../../src/graphs/values.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import type { ListFilter } from '../../src/client/list-filter.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
+import { clientOf } from '../support/clerk.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
@@ -18,7 +20,7 @@ afterAll(async () => await expectKeptReplays());
 
 const clerk = defineAgent({ name: 'clerk', instructions: 'x', model: 'script', description: 'x' });
 
-test('an agent node costs its caller at most twelve events', async () => {
+test('an agent node costs its caller at most twelve events, and its run is listed below the caller', async () => {
   const graphOf = (name: string, visits: 0 | 1) =>
     defineGraph({
       name,
@@ -41,6 +43,20 @@ test('an agent node costs its caller at most twelve events', async () => {
   const called = await desk.run({ agent: 'one', input: {} });
   const plain = await desk.run({ agent: 'none', input: {} });
   expect(called.outcome.answer).toBe('Hello.');
+  const client = await clientOf(desk.rig);
+  const { workflowId: id } = called.handle;
+  const found = async (filter: ListFilter): Promise<readonly string[]> => {
+    const { rows } = await client.list({ idPrefix: id, ...filter });
+    return rows.map(({ agent }) => agent ?? '').toSorted();
+  };
+  await vi.waitFor(async () => expect(await found({ all: true })).toEqual(['clerk', 'one']), {
+    timeout: 20_000,
+    interval: 50,
+  });
+  expect(await found({})).toEqual(['one']);
+  expect(await found({ root: id })).toEqual(['clerk']);
+  await client.disconnect();
+  expect(called.outcome.steps).toBe(2);
   const events = ({ history }: typeof called): number => history.events?.length ?? 0;
   expect(events(called) - events(plain)).toBeLessThanOrEqual(12);
 });

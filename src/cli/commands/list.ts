@@ -27,6 +27,8 @@ export interface ListOptions {
   /** An ISO 8601 time, or how long ago, such as `2h`. */
   readonly since?: string;
   readonly before?: string;
+  readonly all?: boolean;
+  readonly root?: string;
   readonly max?: number;
   /** The cursor that the previous page ended with. */
   readonly cursor?: string;
@@ -37,7 +39,19 @@ const PAGE_ROWS = 50;
 /** `list`: lists the runs of the namespace, newest first. Needs no worker. */
 export const list: Command<ListOptions> = {
   declare: (entry) =>
-    withOptions(entry, 'agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'max', 'cursor'),
+    withOptions(
+      entry,
+      'agent',
+      'status',
+      'tag',
+      'idPrefix',
+      'since',
+      'before',
+      'all',
+      'root',
+      'max',
+      'cursor',
+    ),
   async run(context, { max = PAGE_ROWS, ...options }) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `listRuns` checks the status
     const filter = { ...options, limit: max } as ListFilter;
@@ -61,7 +75,7 @@ export const list: Command<ListOptions> = {
 };
 
 /** The options that make up a filter, except the cursor. */
-const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'limit'] as const;
+const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'root', 'limit'] as const;
 
 function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): void {
   const words = FILTERS.flatMap((name) => {
@@ -69,7 +83,8 @@ function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): 
     if (value === undefined) return [];
     return [value].flat().flatMap((one) => [flagOf(name), String(one)]);
   });
-  const next = nextCommandOf(context, ['list', ...words, '--cursor', cursor]);
+  const all = filter.all === true ? ['--all'] : [];
+  const next = nextCommandOf(context, ['list', ...words, ...all, '--cursor', cursor]);
   context.note(`There may be more runs. List the next page with: ${next}`);
 }
 
