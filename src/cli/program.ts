@@ -107,10 +107,6 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'answer a question, or provide the result of a call',
       load: async () => (await import('./commands/approve.js')).answer,
     },
-    raise: {
-      summary: 'raise the limit that a run has reached',
-      load: async () => (await import('./commands/limits.js')).raise,
-    },
     resolve: {
       summary: 'resolve a tool call with an unknown outcome, or any request',
       load: async () => (await import('./commands/limits.js')).resolve,

@@ -101,7 +101,9 @@ export interface ControlMethods {
    */
   close(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /**
-   * Replaces the given limits and returns all limits after the change.
+   * Replaces the given limits and returns all limits after the change. A run that waits at a limit
+   * resumes if the new limits allow it. Where workers have `mayDecide`, that takes a decision:
+   * `client.resolve` with `as: 'raise'`.
    *
    * @example
    * ```ts

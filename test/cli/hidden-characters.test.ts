@@ -136,7 +136,7 @@ const COMMANDS: readonly (() => readonly string[])[] = [
   () => ['deny', `${id}-open`, HOSTILE, '--note', HOSTILE, '--by', HOSTILE],
   () => ['edit', `${id}-open`, HOSTILE, '--arguments', HOSTILE],
   () => ['answer', `${id}-open`, HOSTILE, HOSTILE],
-  () => ['raise', `${id}-open`, HOSTILE, '--steps', HOSTILE],
+  () => ['limits', `${id}-open`, '--add', `steps=${HOSTILE}`],
   () => ['revoke', `${id}-open`, HOSTILE],
   () => ['undo', `${id}-open`, HOSTILE],
   () => ['pause', '--all', '--agent', HOSTILE],

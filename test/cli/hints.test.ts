@@ -70,7 +70,7 @@ async function hintsOf(id: string): Promise<ReadonlyMap<string, readonly string[
       const words = (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
       const end = words.findIndex((word, at) => words[at - 2] === '--task-queue' && word !== '');
       const own = end < 0 ? words : words.slice(0, end);
-      return [own[0] ?? '', own.map((word) => TYPED[word] ?? word)];
+      return [own[0] ?? '', own.map((word) => TYPED[word] ?? word.replace(/=N$/, '=3'))];
     }),
   );
 }
@@ -90,7 +90,7 @@ describe('at a limit', () => {
     const { handle } = await desk.asked({ agent, message: 'go' });
     const id = handle.workflowId;
     expect(await statusOf(id)).not.toMatch(/as '?raise|raise\|stop/);
-    await follow(id, 'raise');
+    await follow(id, 'limits');
     expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
   });
 
@@ -101,6 +101,8 @@ describe('at a limit', () => {
     const limits = ['limits', handle.workflowId, ...place, '--limit'];
     const same = await type([...limits, 'steps=1']);
     expect(same.stderr).toContain('It still waits at its limit: limit steps: 1 of 1 used.');
+    const raised = await type([...limits.slice(0, -1), '--add', 'run.steps=1']);
+    expect(raised.stderr).toContain('run.steps, which is none; use --limit run.steps=N');
     const more = await type([...limits, 'steps=9']);
     expect(more.stderr).toContain('It no longer waits for a higher limit.');
     expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', steps: 3 });

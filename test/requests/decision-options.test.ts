@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { resultOf, parseGrant, noteOf } from '../../src/cli/commands/approve.js';
-import { addedBy } from '../../src/cli/commands/limits.js';
+import { sumOf } from '../../src/cli/commands/limits.js';
 import { UsageError } from '../../src/cli/context.js';
 import { deciderName, osUser } from '../../src/cli/input/option-parsers.js';
 import { checkDigest, requestNamed } from '../../src/cli/requests/decide.js';
@@ -55,14 +55,13 @@ describe('the options of decisions', () => {
     expect(() => resultOf(['a'], 1)).toThrow('--result: expected either TEXT or --result JSON');
   });
 
-  test('one limit is raised, by a positive number', () => {
-    expect(addedBy({ steps: 10 })).toEqual({ steps: 10 });
-    expect(addedBy({ costUsd: 0.5 })).toEqual({ costUsd: 0.5 });
-    expect(addedBy({ wall: 60_000 })).toEqual({ wallMs: 60_000 });
-    expect(() => addedBy({})).toThrow('raise: expected one limit, got none');
-    expect(() => addedBy({ steps: 1, toolCalls: 1 })).toThrow('got --steps and --tool-calls');
-    for (const steps of [0, -1, 1.5]) {
-      expect(() => addedBy({ steps })).toThrow(`--steps: expected a positive whole number`);
+  test('an amount is added to a limit that is set', () => {
+    const before = { steps: 10, costUsd: 0.5, tokens: null };
+    expect(sumOf({ steps: 5, costUsd: 0.25 }, before)).toEqual({ steps: 15, costUsd: 0.75 });
+    for (const none of ['tokens', 'depth']) {
+      expect(() => sumOf({ [none]: 1 }, before, 'run.')).toThrow(
+        `--add: expected a limit that is set, got run.${none}, which is none; use --limit run.${none}=N`,
+      );
     }
   });
 

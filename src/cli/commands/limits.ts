@@ -1,5 +1,10 @@
-import { LIMIT_NAMES, type LimitName, type Limits } from '../../core/definition/definition.js';
-import { limitFlag, limitWord } from '../../core/requests/commands.js';
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+} from '../../core/definition/definition.js';
+import { limitWord } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Json } from '../../core/text/json.js';
@@ -29,13 +34,31 @@ export interface LimitsOptions {
   readonly id: string;
   /** The limits to set; absent: show those in force. */
   readonly limit?: Limits;
+  /** By how much to raise limits. */
+  readonly add?: Limits;
+  readonly digest?: string;
   readonly by?: string;
 }
 
-/** `limits ID`: shows the limits of a run, or replaces those that `--limit` sets. */
+/**
+ * `limits ID`: shows the limits of a run, replaces those that `--limit` sets, or raises those that
+ * `--add` names.
+ */
 export const limits: Command<LimitsOptions> = {
-  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'limit', 'by'),
-  run: showOrSetLimits,
+  declare: (entry) =>
+    withOptions(entry.argument('<id>', 'the run'), 'limit', 'add', 'digest', 'by'),
+  async run(context, options) {
+    const { limit, add, digest } = options;
+    if (add === undefined && digest !== undefined) {
+      throw new UsageError('--digest: expected --add NAME=VALUE, got none; omit --digest');
+    }
+    if (add !== undefined && limit !== undefined) {
+      throw new UsageError('--add: expected no --limit, got both; use one of them at a time');
+    }
+    return add === undefined
+      ? await showOrSetLimits(context, options)
+      : await addToLimits(context, options);
+  },
 };
 
 async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
@@ -114,81 +137,63 @@ function formatLimit(name: LimitName, limit: number | null | undefined): string 
   return name === 'wallMs' ? formatDuration(limit, { as: 'exact' }) : String(limit);
 }
 
-/** By how much to raise each limit; `wall` is in ms. */
-type Added = Readonly<Partial<Record<Exclude<LimitName, 'wallMs'> | 'wall', number>>>;
-
-export interface RaiseOptions extends Added {
-  readonly id: string;
-  readonly request: string;
-  readonly digest?: string;
-  readonly by?: string;
-}
-
-/** `raise ID REQUEST`: raises the limit that a run has reached by the given amount. */
-export const raise: Command<RaiseOptions> = {
-  declare: (entry) =>
-    withOptions(
-      entry.argument('<id>', 'the run').argument('<request>', 'the request, as inbox shows it'),
-      'digest',
-      'steps',
-      'toolCalls',
-      'tokens',
-      'costUsd',
-      'wall',
-      'depth',
-      'by',
-    ),
-  async run(context, { id, request, digest, by, ...given }) {
-    const added = addedBy(given);
-    const [name] = Object.keys(added);
-    const what = { as: 'raise', command: 'raise', arguments: added } as const;
-    return await submitDecision(context, {
-      id,
-      request,
-      digest,
-      by,
-      ...what,
-      check: ({ request: found }) => checkLimit(found, name ?? ''),
-    });
-  },
-};
-
 /**
- * Returns the limit to raise and the amount. Throws a `UsageError` unless the options set exactly
- * one limit.
+ * Raises limits by amounts. For the limit at which the run waits, this is a decision about its
+ * request, which workers with `mayDecide` check; any other limit is set to the sum.
  */
-export function addedBy({ wall, ...rest }: Added): Readonly<Record<string, number>> {
-  const given: Readonly<Partial<Record<LimitName, number>>> = {
-    ...rest,
-    ...(wall !== undefined && { wallMs: wall }),
-  };
-  const named = LIMIT_NAMES.flatMap((name) => {
-    const value = given[name];
-    return value === undefined ? [] : [{ name, value }];
-  });
-  const [first] = named;
-  if (first === undefined || named.length > 1) {
-    const got =
-      named.length === 0 ? 'none' : named.map(({ name }) => limitFlag(name)).join(' and ');
-    throw new UsageError(`raise: expected one limit, got ${got}; give for example --steps 10`);
+async function addToLimits(
+  context: CliContext,
+  { id, add = {}, digest, by }: LimitsOptions,
+): Promise<ExitCode> {
+  assertAmounts(add);
+  const opened = await requireOpenRun(context, id);
+  const request = viewedRequests(opened.run.view, id).find(({ kind }) => kind === 'limit');
+  const { run, ...turn } = add;
+  const reached = request?.limit?.name;
+  if (request !== undefined && reached !== undefined && Object.hasOwn(turn, reached)) {
+    if (Object.keys(turn).length > 1 || run !== undefined) {
+      throw new UsageError(
+        `--add: expected only ${limitWord(reached)}, at which the run waits, got more; add the others afterwards`,
+      );
+    }
+    const what = {
+      as: 'raise',
+      command: 'limits',
+      arguments: { [reached]: turn[reached] ?? 0 },
+    } as const;
+    return await submitDecision(context, { id, request: request.id, digest, by, ...what });
   }
-  const { name, value } = first;
-  if (value > 0 && (name === 'costUsd' || Number.isInteger(value))) return { [name]: value };
-  const kind = name === 'costUsd' ? 'number' : 'whole number';
-  throw new UsageError(`${limitFlag(name)}: expected a positive ${kind}, got ${value}`);
-}
-
-/** Throws a `UsageError` if the request is about another limit, or not about a limit. */
-function checkLimit({ id, limit }: Request, name: string): void {
-  if (limit === undefined) {
+  const before = opened.run.view.state?.config.limits;
+  if (before === undefined) {
     throw new UsageError(
-      `raise: expected a request about a limit, got ${visible(id)}; see what it asks for with inbox`,
+      `--add: run ${visible(id)} has not loaded its agent yet, so its limits are unknown; use --limit`,
     );
   }
-  if (limit.name === name) return;
-  throw new UsageError(
-    `raise: expected ${limitFlag(limit.name)}, the limit that the run has reached; got another one`,
-  );
+  const sum: Limits = {
+    ...sumOf(turn, before.turn),
+    ...(run && { run: sumOf(run, before.run, 'run.') }),
+  };
+  return await showOrSetLimits(context, { id, limit: sum, ...(by !== undefined && { by }) });
+}
+
+function assertAmounts({ run = {}, ...turn }: Limits): void {
+  if (Object.values({ ...turn, ...run }).every((value) => value !== null)) return;
+  throw new UsageError('--add: expected amounts, got none; set no limit with --limit NAME=none');
+}
+
+/** Returns limits raised by amounts. Throws a `UsageError` for a limit that is not set. */
+export function sumOf(added: LimitSet, before: LimitSet, scope = ''): LimitSet {
+  const sums = LIMIT_NAMES.flatMap((name) => {
+    const by = added[name] ?? null;
+    if (by === null) return [];
+    const limit = before[name] ?? null;
+    if (limit !== null) return [[name, limit + by] as const];
+    const word = `${scope}${limitWord(name)}`;
+    throw new UsageError(
+      `--add: expected a limit that is set, got ${word}, which is none; use --limit ${word}=N`,
+    );
+  });
+  return Object.fromEntries(sums);
 }
 
 /** The decisions that need no further arguments than these options. */

@@ -148,7 +148,7 @@ export const OPTIONS = {
   // Of commands that control runs and decide.
   all: {
     flags: '--all',
-    text: 'all runs: when pausing and resuming, every running run of --agent, also without a worker',
+    text: 'all runs: of pause and resume, every running run of --agent, also without a worker; of list, also those that other runs have called',
   },
   turn: { flags: '--turn', text: 'cancel only the current turn; an open run continues' },
   digest: {
@@ -208,24 +208,11 @@ export const OPTIONS = {
     flags: '--definition <hash>',
     text: 'the hash of the changed tool to accept; only with --as accept',
   },
-  steps: { flags: '--steps <n>', text: 'additional model calls', parse: parseNumber },
-  toolCalls: {
-    flags: '--tool-calls <n>',
-    text: 'additional executed tool calls',
-    parse: parseNumber,
+  add: {
+    flags: '--add <name=value>',
+    text: 'raise a limit by this amount, such as steps=20, wall=10m, or run.cost-usd=5; may be repeated',
+    parse: collectLimits,
   },
-  tokens: {
-    flags: '--tokens <n>',
-    text: 'additional input and output tokens',
-    parse: parseNumber,
-  },
-  costUsd: { flags: '--cost-usd <n>', text: 'additional US dollars', parse: parseNumber },
-  wall: {
-    flags: '--wall <duration>',
-    text: 'additional time, such as 10m or "2 hours"',
-    parse: parseDurationOption,
-  },
-  depth: { flags: '--depth <n>', text: 'additional nested agent calls', parse: parseNumber },
 
   // Of commands that read.
   status: {
@@ -244,6 +231,7 @@ export const OPTIONS = {
     flags: '--before <time>',
     text: 'list only runs started before: ISO 8601, or how long ago (2h, 3d)',
   },
+  root: { flags: '--root <id>', text: 'list only the runs below this run' },
   max: {
     flags: '--max <n>',
     text: 'at most n runs; default: 50, of replay 1000',

@@ -11,7 +11,7 @@ export const SHOWN_DIGITS = 12;
 export interface RunCommand {
   /**
    * The command, its operands, and its options, without quotes. A word in capitals, such as `TEXT`,
-   * `JSON`, `N`, or `MESSAGE`, stands for what the person adds.
+   * `JSON`, `N`, or `MESSAGE`, stands for what the person adds, also after `=`.
    */
   readonly words: readonly string[];
   readonly purpose: string;
@@ -69,11 +69,6 @@ export function limitWord(name: LimitName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Returns the option of `raise` for a limit: `--cost-usd` for `costUsd`. */
-export function limitFlag(name: LimitName): string {
-  return `--${limitWord(name)}`;
-}
-
 /** Returns the command for one decision about a request. */
 export function decidingCommand(run: string, request: Decided, as: DecisionKind): RunCommand {
   const { id, digest, kind, definition, limit } = request;
@@ -116,12 +111,11 @@ export function decidingCommand(run: string, request: Decided, as: DecisionKind)
     case 'raise':
       return {
         words: [
-          'raise',
+          'limits',
           run,
-          id,
+          '--add',
+          `${limitWord(limit?.name ?? 'steps')}=${limit?.name === 'wallMs' ? '10m' : 'N'}`,
           ...seen,
-          limitFlag(limit?.name ?? 'steps'),
-          limit?.name === 'wallMs' ? '10m' : 'N',
         ],
         purpose: 'raise the limit by this amount',
       };
