@@ -1,3 +1,5 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../../src/core/state/status.js';
 import { createProgram } from '../../src/cli/program.js';
@@ -166,5 +168,79 @@ describe('a printed command', () => {
     expect(names(undoable())).toContain('undo');
     expect(names(undoable('undone'))).not.toContain('undo');
     expect(names(undoable(undefined, NOW))).not.toContain('undo');
+  });
+});
+
+/** The text of a file of `src` without comments, and its place. */
+function sources(): readonly (readonly [string, string])[] {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' });
+  return files.flatMap((file) => {
+    if (!file.endsWith('.ts')) return [];
+    const lines = readFileSync(join('src', file), 'utf8').split('\n');
+    return [[file, lines.filter((line) => !/^\s*(\/\/|\*|\/\*)/.test(line)).join('\n')] as const];
+  });
+}
+
+/** Replaces what a template inserts by a word. */
+const filled = (text: string): string => text.replaceAll(/\$\{[^{}]*\}/g, 'x');
+
+const NAMES = new Set(createProgram(() => Promise.resolve()).commands.map((one) => one.name()));
+
+/** Splits `schedule list`, which is typed as two words. */
+const spread = (words: readonly string[]): readonly string[] =>
+  words.flatMap((word, at) => (at === 0 ? word.split(' ') : [word]));
+
+/** The commands in the strings of the product, each with its place. A command alone is only named. */
+const named = sources().flatMap(([file, text]) =>
+  [
+    ...filled(text).matchAll(
+      /\bperdure ([a-z-]+(?: (?:accept|create|update|list))?)((?: (?:--[a-z-]+|[A-Z]+|x)(?![\w]))*)/g,
+    ),
+  ].flatMap(([, command = '', rest = '']) =>
+    NAMES.has(command.split(' ')[0] ?? '')
+      ? [[file, [...command.split(' '), ...rest.split(' ').filter((word) => word !== '')]] as const]
+      : [],
+  ),
+);
+
+/** The words that functions for hints receive, each with its place. */
+const hints = sources().flatMap(([file, text]) =>
+  [...text.matchAll(/nextCommand(?:Of|For|About)\([^[\]]*?\[([^[\]]*)\]/g)].map(
+    ([, list = '']) =>
+      [
+        file,
+        spread(
+          list
+            .split(',')
+            .map((word) => word.trim())
+            .filter((word) => word !== '' && !word.startsWith('...'))
+            .map((word) => /^'(.*)'$/.exec(word)?.[1] ?? 'x'),
+        ),
+      ] as const,
+  ),
+);
+
+describe('a command in a message', () => {
+  test.each(named)('is one that the program takes: %s: %j', async (_, words) => {
+    const ends = ['accept', 'create', 'update', 'list'];
+    const isName = words.length === 1 || (words.length === 2 && ends.includes(words[1] ?? ''));
+    if (!isName) return expect((await parse(words)).command).toBe(words[0]);
+    // The name alone may stand for a command with operands.
+    const [first, second] = words;
+    const entry = createProgram(() => Promise.resolve()).commands.find(
+      (one) => one.name() === first,
+    );
+    expect(second === undefined || entry?.commands.some((one) => one.name() === second)).toBe(true);
+  });
+
+  test.each(hints)('that a hint gives is one that the program takes: %s: %j', async (_, words) => {
+    // A function that passes its words on gives none itself.
+    if (words.length === 0 || words[0] === 'x') return;
+    await expect(parse(words)).resolves.toBeDefined();
+  });
+
+  test('is found in the sources', () => {
+    expect(named.length).toBeGreaterThan(10);
+    expect(hints.length).toBeGreaterThan(30);
   });
 });

@@ -31,7 +31,7 @@ describe('a request for people', () => {
       'request r1 of run desk-1',
       'what: refund 60 € to order 17',
       'tool: refund',
-      'effect: once: has a side effect that must not happen twice',
+      'effect: once: has a side effect, never retried',
       '  order: 17',
       '  euros: 60',
       'why: rule: ask refund where euros over 50',
@@ -49,7 +49,9 @@ describe('a request for people', () => {
   test.each(Object.entries(OFFERED))('offers the commands of kind %s', (kind, decisions) => {
     const text = shown(approval({ kind: kind as Request['kind'], decisions }));
     for (const as of decisions) {
-      expect(text).toMatch(new RegExp(`(perdure ${as}|--as ${as}|--${as})\\b`));
+      expect(text).toMatch(
+        new RegExp(`(perdure ${as === 'raise' ? 'limits' : as}|--as ${as}|--${as})\\b`),
+      );
     }
     expect(text.match(/--digest ab12cd34ef56/g)).toHaveLength(decisions.length);
   });

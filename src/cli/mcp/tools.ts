@@ -374,13 +374,15 @@ export function shownToModel(request: Request): Readonly<Record<string, unknown>
   return {
     ...rest,
     ...asked,
-    ...(given !== undefined && { arguments: cut(actions ? JSON.stringify(actions) : given) }),
-    ...(parsed !== undefined && { parsed: cut(parsed) }),
+    ...(given !== undefined && {
+      arguments: cut(request, actions ? JSON.stringify(actions) : given),
+    }),
+    ...(parsed !== undefined && { parsed: cut(request, parsed) }),
   };
 }
 
-function cut(given: string): string {
+function cut({ id }: Request, given: string): string {
   if (given.length <= MAX_ARGUMENTS) return given;
-  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox --full`;
+  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox RUN ${id} --full`;
   return given.slice(0, MAX_ARGUMENTS) + note;
 }
