@@ -67,7 +67,7 @@ describe('a call of a tool that requires approval', () => {
       decisions: ['approve', 'deny', 'edit', 'answer'],
     });
     expect(request?.shown.split('\n')).toEqual([
-      'refund · once: cannot be taken back or repeated',
+      'refund · once: has a side effect, never retried',
       'refund 60 € of order 17',
       'euros: 60',
       'order: "17"',

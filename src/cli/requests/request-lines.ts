@@ -1,6 +1,6 @@
 import { decidersText } from '../../core/definition/rules.js';
 import { planAnswers, shownActions } from '../../core/plan/confirm-plan.js';
-import { askerOf } from '../../core/requests/open-requests.js';
+import { EFFECT_TEXTS, askerOf } from '../../core/requests/open-requests.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
 import { isObject, parseJson } from '../../core/text/json.js';
@@ -188,12 +188,6 @@ const KINDS: Readonly<Record<Request['kind'], string>> = {
   tool_changed: 'approval of a tool that its server has changed',
 };
 
-const EFFECTS: Readonly<Record<NonNullable<Request['effect']>, string>> = {
-  read: 'read: changes nothing',
-  keyed: 'keyed: has a side effect, once per idempotency key',
-  once: 'once: has a side effect that must not happen twice',
-};
-
 /** Returns what the run will do, or who asks: by `describe`, else the first line of `shown`. */
 function whatOf({ shown, summary }: Request): string {
   const [line = ''] = shown.split('\n');
@@ -207,7 +201,7 @@ function toolLines({ tool, effect }: Request, width: number): readonly string[] 
   if (tool === undefined || nodeOfCall({ name: tool }) !== null) return [];
   return [
     ...wrapped(`tool: ${oneLine(tool)}`, width),
-    ...(effect === undefined ? [] : wrapped(`effect: ${EFFECTS[effect]}`, width)),
+    ...(effect === undefined ? [] : wrapped(`effect: ${EFFECT_TEXTS[effect]}`, width)),
   ];
 }
 

@@ -155,7 +155,7 @@ function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
 
 function titleOf({ name }: ToolCall, tool: ToolDefinition | undefined): string {
   const words = [name];
-  if (tool !== undefined) words.push(EFFECTS[tool.effect]);
+  if (tool !== undefined) words.push(EFFECT_TEXTS[tool.effect]);
   if (tool?.mcp) words.push(`MCP server ${tool.mcp.server}`);
   if (tool?.calls) words.push(`agent ${tool.calls.agent}`);
   return printedLine(words.join(' · '));
@@ -165,11 +165,12 @@ function printedLine(text: string): string {
   return printable(text).replaceAll(/[\n\t]/g, ' ');
 }
 
-const EFFECTS = {
+/** What each effect of a tool means to a person who decides about a call. */
+export const EFFECT_TEXTS = {
   read: 'read: changes nothing',
-  keyed: 'keyed: changes something, at most once',
-  once: 'once: cannot be taken back or repeated',
-} as const;
+  keyed: 'keyed: has a side effect, safe to retry',
+  once: 'once: has a side effect, never retried',
+} as const satisfies Readonly<Record<NonNullable<Request['effect']>, string>>;
 
 function describeLine({ summary }: ToolCall): readonly string[] {
   return summary === undefined ? [] : [printedLine(summary)];
