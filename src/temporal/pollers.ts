@@ -38,6 +38,26 @@ export interface QueueState {
   readonly current: Build | null;
 }
 
+/**
+ * Returns the only build that can continue a run, from search attributes that the server sets in every
+ * namespace; null if the run is not pinned.
+ */
+export function pinnedBuild(
+  attributes: Readonly<Record<string, readonly unknown[] | undefined>>,
+): Build | null {
+  const [behavior] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
+  const [version] = attributes['TemporalWorkerDeploymentVersion'] ?? [];
+  if (behavior !== 'Pinned' || typeof version !== 'string') return null;
+  // The name of a deployment contains no colon.
+  const colon = version.indexOf(':');
+  if (colon === -1) return null;
+  return { deploymentName: version.slice(0, colon), buildId: version.slice(colon + 1) };
+}
+
+export function isSame(a: Build | null, b: Build | null): boolean {
+  return a?.deploymentName === b?.deploymentName && a?.buildId === b?.buildId;
+}
+
 /** A live worker polls at least this often, even when there is nothing to do. */
 export const POLL_EVERY_MS = 70_000;
 

@@ -5,6 +5,7 @@ import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { doctor } from '../../src/cli/commands/doctor.js';
+import { status } from '../../src/cli/commands/status.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
@@ -122,6 +123,16 @@ describe('runs and builds', () => {
       /temporal workflow update-options .* --workflow-id \S+ --versioning-override-behavior auto_upgrade$/,
     );
     expect(code).toBe(1);
+    // The worker of the other build polls the queue, but it cannot continue the run.
+    const shown = await runInProcess(
+      status,
+      { id: workflowId },
+      { home: rig.home, address, namespace, taskQueue },
+    );
+    const missing = `the run is pinned to deployment ${name}, build one, which has no running worker`;
+    expect(shown.stdout).toContain(missing);
+    expect(shown.stderr).toContain(`No worker can continue the run: ${missing}`);
+    expect(shown.stderr).toContain('move the run as `perdure doctor` says');
 
     await typed(stranded?.fix);
     expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });

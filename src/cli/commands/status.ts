@@ -10,6 +10,7 @@ import { previousRunId, readSegment } from '../../history/segments.js';
 import { runToken } from '../../live/live-options.js';
 import type { Archive } from '../../storage/blob-store.js';
 import { openStores } from '../../storage/file-stores.js';
+import { pinnedBuild } from '../../temporal/pollers.js';
 import {
   type CliContext,
   type Command,
@@ -43,7 +44,8 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const now = Date.now();
   const found = await readStatus(client, run, now);
   const { archived } = found;
-  const worker = await readWorkerPresence(client, run.taskQueue);
+  const pinnedTo = pinnedBuild(run.description?.searchAttributes ?? {});
+  const worker = await readWorkerPresence(client, run.taskQueue, pinnedTo);
   if (!archived && needsWorker(found)) {
     noteMissingWorker(context, worker, await nextCommandFor(context, run, ['worker']));
   }

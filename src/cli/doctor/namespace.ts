@@ -8,6 +8,7 @@ import { SEARCH_ATTRIBUTES } from '../../temporal/grpc.js';
 import {
   type AgentsAnswer,
   type Build,
+  isSame,
   listPollers,
   livePollers,
   probeAgents,
@@ -21,7 +22,6 @@ import {
   type Routing,
   buildTitle,
   isPolledBy,
-  isSame,
   queuesFinding,
   readRouting,
 } from './routing.js';

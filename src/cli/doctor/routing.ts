@@ -4,7 +4,9 @@ import { shellWord } from '../../core/text/text.js';
 import {
   type Build,
   type QueueState,
+  isSame,
   livePollers,
+  pinnedBuild,
   readQueueState,
 } from '../../temporal/pollers.js';
 import { listWorkflows } from '../../temporal/server-answers.js';
@@ -35,19 +37,6 @@ async function listOpenRuns(
     runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
   }
   return { runs, more: false };
-}
-
-/** Reads the build from search attributes that the server sets in every namespace. */
-function pinnedBuild(
-  attributes: Readonly<Record<string, readonly unknown[] | undefined>>,
-): Build | null {
-  const [behavior] = attributes['TemporalWorkflowVersioningBehavior'] ?? [];
-  const [version] = attributes['TemporalWorkerDeploymentVersion'] ?? [];
-  if (behavior !== 'Pinned' || typeof version !== 'string') return null;
-  // The name of a deployment contains no colon.
-  const colon = version.indexOf(':');
-  if (colon === -1) return null;
-  return { deploymentName: version.slice(0, colon), buildId: version.slice(colon + 1) };
 }
 
 /** The running runs, and the workers that poll their task queues. */
@@ -81,10 +70,6 @@ export async function readRouting(
 
 export function isPolledBy({ pollers }: QueueState, build: Build): boolean {
   return pollers.some((poller) => isSame(poller.build, build));
-}
-
-export function isSame(a: Build | null, b: Build | null): boolean {
-  return a?.deploymentName === b?.deploymentName && a?.buildId === b?.buildId;
 }
 
 export function buildTitle(build: Build): string {

@@ -4,7 +4,14 @@ import type { RunStatusName } from '../../core/state/status.js';
 import { formatBytes, visible } from '../../core/state/summaries.js';
 import type { ServerHandle } from '../../server/server-settings.js';
 import { MIN_FREE_BYTES, freeSpace } from '../../storage/files.js';
-import { type Poller, listPollers, livePollers } from '../../temporal/pollers.js';
+import {
+  type Build,
+  type Poller,
+  isSame,
+  listPollers,
+  livePollers,
+} from '../../temporal/pollers.js';
+import { deploymentTitle } from '../../worker/deployment.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format.js';
 
@@ -19,21 +26,31 @@ export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHan
 export interface WorkerPresence {
   readonly taskQueue: string;
   readonly isUp: boolean;
+  /** The build without a worker to which the run is pinned. */
+  readonly missing?: Build;
   /** `last poll 5 s ago by 123@host`, or how long no worker has polled. */
   readonly text: string;
 }
 
 /**
  * Reads the pollers of a task queue. It does not probe them: a worker that was just lost still
- * counts.
+ * counts. `pinnedTo`: only workers of this build can continue the run.
  */
 export async function readWorkerPresence(
   client: Client,
   taskQueue: string,
+  pinnedTo: Build | null = null,
 ): Promise<WorkerPresence> {
   const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
   const now = Date.now();
-  const [newest, ...others] = livePollers(pollers, now);
+  const live = livePollers(pollers, now);
+  if (pinnedTo !== null && !live.some(({ build }) => isSame(build, pinnedTo))) {
+    const title = visible(deploymentTitle(pinnedTo));
+    const text = `the run is pinned to ${title}, which has no running worker; start one of that build again, or move the run as \`perdure doctor\` says`;
+    return { taskQueue, isUp: false, missing: pinnedTo, text };
+  }
+  const able = pinnedTo === null ? live : live.filter(({ build }) => isSame(build, pinnedTo));
+  const [newest, ...others] = able;
   if (newest === undefined) return { taskQueue, isUp: false, text: absenceText(pollers, now) };
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
   const text = `last poll ${formatAgo(newest.lastPollAt, now)} by ${visible(newest.identity)}${more}`;
@@ -51,10 +68,12 @@ export function needsWorker({ status }: { readonly status: RunStatusName }): boo
 /** Notes that no worker is running, and the command that starts one. */
 export function noteMissingWorker(
   { note }: Pick<CliContext, 'note'>,
-  { isUp, taskQueue, text }: WorkerPresence,
+  { isUp, missing, taskQueue, text }: WorkerPresence,
   command: string,
 ): void {
   if (isUp) return;
+  // The command would start a worker of this build, which cannot continue the run.
+  if (missing !== undefined) return note(`No worker can continue the run: ${text}.`);
   note(
     `No worker is running on task queue "${visible(taskQueue)}": ${text}. Start one with: ${command}`,
   );
