@@ -236,7 +236,9 @@ export type { ConnectionSettings } from './temporal/connection.js';
 // Runs and their data
 export type { Json, JsonObject } from './core/text/json.js';
 export type { CallOrigin } from './core/transcript/call-result.js';
-export type { ForkInput, RunInput } from './core/input/input.js';
+export type { NodeVisit } from './core/definition/graph-definition.js';
+export type { ForkInput } from './core/input/fork-input.js';
+export type { RunInput } from './core/input/input.js';
 export type {
   AnsweredRequest,
   Ask,

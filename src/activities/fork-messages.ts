@@ -18,7 +18,7 @@ import {
   toPromptMessage,
 } from '../core/transcript/transcript.js';
 import { readLineage, readRun } from '../history/read-run.js';
-import { readTranscript } from '../history/run-transcript.js';
+import { readTranscript, readVisit } from '../history/run-transcript.js';
 import { type Archive, BlobError, type BlobStore } from '../storage/blob-store.js';
 import { copyToRun } from '../storage/owned-text.js';
 import {
@@ -50,7 +50,7 @@ export async function forkMessages(
 
 async function copyMessages(
   { archive, blobs }: Pick<ActivityDependencies, 'archive' | 'blobs'>,
-  { run, runId: firstRunId, at, agent, forkFrom = [], latest = 0 }: ForkMessagesInput,
+  { run, runId: firstRunId, at: place, agent, forkFrom = [], latest = 0 }: ForkMessagesInput,
 ): Promise<ForkMessagesResult> {
   const { client, info } = Context.current();
   const source = await readRun(client, run, { archive, firstRunId }).catch(throwRefused);
@@ -63,10 +63,20 @@ async function copyMessages(
   }
   const faults: unknown[] = [];
   const watched = watchArchive(archive, faults);
+  const visit =
+    typeof place === 'object'
+      ? await readVisit(client, source, { ...place, archive: watched })
+      : null;
+  if (visit !== null && 'problem' in visit) {
+    if (faults.length > 0) throw faults[0];
+    throw refused(visit.problem);
+  }
+  const at = typeof place === 'object' ? visit?.at : place;
   const transcript = await readTranscript(client, source, { archive: watched });
   const { messages: all, total, ownFrom, runId } = transcript;
   const name = visible(run);
-  if (total === 0) throw refused(`fork.run: run "${name}" has no messages; start a new run`);
+  if (total === 0 && visit === null)
+    throw refused(`fork.run: run "${name}" has no messages; start a new run`);
   if (at !== undefined && at > total) {
     throw refused(`fork.at: expected at most ${total}, the messages of run "${name}"; got ${at}`);
   }
@@ -81,7 +91,8 @@ async function copyMessages(
   }
   const to = info.workflowExecution?.workflowId ?? '';
   const copying = { owners: () => readLineage(client, run, archive), to };
-  const before = artifactsBefore(transcript.artifacts ?? [], all, next);
+  const known = visit?.artifacts ?? transcript.artifacts ?? [];
+  const before = artifactsBefore(known, all, next);
   const artifacts = await takeArtifacts(blobs, before, copying);
   const attached = await takeAttachments(blobs, taken, copying);
   const messages = announceAgain(attached, { before, artifacts });
@@ -95,6 +106,7 @@ async function copyMessages(
     ...(pinned.length > 0 && { pinned }),
     ...(latest > 0 && { latest: latestTexts(saidTexts(messages), latest) }),
     ...(artifacts.length > 0 && { artifacts }),
+    ...(visit && { graph: visit.graph }),
   };
 }
 

@@ -1,12 +1,17 @@
 import type { Client } from '@temporalio/client';
-import type { GraphDefinition } from '../core/definition/graph-definition.js';
+import {
+  type GraphDefinition,
+  type NodeVisit,
+  nodeVisitProblem,
+} from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
 import { droppedPart } from '../core/graph/walk.js';
 import { visible } from '../core/state/summaries.js';
-import { isObject } from '../core/text/json.js';
+import { type JsonObject, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { type RunReading, readRun } from '../history/read-run.js';
+import { readVisit } from '../history/run-transcript.js';
 import { readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { readContext } from '../storage/owned-text.js';
@@ -24,10 +29,16 @@ import { claimAttachments } from './attach.js';
 
 /** Where a fork branches off from the other run, and what the new run starts with. */
 export interface ForkOptions<Output> extends RunSettings {
-  /** Number of the first message that is left out; default: all messages are copied. */
-  readonly at?: number;
-  /** Required, except for an open run that gets its first message later. */
+  /**
+   * Number of the first message that is left out; default: all messages are copied. Or a visit of a
+   * node in the run's graph: the new run begins its first turn at that node, with the state and the
+   * messages that the run had when the visit began. No earlier node is executed again.
+   */
+  readonly at?: number | NodeVisit;
+  /** Required, except for an open run that gets its first message later, and at a node. */
   readonly message?: string;
+  /** For a graph: fields of its state. At a node, they replace the values of the other run. */
+  readonly input?: JsonObject;
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the new run; default: as for any run. */
   readonly id?: string;
@@ -51,11 +62,12 @@ export async function forkRun<Output>(
 ): Promise<StartedRun> {
   const { blobs, archive } = stores;
   const run = await readRun(client, source, { archive });
+  const visit = typeof at === 'object' ? await visitOf(client, run, { at, archive }) : null;
   const total = run.view.state?.transcript.next ?? 0;
-  if (total === 0) {
+  if (total === 0 && visit === null) {
     throw new InputError(`fork.run: run "${visible(source)}" has no messages; start a new run`);
   }
-  if (at !== undefined && at > total) {
+  if (typeof at === 'number' && at > total) {
     throw new InputError(
       `fork.at: expected at most ${total}, the messages of run "${visible(source)}"; got ${at}`,
     );
@@ -63,12 +75,30 @@ export async function forkRun<Output>(
   const name = agent === undefined ? run.agent : agentName(agent);
   const [started] = run.events;
   const runId = started?.type === 'started' ? started.firstRunId : '';
-  const fork = { run: source, ...(at !== undefined && { at }), ...(runId !== '' && { runId }) };
+  const place = visit ?? at;
+  const fork = {
+    run: source,
+    ...(place !== undefined && { at: place }),
+    ...(runId !== '' && { runId }),
+  };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
   const forkId = id === undefined ? newRunId(name) : id;
   const attached = await claimAttachments(blobs, forkId, given);
   const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
+}
+
+/** Returns the visit with its number. Throws an `InputError` if the run cannot be forked there. */
+async function visitOf(
+  client: Client,
+  run: RunReading,
+  { at, archive }: { readonly at: NodeVisit; readonly archive: Archive },
+): Promise<NodeVisit> {
+  const misfit = nodeVisitProblem(at, 'fork.at');
+  if (misfit !== null) throw new InputError(misfit);
+  const found = await readVisit(client, run, { ...at, archive });
+  if ('problem' in found) throw new InputError(found.problem);
+  return { node: at.node, visit: found.graph.visit };
 }
 
 /** The stores for large texts, and for runs that the server has deleted. */

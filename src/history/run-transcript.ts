@@ -1,7 +1,10 @@
 import type { Client } from '@temporalio/client';
 import type { ModelSettings } from '../core/definition/definition.js';
 import { NoRunError } from '../core/errors.js';
+import type { NodeVisit } from '../core/definition/graph-definition.js';
+import { type BegunVisit, forkableVisit, visitBegun } from '../core/state/fork.js';
 import type { ForkPoint } from '../core/state/state.js';
+import { visible } from '../core/state/summaries.js';
 import type { TranscriptPage, TranscriptRange } from '../core/state/status.js';
 import { isObject } from '../core/text/json.js';
 import {
@@ -16,8 +19,9 @@ import { type CallPair, callPairs } from '../core/transcript/transcript.js';
 import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
 import type { HistoryEvent } from './history-event.js';
 import { reportsOf } from './pending-work.js';
-import type { EndedTurnOf } from './projection.js';
+import { type EndedTurnOf, type Projection, createProjector } from './projection.js';
 import { type RunReading, readRun } from './read-run.js';
+import { readBegun } from './reader/run-view.js';
 import { previousRunId, readSegment } from './segments.js';
 
 /** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
@@ -146,6 +150,60 @@ function startOf({ events: [started] }: RunReading): {
   firstRunId: string;
 } {
   return started?.type === 'started' ? started : { previousRunId: '', firstRunId: '' };
+}
+
+/**
+ * Reads the state of a run at the beginning of a visit of a node, from the server or the archive. The
+ * problem says why the run cannot be forked there. Needs no worker.
+ */
+export async function readVisit(
+  client: Client,
+  run: RunReading,
+  { archive, ...place }: NodeVisit & { readonly archive: Archive },
+): Promise<BegunVisit | { readonly problem: string }> {
+  const { state } = run.view;
+  const name = visible(run.id);
+  if (state === null) return { problem: `fork.run: run "${name}" has not begun; fork it later` };
+  const found = forkableVisit(state, place);
+  if ('problem' in found) return found;
+  let events: readonly HistoryEvent[] = run.events;
+  for (;;) {
+    const visit = findVisit(events, place.node, found.visit);
+    if (visit !== null && visit !== 'earlier') return visit;
+    const runId = previousRunId(events);
+    const segment =
+      visit === null || runId === ''
+        ? null
+        : await readSegment(client, { id: run.id, runId, archive }).catch(asMissing);
+    if (segment === null) {
+      return {
+        problem:
+          `fork.at: the part of run "${name}" in which visit ${found.visit} of node "${place.node}" ` +
+          'began is missing: neither the server nor the archive still has it; fork at a later visit',
+      };
+    }
+    ({ events } = segment);
+  }
+}
+
+/** Finds the beginning of a visit in a segment; `earlier` if it began in an earlier segment. */
+function findVisit(
+  events: readonly HistoryEvent[],
+  node: string,
+  visit: number,
+): BegunVisit | 'earlier' | null {
+  const [started] = events;
+  const carried = started?.type === 'started' ? readBegun(started)?.before?.state : undefined;
+  if (carried !== undefined && visitBegun(carried, node, visit) !== null) return 'earlier';
+  const projector = createProjector();
+  const begunIn = ({ state }: Projection): BegunVisit | null =>
+    state && visitBegun(state, node, visit);
+  for (const event of events) {
+    projector.push(event);
+    const begun = begunIn(projector.processed());
+    if (begun !== null) return begun;
+  }
+  return begunIn(projector.view());
 }
 
 /** Treats messages in an archive that is down as missing. */

@@ -12,13 +12,8 @@ import type {
 } from '../core/definition/definition.js';
 import type { Rule } from '../core/definition/rules.js';
 import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
-import {
-  type ForkInput,
-  type RunInput,
-  isProblem,
-  parseRunInput,
-  toLimits,
-} from '../core/input/input.js';
+import type { ForkInput } from '../core/input/fork-input.js';
+import { type RunInput, isProblem, parseRunInput, toLimits } from '../core/input/input.js';
 import type { AttachedArtifact } from '../core/input/turn-context.js';
 import { workflowSummary } from '../core/run/details.js';
 import { visible } from '../core/state/summaries.js';

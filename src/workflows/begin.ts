@@ -1,5 +1,6 @@
 import { ApplicationFailure, upsertMemo, workflowInfo } from '@temporalio/workflow';
-import type { ForkInput, RunInput } from '../core/input/input.js';
+import type { ForkInput } from '../core/input/fork-input.js';
+import type { RunInput } from '../core/input/input.js';
 import { isLoaded } from '../core/rules/limits.js';
 import { countOverflow } from '../core/run/carry.js';
 import type { ArchiveMessagesInput, LoadAgentInput } from '../core/run/contract.js';

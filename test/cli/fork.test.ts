@@ -52,6 +52,14 @@ describe('the command fork', () => {
     const beyond = await perdure('fork', source, 'x', '--at', '9');
     expect(beyond.code).toBe(2);
     expect(beyond.stderr).toContain('--at: expected at most 2');
+    const noGraph = await perdure('fork', source, '--node', 'judge#2');
+    expect(noGraph.code).toBe(2);
+    expect(noGraph.stderr).toContain('--node: the run has no graph');
+    const empty = await perdure('fork', source);
+    expect(empty.code).toBe(2);
+    expect(empty.stderr).toContain(
+      'message: expected the next message; or begin at a node with --node',
+    );
     const none = await perdure('fork', 'never-was', 'x');
     expect(none.code).toBe(1);
     expect(none.stderr).toContain('there is no run "never-was"');

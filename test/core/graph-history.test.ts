@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
 import { stateShape } from '../../src/core/guards/state.js';
-import { promptBefore } from '../../src/core/state/fork.js';
+import {
+  beginWithFork,
+  forkableVisit,
+  promptBefore,
+  visitBegun,
+} from '../../src/core/state/fork.js';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { applyStoredMessages } from '../../src/core/run/carry.js';
@@ -181,5 +186,123 @@ describe('the answer of a turn', () => {
     const { chunksHead: _head, ...transcript } = moved.transcript;
     const kept = turn({ ...moved, transcript }, 'a bomb', { answer: 'No.', refused: true });
     expect(promptOf(kept)).toEqual(['assistant: More.', 'user: a bomb', 'assistant: No.']);
+  });
+});
+
+describe('a fork at a node', () => {
+  const run = { kind: 'run', timeoutMs: 1_000, attempts: 1 } as const;
+  const looped: GraphDefinition = {
+    start: 'write',
+    nodes: [
+      node('write', run, { done: 'pick' }),
+      node('pick', { kind: 'decide' }, { pay: 'pay', text: 'end' }),
+      node('pay', { kind: 'tool', tool: 'pay' }, { done: 'write' }),
+      node('never', run, { done: 'end' }),
+    ],
+    fields: ['draft', 'topic'],
+    initial: { draft: '' },
+    perTurn: ['draft'],
+    messageTo: 'topic',
+  };
+  const visits = (name: string, total: number) => ({
+    node: name,
+    inTurn: total,
+    total,
+    ms: 0,
+    taken: [],
+  });
+  const values = { draft: 'old', topic: 'tea', gone: 1 };
+  const at = { node: 'write', visit: 2, since: 0 };
+  const visited = [visits('write', 2), visits('pick', 1), visits('pay', 1)];
+  const state = { ...initialState(config({ graph: looped })), graph: { values, at, visited } };
+
+  test.each([
+    ['the newest visit', { node: 'write' }, { visit: 2 }],
+    ['a visit by number', { node: 'write', visit: 1 }, { visit: 1 }],
+    [
+      'an unknown node',
+      { node: 'wirte' },
+      {
+        problem: `fork.at: expected a node of the run's graph (write, pick, pay, never), got "wirte"`,
+      },
+    ],
+    [
+      'a node never visited',
+      { node: 'never' },
+      {
+        problem:
+          'fork.at: expected a node that the run has visited (write (2 times), pick, pay), got "never"',
+      },
+    ],
+    [
+      'a visit that was not',
+      { node: 'write', visit: 3 },
+      { problem: 'fork.at.visit: expected at most 2, the visits of node "write"; got 3' },
+    ],
+    [
+      'a call that the model has chosen',
+      { node: 'pay' },
+      {
+        problem:
+          'fork.at: node "pay" executes the call that the node before it decided on; fork from that node',
+      },
+    ],
+  ])('finds, or says why not: %s', (_, place, found) => {
+    expect(forkableVisit(state, place)).toEqual(found);
+  });
+
+  test('a run without a graph has no node to begin at', () => {
+    expect(forkableVisit(initialState(config({})), { node: 'write' })).toEqual({
+      problem: 'fork.at: the run has no graph; give the number of a message',
+    });
+  });
+
+  test('a visit has begun in the first state that counts it', () => {
+    expect(visitBegun(state, 'write', 3)).toBeNull();
+    expect(visitBegun(state, 'write', 2)).toEqual({
+      graph: { begins: 'write', visit: 2, values },
+      at: 0,
+      artifacts: [],
+    });
+  });
+
+  const begun = (definition: GraphDefinition | undefined, text = '') => {
+    const fresh = initialState(config(definition === undefined ? {} : { graph: definition }));
+    const forked = beginWithFork(fresh, {
+      from: { run: 'r', runId: 'i', at: 0 },
+      chunk: { blob: { sha256: '0', bytes: 0 }, count: 0 },
+      head: '',
+      tokens: 0,
+      pinned: [],
+      graph: { begins: 'write', visit: 2, values },
+    });
+    return [
+      { type: 'message-received', message: { id: 'm', text, turn: 1, input: {} } } as const,
+      { type: 'turn-begun', at: 0 } as const,
+    ].reduce(reduce, forked);
+  };
+
+  test('keeps the fields of the turn, and counts its own visits', () => {
+    expect(begun(looped).graph).toMatchObject({
+      values: { draft: 'old', topic: 'tea' },
+      at: { node: 'write', visit: 1 },
+      visited: [{ node: 'write', total: 1 }],
+    });
+    expect(begun(looped).graph).not.toHaveProperty('values.gone');
+    expect(begun(looped).graph).not.toHaveProperty('begins');
+    expect(begun(looped, 'milk').graph?.values).toEqual({ draft: 'old', topic: 'milk' });
+  });
+
+  test.each([
+    [
+      'lacks the node',
+      { ...looped, start: 'pick', nodes: looped.nodes.slice(1) },
+      'whose nodes are now pick, pay, never',
+    ],
+    ['is no longer a graph', undefined, 'which is not a graph'],
+  ])('fails if the current definition %s', (_, definition, why) => {
+    const { phase } = begun(definition).turn;
+    expect(phase).toMatchObject({ type: 'over', outcome: { status: 'failed', reason: 'input' } });
+    expect(JSON.stringify(phase)).toContain(why);
   });
 });

@@ -7,8 +7,13 @@ import { messageTokens, toPromptMessage } from '../../src/core/transcript/transc
 import type { MessageInput } from '../../src/client/attach.js';
 import type { Message } from '../../src/core/transcript/messages.js';
 import type { ModelRequest } from '../../src/models/model.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
 import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { cases } from '../../src/graphs/build-node.js';
+import { text as say } from '../../src/graphs/values.js';
+import type { ForkOptions } from '../../src/client/fork-run.js';
+import { InputError } from '../../src/core/errors.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
@@ -26,6 +31,51 @@ const holding = defineTool({
     return 'noted';
   },
 });
+/** The nodes whose functions were executed. */
+let did: string[] = [];
+/** Writes a draft, lets the model judge it, and writes once more. */
+const writer = defineGraph({
+  name: 'writer',
+  model: 'm',
+  instructions: 'Judge.',
+  state: z.object({
+    topic: z.string(),
+    draft: z.string().default(''),
+    kind: z.string().default(''),
+  }),
+  perTurn: ['draft'],
+  messageTo: 'topic',
+  answerFrom: 'draft',
+  nodes: ({ run, choose, decide }) => ({
+    write: run({
+      run: async (s) => {
+        did.push('write');
+        return { draft: `${s.draft}+${s.topic}` };
+      },
+      maxVisits: 3,
+    }),
+    judge: decide({
+      output: z.object({ good: z.boolean() }),
+      message: (s) => say`judge ${s.draft}`,
+    }),
+    enough: choose({ on: (s) => cases({ done: s.kind.is('last') }) }),
+    sign: run({
+      run: async (s) => {
+        did.push('sign');
+        return { draft: `${s.draft}!`, kind: 'last' };
+      },
+      maxVisits: 2,
+    }),
+  }),
+}).wire({
+  start: 'write',
+  edges: {
+    write: { done: 'judge', capped: 'end' },
+    judge: 'enough',
+    enough: { done: 'write', else: 'sign' },
+    sign: { done: 'enough', capped: 'end' },
+  },
+});
 const LONG = 'x'.repeat(900);
 const SUMMARY = 'a summary';
 let rig: Rig;
@@ -38,17 +88,22 @@ beforeAll(async () => {
   client = await clientOf(rig);
   const model = (window: number) => ({
     call: async (request: ModelRequest) => {
-      const isSummary = request.tools.length === 0;
+      const isJudge = request.messages.at(-1)?.text.startsWith('judge') === true;
+      const isSummary = request.tools.length === 0 && !isJudge;
       if (!isSummary) requests.push(structuredClone(request));
       const inputTokens = request.messages.reduce((sum, one) => sum + messageTokens(one), 0);
-      const reply = isSummary ? replyText(SUMMARY) : replyTo(request);
+      const reply = isSummary
+        ? replyText(SUMMARY)
+        : isJudge
+          ? replyText('{"good":true}')
+          : replyTo(request);
       return { ...reply, usage: { inputTokens, outputTokens: 5, cachedTokens: 0 } };
     },
     window,
   });
   const holder = clerk('holder', { tools: [holding] });
   const clerks = clerk('clerk', { forkFrom: ['holder', 'reader'] });
-  const agents = [clerks, holder, clerk('reader', { model: 'small' })];
+  const agents = [clerks, holder, clerk('reader', { model: 'small' }), writer];
   const segment = { steps: 2, bytes: 2_000_000 };
   await rig.worker(agents, { models: { m: model(100_000), small: model(3_000) }, segment });
 });
@@ -277,5 +332,65 @@ describe('a fork is refused', () => {
     await expect(client.fork(id, { message: 'x', at: 9 })).rejects.toThrow(problem);
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: { run: id, at: 9 } });
     expect(outcome.error).toContain(problem);
+  });
+});
+
+describe('a fork at a node', () => {
+  test('begins there with the state and the messages of that visit, and repeats no earlier node', async () => {
+    const { id } = await client.start('writer', { message: 'tea', limits: { steps: 4 } });
+    await client.result(id);
+    expect(did.slice(0, 3)).toEqual(['write', 'sign', 'write']);
+
+    did = [];
+    requests = [];
+    const signed = await ended(await client.fork(id, { at: { node: 'sign', visit: 1 } }));
+    expect(did.slice(0, 2)).toEqual(['sign', 'write']);
+    expect(String(signed.outcome.answer)).toMatch(/^\+tea!\+tea/);
+    const [second] = requests;
+    expect(second?.messages.map(({ role, text: said }) => [role, said]).slice(0, 4)).toEqual([
+      ['user', 'tea'],
+      ['user', 'judge +tea'],
+      ['assistant', '{"good":true}'],
+      ['user', 'judge +tea!+tea'],
+    ]);
+    expect((await client.status(signed.handle.workflowId)).forkedFrom).toMatchObject({
+      run: id,
+      node: 'sign',
+      visit: 1,
+      at: 3,
+    });
+
+    did = [];
+    requests = [];
+    const judged = await client.fork(id, {
+      at: { node: 'judge', visit: 1 },
+      input: { topic: 'milk', kind: '' },
+    });
+    const { outcome } = await ended(judged);
+    expect(requests[0]?.messages.map(({ text: said }) => said)).toEqual(['tea', 'judge +tea']);
+    expect(did.slice(0, 2)).toEqual(['sign', 'write']);
+    expect(String(outcome.answer)).toMatch(/^\+tea!\+milk/);
+  });
+
+  test('names the nodes and the visits that there are', async () => {
+    const { id } = await client.start('writer', { message: 'tea' });
+    await client.result(id);
+    const refused = async (at: ForkOptions<unknown>['at']): Promise<string> =>
+      await client.fork(id, { at: at ?? 0 }).then(
+        () => 'accepted',
+        (error: unknown) =>
+          InputError.isInstance(error) ? error.message : `other: ${String(error)}`,
+      );
+    expect(await refused({ node: 'sgin' })).toContain(
+      'fork.at: expected a node of the run\'s graph (write, judge, enough, sign), got "sgin"',
+    );
+    expect(await refused({ node: 'sign', visit: 99 })).toMatch(
+      /^fork\.at\.visit: expected at most \d, the visits of node "sign"; got 99$/,
+    );
+    expect(await refused({ node: '' })).toContain('fork.at: expected the name of a node');
+    const talked = await talk(['one']);
+    await expect(client.fork(talked, { at: { node: 'sign' } })).rejects.toThrow('has no graph');
+    await client.close(talked);
+    await ended({ id: talked });
   });
 });

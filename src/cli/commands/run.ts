@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { forkRun } from '../../client/fork-run.js';
+import type { NodeVisit } from '../../core/definition/graph-definition.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import { type RunInput, isProblem, parseRunInput } from '../../core/input/input.js';
 import type { RunStatusName } from '../../core/state/status.js';
@@ -212,6 +213,10 @@ export interface ForkCommandOptions extends FollowOptions, RunSettingOptions {
   /** The words of the message. */
   readonly message: readonly string[];
   readonly at?: number;
+  /** The node at which the run begins. */
+  readonly node?: NodeVisit;
+  /** Fields of the graph's state. */
+  readonly input?: JsonObject;
   /** Id of the new run. */
   readonly id?: string;
   readonly open?: boolean;
@@ -224,8 +229,10 @@ export const fork: Command<ForkCommandOptions> = {
     withOptions(
       entry
         .argument('<run>', 'the run to copy messages from')
-        .argument('<message...>', 'the next message'),
+        .argument('[message...]', 'the next message; optional with --node'),
       'at',
+      'node',
+      'input',
       'id',
       'open',
       'detach',
@@ -236,6 +243,12 @@ export const fork: Command<ForkCommandOptions> = {
     const { open = false, detach = false } = options;
     const problem = options.id === undefined ? null : runIdProblem(options.id);
     if (problem !== null) throw new UsageError(`--${problem}`);
+    if (options.node !== undefined && options.at !== undefined) {
+      throw new UsageError('--node: expected without --at, which is the number of a message');
+    }
+    if (options.node === undefined && options.message.length === 0) {
+      throw new UsageError('message: expected the next message; or begin at a node with --node');
+    }
     const opened = await openRun(context, options.run, { archive: true });
     if (detach) {
       await requireWorker(context, opened, 'fork --detach');
@@ -254,12 +267,15 @@ export const fork: Command<ForkCommandOptions> = {
 async function startFork(
   context: CliContext,
   { client, run: handle }: OpenedRun,
-  { message, at, id, open, ...settings }: ForkCommandOptions,
+  { message, at: number, node, input, id, open, ...settings }: ForkCommandOptions,
 ): Promise<StartedRun> {
+  const at = node ?? number;
+  const flag = node === undefined ? '--at:' : '--node:';
   try {
     const given = {
-      message: message.join(' '),
+      ...(message.length > 0 && { message: message.join(' ') }),
       ...runSettings(settings),
+      ...(input !== undefined && { input }),
       ...(at !== undefined && { at }),
       ...(id !== undefined && { id }),
       ...(open && { open }),
@@ -267,7 +283,9 @@ async function startFork(
     return await forkRun(client, handle.id, given, openStores(context.home, context.env));
   } catch (error) {
     if (error instanceof InputError) {
-      throw new UsageError(inFlags(error.message.replace(/^fork\.at:/, '--at:')), { cause: error });
+      throw new UsageError(inFlags(error.message.replace(/^fork\.at(\.\w+)?:/, flag)), {
+        cause: error,
+      });
     }
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id: id ?? '', taskQueue: handle.taskQueue }, error);

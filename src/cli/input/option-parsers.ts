@@ -7,6 +7,7 @@ import {
   type LimitSet,
   type Limits,
 } from '../../core/definition/definition.js';
+import type { NodeVisit } from '../../core/definition/graph-definition.js';
 import { checkLimits } from '../../core/input/input.js';
 import { limitWord } from '../../core/requests/commands.js';
 import { type Json, type JsonObject, parseForeignJson, parseJson } from '../../core/text/json.js';
@@ -18,6 +19,12 @@ export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Expected a number.');
+}
+
+/** Parses a node with the number of a visit, such as `judge#2`. */
+export function parseNodeVisit(text: string): NodeVisit {
+  const [, node = text, visit] = /^(.+)#(\d+)$/.exec(text) ?? [];
+  return { node, ...(visit !== undefined && { visit: Number(visit) }) };
 }
 
 /**

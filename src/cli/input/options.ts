@@ -7,6 +7,7 @@ import {
   collectValues,
   parseDurationOption,
   parseJsonOption,
+  parseNodeVisit,
   parseNumber,
 } from './option-parsers.js';
 
@@ -133,6 +134,11 @@ export const OPTIONS = {
     flags: '--at <n>',
     text: 'copy only the messages before number n; default: all',
     parse: parseNumber,
+  },
+  node: {
+    flags: '--node <name[#visit]>',
+    text: "begin at this node of the run's graph, with the state that it had then; default: its newest visit",
+    parse: parseNodeVisit,
   },
   steer: { flags: '--steer', text: 'join the current turn, before its next model call' },
   messageId: {

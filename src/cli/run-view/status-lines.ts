@@ -78,8 +78,9 @@ function agentLine({ view }: RunReading, { agent }: RunStatus): string {
 
 function forkLines({ forkedFrom }: RunStatus): readonly string[] {
   if (forkedFrom === undefined) return [];
-  const { run, at } = forkedFrom;
-  return [`from ${printable(run)}, with its messages before #${at}`];
+  const { run, at, node, visit = 1 } = forkedFrom;
+  const place = node === undefined ? '' : ` at visit ${visit} of node ${printable(node)}`;
+  return [`from ${printable(run)}${place}, with its messages before #${at}`];
 }
 
 function leftLines({ left = [] }: RunStatus): readonly string[] {

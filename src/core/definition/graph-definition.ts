@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '../text/json.js';
+import { type Json, type JsonObject, isObject } from '../text/json.js';
+import { show } from '../text/text.js';
 import type { Predicate } from './predicate.js';
 
 /**
@@ -256,3 +257,23 @@ export type EachBody =
  * places.
  */
 export type GraphValue = Json;
+
+/** A visit of a node in the graph of a run. */
+export interface NodeVisit {
+  readonly node: string;
+  /** From 1, counted over the whole run; default: the newest visit. */
+  readonly visit?: number;
+}
+
+/** Returns what is wrong with the place of a visit, or null. `field`: its name in the message. */
+export function nodeVisitProblem(value: unknown, field: string): string | null {
+  const isPlace = isObject(value) && typeof value['node'] === 'string' && value['node'] !== '';
+  if (!isPlace)
+    return `${field}: expected the name of a node, got ${show(value)}; give for example {"node": "judge"}`;
+  const { visit, node: _, ...others } = value;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    return `${field}.${unknown}: expected one of node, visit; remove this field`;
+  if (visit === undefined || (Number.isInteger(visit) && Number(visit) >= 1)) return null;
+  return `${field}.visit: expected the number of a visit, from 1, got ${show(visit)}; omit it for the newest visit`;
+}

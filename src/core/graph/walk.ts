@@ -6,7 +6,7 @@ import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/results.js';
 import { appendMessage, completed, endTurn, failed } from '../state/change.js';
 import type { GraphState, NodeVisits, RunState } from '../state/state.js';
-import { callsModel, currentNode, findNode, graphOf } from '../state/turn-definition.js';
+import { callsModel, findNode, graphOf } from '../state/turn-definition.js';
 import {
   type JsonObject,
   answerText,
@@ -33,18 +33,21 @@ export function beginPass(
   { taken, at }: { readonly taken: readonly Incoming[]; readonly at: number },
 ): RunState {
   const graph = graphOf(state);
-  if (graph === undefined) return state;
+  if (graph === undefined) return withoutNode(state);
   const before = state.graph ?? initialGraph(graph);
+  // A fork goes on with the turn of another run.
+  const { begins } = before;
   // The graph may be a newer one with different fields.
   const stays = (name: string): boolean =>
-    graph.fields.includes(name) && !graph.perTurn.includes(name);
+    graph.fields.includes(name) && (begins !== undefined || !graph.perTurn.includes(name));
+  const said = taken.map(({ text }) => text).join('\n\n');
   const values = Object.fromEntries([
     ...Object.entries(graph.initial),
     ...Object.entries(before.values).filter(([name]) => stays(name)),
-    ...historyEntry(state, graph),
-    ...(graph.messageTo === undefined
+    ...(begins === undefined ? historyEntry(state, graph) : []),
+    ...(graph.messageTo === undefined || (begins !== undefined && said === '')
       ? []
-      : [[graph.messageTo, taken.map(({ text }) => text).join('\n\n')] as const]),
+      : [[graph.messageTo, said] as const]),
     ...taken.flatMap(({ input }) => Object.entries(input ?? {})),
   ]);
   const visited = before.visited.flatMap((visits) =>
@@ -58,7 +61,19 @@ export function beginPass(
   const problems = taken.map(({ input = {} }) => inputProblem(state.config.definition, input));
   const message = problems.find((problem) => problem !== null);
   if (message) return endTurn(begun, failed(begun, { reason: 'input', message }));
-  return enter(begun, graph.start, at);
+  if (begins !== undefined && findNode(graph, begins) === undefined)
+    return withoutNode(begun, begins);
+  return enter(begun, begins ?? graph.start, at);
+}
+
+/** Ends the turn of a fork whose agent has no such node now; other runs are returned unchanged. */
+function withoutNode(state: RunState, begins = state.graph?.begins): RunState {
+  if (begins === undefined) return state;
+  const { name, graph } = state.config.definition;
+  const nodes = graph?.nodes.map((node) => node.name).join(', ');
+  const has = nodes === undefined ? 'which is not a graph' : `whose nodes are now ${nodes}`;
+  const message = `fork.at: expected a node of "${name}", ${has}; got "${begins}"`;
+  return endTurn(state, failed(state, { reason: 'input', message }));
 }
 
 /**
@@ -363,28 +378,4 @@ function refuse(state: RunState, { answer }: Outcome, at: number): RunState | nu
 
 function isSummary(message: Message): boolean {
   return message.role === 'user' && message.compacts !== undefined;
-}
-
-type AgentNode = Extract<GraphNode, { kind: 'agent' }>;
-
-/**
- * Returns the workflow id of the run whose conversation the node continues; undefined if there is
- * none.
- */
-export function continuedRun({ graph }: RunState, { name, agent }: AgentNode): string | undefined {
-  // After a refresh, the node may call another agent, which must not read the conversation.
-  return graph?.conversations?.find((one) => one.node === name && one.agent === agent)?.run;
-}
-
-/** Records the run that the current node's next visit continues. */
-export function withConversation(state: RunState, run: string): RunState {
-  const { graph } = state;
-  const node = currentNode(state);
-  if (graph === undefined || node?.kind !== 'agent') return state;
-  const { name, agent } = node;
-  const conversations = [
-    ...(graph.conversations ?? []).filter((one) => one.node !== name),
-    { node: name, agent, run },
-  ];
-  return { ...state, graph: { ...graph, conversations } };
 }

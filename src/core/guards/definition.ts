@@ -22,6 +22,7 @@ import type {
   GraphNode,
   NodeOutput,
 } from '../definition/graph-definition.js';
+import type { ForkedGraph } from '../state/fork.js';
 import type { CatalogEntry, McpOrigin, ToolDefinition } from '../definition/tool-definition.js';
 import type {
   ConfirmedPlan,
@@ -179,6 +180,16 @@ const graphShape = fields<GraphDefinition>({
   errorTo: optional(text),
 });
 
+const conversationShape = fields<Conversation>({ node: text, agent: text, run: text });
+
+/** The shape of the state of a graph at the beginning of a visit. */
+export const forkedGraphShape = fields<ForkedGraph>({
+  begins: text,
+  visit: count,
+  values: jsonObject,
+  conversations: optional(list(conversationShape)),
+});
+
 export const graphStateShape = fields<GraphState>({
   values: jsonObject,
   at: nullable(fields<GraphPlace>({ node: text, visit: count, since: amount })),
@@ -195,7 +206,8 @@ export const graphStateShape = fields<GraphState>({
   interrupted: optional(
     fields<Interrupted>({ node: text, visit: count, results: list(resultShape) }),
   ),
-  conversations: optional(list(fields<Conversation>({ node: text, agent: text, run: text }))),
+  conversations: optional(list(conversationShape)),
+  begins: optional(text),
 });
 
 const limit = optional(

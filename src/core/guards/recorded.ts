@@ -1,3 +1,5 @@
+import { forkedGraphShape } from './definition.js';
+import type { ForkedGraph } from '../state/fork.js';
 import type { BudgetName } from '../definition/definition.js';
 import type { Verdict } from '../definition/rules.js';
 import type { AskReceipt } from '../input/inbox.js';
@@ -153,6 +155,8 @@ export interface ForkMessagesResult {
   readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
+  /** The state of the graph, if the input names a node. */
+  readonly graph?: ForkedGraph;
 }
 
 const parsed = either(
@@ -258,6 +262,7 @@ const forkResult = fields<ForkMessagesResult>({
   pinned: optional(list(messageShape)),
   latest: optional(list(saidShape)),
   artifacts: optional(list(artifactShape)),
+  graph: optional(forkedGraphShape),
 });
 
 const followResult = tagged<FollowRunResult, 'type'>('type', {

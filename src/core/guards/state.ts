@@ -310,7 +310,15 @@ export const stateShape = fields<RunState>({
   compaction: fields<CompactionState>({ promptTokens: amount, wanted: flag, notBelow: amount }),
   dropped: optional(list(text)),
   artifacts: optional(list(artifactShape)),
-  forkedFrom: optional(fields<ForkPoint>({ run: text, runId: text, at: count })),
+  forkedFrom: optional(
+    fields<ForkPoint>({
+      run: text,
+      runId: text,
+      at: count,
+      node: optional(text),
+      visit: optional(count),
+    }),
+  ),
   accepted: optional(table(text)),
   decisions: optional(list(decision)),
   decisionsTotal: optional(count),

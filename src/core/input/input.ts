@@ -1,3 +1,4 @@
+import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
 import {
   LIMIT_NAMES,
   type LimitName,
@@ -84,44 +85,6 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
   if (value === null) return true;
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
   return name === 'costUsd' || Number.isInteger(value);
-}
-
-/** The run whose messages a new run begins with. */
-export interface ForkInput {
-  /** Workflow id of the other run. */
-  readonly run: string;
-  /**
-   * Number of the first message that is not copied; default: all are copied. A step whose calls
-   * would lose their results is not copied either.
-   */
-  readonly at?: number;
-  /**
-   * Run id of the first segment of the other run, because its workflow id may have been reused.
-   * Default: the newest run.
-   */
-  readonly runId?: string;
-}
-
-/** Returns what is wrong with `fork` in an input, or null. */
-function checkFork(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `fork: expected an object, got ${show(value)}; give for example {"run": "id"}`;
-  }
-  const unknown = Object.keys(value).find(
-    (key) => key !== 'run' && key !== 'at' && key !== 'runId',
-  );
-  if (unknown !== undefined)
-    return `fork.${unknown}: expected one of run, at, runId; remove this field`;
-  const { run, at, runId } = value;
-  if (typeof run !== 'string' || run === '') {
-    return `fork.run: expected the id of the run to fork, got ${show(run)}`;
-  }
-  if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
-    return `fork.runId: expected the run id of the first segment, got ${show(runId)}; omit it`;
-  }
-  if (at === undefined || (Number.isInteger(at) && Number(at) >= 1)) return null;
-  return `fork.at: expected the number of the first message not to copy, from 1, got ${show(at)}`;
 }
 
 /** Maximum number of tags. The memo holds them, and the server limits its size. */
@@ -291,7 +254,8 @@ export function parseRunInput(
       value['message'],
       continued ||
         value['open'] === true ||
-        [value['input'], value['prompt'], value['messages']].some((one) => one !== undefined),
+        [value['input'], value['prompt'], value['messages']].some((one) => one !== undefined) ||
+        forksAtNode(value['fork']),
     ) ??
     checkAttached(value) ??
     checkLimits(value['limits'], 'limits') ??

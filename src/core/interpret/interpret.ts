@@ -93,7 +93,9 @@ function copied(_state: RunState, { task, result }: FactOf<'completed'>): readon
   if (!isForked(result)) return [];
   const { next, pinned = [], from: read, ...taken } = result;
   const run = isObject(task.input) ? textField(task.input, 'run') : '';
-  const from = { run, runId: read.runId, at: next };
+  const { begins: node, visit } = taken.graph ?? {};
+  const place = node !== undefined && visit !== undefined && { node, visit };
+  const from = { run, runId: read.runId, at: next, ...place };
   return [FORKED, { type: 'run-forked', ...taken, from, pinned }];
 }
 

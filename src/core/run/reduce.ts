@@ -8,8 +8,8 @@ import {
   openCalls,
 } from '../calls/batch.js';
 import { failAtNode, namingNode } from '../graph/finish-node.js';
-import { nodeBatch } from '../graph/node-calls.js';
-import { beginPass, joinAnswer, withConversation } from '../graph/walk.js';
+import { nodeBatch, withConversation } from '../graph/node-calls.js';
+import { beginPass, joinAnswer } from '../graph/walk.js';
 import { type Incoming, isAnonymous, namesIn, takeMessages } from '../input/inbox.js';
 import { misfitProblem, promptText } from '../input/named-prompt.js';
 import { joinContexts } from '../input/turn-context.js';

@@ -1,3 +1,4 @@
+import { forksAtNode } from '../input/fork-input.js';
 import { type RunInput, isProblem, parseRunInput } from '../input/input.js';
 import { hasOwnHash, unloadedConfig } from '../rules/limits.js';
 import { reduce } from '../run/reduce.js';
@@ -21,8 +22,10 @@ export interface Beginning {
  */
 export function firstState({ input, at, root, firstRunId }: Beginning): RunState {
   const { open = false, attachments, contextBlob, turnContext, fork, archive = open } = input;
+  // A run that begins at a node has its state, and needs no message.
+  const fields = input.input ?? (forksAtNode(fork) ? {} : undefined);
   const isEmpty =
-    input.input === undefined && input.prompt === undefined && input.messages === undefined;
+    fields === undefined && input.prompt === undefined && input.messages === undefined;
   const text = input.message ?? (isEmpty ? undefined : '');
   const config = unloadedConfig(input.agent);
   const context = contextBlob && { contextBlob: { ...contextBlob, root } };
@@ -44,7 +47,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(turnContext && { context: turnContext }),
     ...(by !== undefined && { by }),
     ...(requesters && { requesters }),
-    ...(input.input && { input: input.input }),
+    ...(fields && { input: fields }),
     ...(input.messages && { messages: input.messages }),
     ...(input.prompt !== undefined && { prompt: input.prompt }),
     ...(input.promptArgs && { args: input.promptArgs }),

@@ -1,3 +1,5 @@
+import type { NodeVisit } from '../definition/graph-definition.js';
+import type { JsonObject } from '../text/json.js';
 import {
   type Message,
   type RunArtifact,
@@ -6,7 +8,8 @@ import {
   withoutRefused,
 } from '../transcript/messages.js';
 import type { PromptChunk } from '../transcript/transcript.js';
-import type { ForkPoint, RunState } from './state.js';
+import type { Conversation, ForkPoint, GraphState, RunState } from './state.js';
+import { findNode, graphOf, isOfDecide } from './turn-definition.js';
 
 /** Input of the activity that copies messages from another run. */
 export interface ForkMessagesInput {
@@ -18,8 +21,11 @@ export interface ForkMessagesInput {
   readonly agent: string;
   /** Other agents whose messages this agent may read. */
   readonly forkFrom?: readonly string[];
-  /** Number of the first message that is not copied; absent: all messages are copied. */
-  readonly at?: number;
+  /**
+   * Number of the first message that is not copied, or the visit of a node before which the copy
+   * ends; absent: all messages are copied.
+   */
+  readonly at?: number | NodeVisit;
   /** How many of the last texts the result has, for `historyTo` of a graph; absent: none. */
   readonly latest?: number;
   /** This is a probe of a blocked run. */
@@ -39,21 +45,24 @@ export interface Forked {
   readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
+  /** The state of the graph with which the run begins at a node; absent if it does not. */
+  readonly graph?: ForkedGraph;
 }
 
 /** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
 export function beginWithFork(state: RunState, forked: Forked): RunState {
-  const { from, chunk, head, tokens, pinned, latest, artifacts } = forked;
+  const { from, chunk, head, tokens, pinned, latest, artifacts, graph } = forked;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
     ...state,
     forkedFrom: from,
+    ...(graph && { graph: beginsAt(graph) }),
     ...(artifacts && { artifacts }),
     transcript: {
       ...transcript,
       next: from.at,
-      chunks: [chunk],
+      chunks: chunk.count === 0 ? [] : [chunk],
       chunksHead: head,
       ...(latest && { latest }),
       keptAside: pinned,
@@ -63,6 +72,93 @@ export function beginWithFork(state: RunState, forked: Forked): RunState {
     compaction: { ...compaction, promptTokens: all },
     segmentFrom: { ...state.segmentFrom, message: from.at },
     archived: from.at,
+  };
+}
+
+/** The state of a graph at the beginning of a visit, with which another run begins. */
+export interface ForkedGraph {
+  /** The name of the node. */
+  readonly begins: string;
+  /** The number of the visit in the other run, from 1. */
+  readonly visit: number;
+  readonly values: JsonObject;
+  readonly conversations?: readonly Conversation[];
+}
+
+/**
+ * Returns the state of a graph before the first turn of a fork. Visits count anew, and a plan that a
+ * person has confirmed for the other run is not confirmed for this one.
+ */
+function beginsAt({ begins, values, conversations }: ForkedGraph): GraphState {
+  return { values, at: null, visited: [], begins, ...(conversations && { conversations }) };
+}
+
+/** A run at the beginning of a visit of a node. */
+export interface BegunVisit {
+  readonly graph: ForkedGraph;
+  /** Number of the next message. */
+  readonly at: number;
+  readonly artifacts: readonly RunArtifact[];
+}
+
+/**
+ * Returns the number of the visit at which a run may be forked, or why it may not. `state`: the
+ * newest one of that run.
+ */
+export function forkableVisit(
+  state: RunState,
+  { node: name, visit }: NodeVisit,
+): { readonly visit: number } | { readonly problem: string } {
+  const graph = graphOf(state);
+  if (graph === undefined) {
+    return { problem: 'fork.at: the run has no graph; give the number of a message' };
+  }
+  const visited = (state.graph?.visited ?? []).filter(({ total }) => total > 0);
+  const names = visited.map(({ node, total }) => (total === 1 ? node : `${node} (${total} times)`));
+  const been = names.length === 0 ? 'none yet' : names.join(', ');
+  const node = findNode(graph, name);
+  if (node === undefined) {
+    const known = graph.nodes.map((one) => one.name).join(', ');
+    return { problem: `fork.at: expected a node of the run's graph (${known}), got "${name}"` };
+  }
+  const total = visited.find((one) => one.node === name)?.total ?? 0;
+  if (total === 0)
+    return {
+      problem: `fork.at: expected a node that the run has visited (${been}), got "${name}"`,
+    };
+  if (isOfDecide(node)) {
+    return {
+      problem: `fork.at: node "${name}" executes the call that the node before it decided on; fork from that node`,
+    };
+  }
+  if (visit === undefined || visit <= total) return { visit: visit ?? total };
+  return {
+    problem: `fork.at.visit: expected at most ${total}, the visits of node "${name}"; got ${visit}`,
+  };
+}
+
+/**
+ * Returns a run at the beginning of a visit, if this state is the first one after that beginning;
+ * null if the visit has not begun in this state.
+ */
+export function visitBegun(state: RunState, node: string, visit: number): BegunVisit | null {
+  const { graph, transcript, artifacts = [] } = state;
+  const found = graph?.visited.find((one) => one.node === node);
+  if (graph === undefined || found === undefined || found.total < visit) return null;
+  const { values, conversations } = graph;
+  const last = transcript.messages.at(-1);
+  // The message of a node that asks the model is added again, and so is the answer of a turn.
+  const isAdded =
+    last?.n === transcript.next - 1 &&
+    last.role !== 'tool' &&
+    last.origin === 'graph' &&
+    (last.role === 'user'
+      ? last.node === graph.at?.node
+      : graph.at === null && last.node === undefined);
+  return {
+    graph: { begins: node, visit, values, ...(conversations && { conversations }) },
+    at: transcript.next - (isAdded ? 1 : 0),
+    artifacts,
   };
 }
 

@@ -93,6 +93,8 @@ export interface GraphState {
   readonly interrupted?: Interrupted;
   /** The newest run of each `agent` node that continues its conversation. */
   readonly conversations?: readonly Conversation[];
+  /** The node at which the first turn of a fork begins; absent once it has begun. */
+  readonly begins?: string;
 }
 
 /** The plan that a person approved. */
@@ -307,6 +309,9 @@ export interface ForkPoint {
   /** Run id of its first segment. */
   readonly runId: string;
   readonly at: number;
+  /** The node of that run's graph at which this one began; absent if it began with a message. */
+  readonly node?: string;
+  readonly visit?: number;
 }
 
 /** When to summarize the prompt. */

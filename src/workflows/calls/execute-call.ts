@@ -1,7 +1,7 @@
 import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
 import { callArtifacts } from '../../core/calls/artifacts.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { continuedRun } from '../../core/graph/walk.js';
+import { continuedRun } from '../../core/graph/node-calls.js';
 import type { RunInput } from '../../core/input/input.js';
 import { childBudget } from '../../core/run/complete-batch.js';
 import type { RunToolInput } from '../../core/run/contract.js';
