@@ -110,7 +110,7 @@ describe('pause and resume', () => {
     const { id, gate } = await held();
     const paused = await does(pause, { id }, { json: true });
     expect(JSON.parse(paused.stdout)).toEqual({ id, paused: true, wasPaused: false });
-    expect(paused.stderr).toMatch(/is pausing: calls in flight end.* resume run-/);
+    expect(paused.stderr).toMatch(/is pausing: calls in flight finish.* resume run-/);
     expect(await statusOf(id)).toMatchObject({ status: 'paused', turn: 1 });
     gate.barrier.release();
     const later = `hold ${randomUUID()}`;

@@ -100,16 +100,15 @@ describe('the lines of an open run', () => {
     const reply = callReply(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
     const until = formatDateTime(3_601_000);
-    expect(stepLines(view(waiting))).toEqual([`waiting until ${until}; a message wakes it`]);
+    expect(stepLines(view(waiting))).toEqual([
+      `waiting until ${until}, or until a message arrives`,
+    ]);
     expect(stepLines(view(waiting))).toEqual([]);
-    expect(live(waiting)).toContain(`waiting_time until ${until}, for 60 min`);
+    expect(live(waiting)).toContain(`waiting_time until ${until}, in 60 min`);
 
     const paused = after(opened(), { type: 'pause-changed', paused: true });
     const lines = createStepLines(paint, fixes);
-    expect(lines(view(paused))).toEqual([
-      'paused: nothing more is started',
-      'Resume it with: resume x',
-    ]);
+    expect(lines(view(paused))).toEqual(['paused: nothing new starts', 'Resume it with: resume x']);
     expect(live(paused)).toContain(' · paused · ');
     expect(lines(view(paused))).toEqual([]);
     expect(lines(view(opened()))).toEqual(['resumed']);
@@ -123,7 +122,7 @@ describe('the lines of an open run', () => {
     };
     const busy = { inFlight: new Map([[9, call]]) };
     expect(createStepLines(paint, { ...fixes, resume: null })(view(paused, busy))).toEqual([
-      'paused: calls in flight end, nothing more is started',
+      'paused: calls in flight finish, nothing new starts',
     ]);
     expect(live(paused, busy)).toContain('m · 0.0 s · pausing after this');
     const compacting = { inFlight: new Map([[9, { ...call, input: { compact: 3 } }]]) };

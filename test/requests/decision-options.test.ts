@@ -137,6 +137,13 @@ describe('the prompt', () => {
     const limit = { name: 'steps', used: 5, limit: 5 } as const;
     const raise = followUp('raise', approval({ kind: 'limit', limit }));
     expect(raise?.read('10')).toEqual({ as: 'raise', arguments: { steps: 10 } });
+    const time = followUp(
+      'raise',
+      approval({ kind: 'limit', limit: { ...limit, name: 'wallMs' } }),
+    );
+    expect(time?.question).toBe('Raise wall by (such as 10m):');
+    expect(time?.read('10m')).toEqual({ as: 'raise', arguments: { wallMs: 600_000 } });
+    expect(time?.read('soon')).toBe('expected a duration, such as 10m');
     for (const line of ['', '0', '-1', 'ten', '1.5']) expect(raise?.read(line)).toMatch('expected');
   });
 });

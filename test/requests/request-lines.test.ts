@@ -35,7 +35,7 @@ describe('a request for people', () => {
       '  order: 17',
       '  euros: 60',
       'why: rule: ask refund where euros over 50',
-      'asked by: web: ann (a claim)',
+      'asked by: web: ann (not verified)',
       'may decide: anyone but the requester',
       'expires: never',
       `digest: ${DIGEST}`,

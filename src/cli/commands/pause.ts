@@ -38,7 +38,7 @@ async function pauseOne(context: CliContext, id: string, by: string): Promise<Ex
   const resume = await nextCommandFor(context, run, ['resume', id]);
   const state = wasPaused
     ? 'was already paused'
-    : 'is pausing: calls in flight end, and nothing more is started';
+    : 'is pausing: calls in flight finish, and nothing new starts';
   context.note(`Run ${visible(id)} ${state}. Resume it with: ${resume}`);
   if (context.options.json) context.out(JSON.stringify({ id, paused: true, wasPaused }));
   return EXIT.completed;

@@ -227,9 +227,9 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
 async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
   const { id, last, wasHosting, below } = run;
   const isAsking = below.length > 0 || (last !== null && viewedRequests(last.view, id).length > 0);
-  if (isAsking && !wasHosting) return 'A worker elsewhere continues it after your decision.';
+  if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after your decision.';
   if (isAsking) {
-    return `Its worker was in this process; start one first with: ${await nextCommandFor(context, run, ['worker'])}`;
+    return `The worker ran in this process; before you decide, start one with: ${await nextCommandFor(context, run, ['worker'])}`;
   }
   if (last === null || last.view.blocked.size === 0) {
     return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;

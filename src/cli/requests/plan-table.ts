@@ -126,7 +126,7 @@ function fit(
 function reasons(asking: readonly PlannedAction[]): readonly string[] {
   const groups = new Map<string, string[]>();
   for (const { id, asks } of asking) {
-    const again = asks?.deciders === undefined ? '' : ', and asks again those who may decide';
+    const again = asks?.deciders === undefined ? '' : '; the people who may decide are asked again';
     const why = `${oneLine(asks?.why ?? '')}${again}`;
     groups.set(why, [...(groups.get(why) ?? []), id]);
   }

@@ -3,9 +3,11 @@ import type { Client } from '@temporalio/client';
 import { PerdureError } from '../../core/errors.js';
 import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
+import { limitWord } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
 import { type Json, isObject, parseForeignJson } from '../../core/text/json.js';
+import { parseDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
@@ -102,7 +104,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
     case 'deny':
     case 'abandon':
       return {
-        question: 'Reason for the model (may be empty):',
+        question: 'Reason for the model (optional):',
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
       };
     case 'some':
@@ -119,7 +121,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
         : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
     case 'raise':
       return {
-        question: `Raise ${request.limit?.name ?? 'the limit'} by:`,
+        question: raiseQuestion(request),
         read: (line) => readRaise(line, request),
       };
     default:
@@ -156,12 +158,19 @@ function readResult(as: DecisionKind, line: string): Decided | string {
   return { as, result: parsed.value as Json };
 }
 
+function raiseQuestion({ limit }: Request): string {
+  if (limit === undefined) return 'Raise the limit by:';
+  const unit = limit.name === 'wallMs' ? ' (such as 10m)' : '';
+  return `Raise ${limitWord(limit.name)} by${unit}:`;
+}
+
 function readRaise(line: string, { limit }: Request): Decided | string {
-  const by = Number(line);
+  const isTime = limit?.name === 'wallMs';
+  const by = (isTime ? parseDuration(line.trim()) : null) ?? Number(line);
   const fits = line.trim() !== '' && Number.isFinite(by) && by > 0;
   const whole = limit?.name === 'costUsd' || Number.isInteger(by);
-  if (limit === undefined || !fits || !whole) return 'expected a positive number';
-  return { as: 'raise', arguments: { [limit.name]: by } };
+  if (limit !== undefined && fits && whole) return { as: 'raise', arguments: { [limit.name]: by } };
+  return isTime ? 'expected a duration, such as 10m' : 'expected a positive number';
 }
 
 /** A request that a person at the terminal is asked to decide. */

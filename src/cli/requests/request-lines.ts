@@ -1,5 +1,6 @@
 import { decidersText } from '../../core/definition/rules.js';
 import { planAnswers, shownActions } from '../../core/plan/confirm-plan.js';
+import { limitWord } from '../../core/requests/commands.js';
 import { EFFECT_TEXTS, askerOf } from '../../core/requests/open-requests.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
@@ -10,6 +11,7 @@ import {
   formatAgo,
   formatCount,
   formatDateTime,
+  formatDuration,
   formatSpan,
   oneLine,
   quoted,
@@ -141,7 +143,10 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
     ...keyOf(request).flatMap((text) => field('idempotency key', text)),
     ...(request.definition === undefined ? [] : field('new form', request.definition)),
     ...foreignWords(request, width),
-    ...field('asked by', request.requester === null ? 'unknown' : `${request.requester} (a claim)`),
+    ...field(
+      'asked by',
+      request.requester === null ? 'unknown' : `${request.requester} (not verified)`,
+    ),
     ...field('may decide', decidersText(request.deciders)),
     ...field(
       'raised',
@@ -262,7 +267,11 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
 
 function limitOf({ limit }: Request): readonly string[] {
   if (limit === undefined) return [];
-  return [`${limit.name}: ${limit.used} used of ${limit.limit ?? 'the limit of the whole run'}`];
+  const { name, used, limit: most } = limit;
+  const text = (amount: number): string =>
+    name === 'wallMs' ? formatDuration(amount, { as: 'exact' }) : String(amount);
+  const of = most === null ? 'the limit of the whole run' : text(most);
+  return [`${limitWord(name)}: ${text(used)} used of ${of}`];
 }
 
 function keyOf({ idempotencyKey = '' }: Request): readonly string[] {

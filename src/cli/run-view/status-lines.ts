@@ -118,7 +118,7 @@ function waitLine({ run, now }: StatusView): string | null {
   const waiting = waitingFor(run.view);
   if (waiting?.type === 'message') return 'for a message';
   if (waiting?.type !== 'time') return null;
-  return `until ${formatDateTime(waiting.until)}, for ${formatSpan(waiting.until - now)}; a message wakes it`;
+  return `until ${formatDateTime(waiting.until)}, in ${formatSpan(waiting.until - now)}, or until a message arrives`;
 }
 
 function queueLine({ queued }: RunStatus): string | null {

@@ -256,15 +256,15 @@ function createWaitLines(paint: Palette, resume: string | null): WaitLines {
     const waiting = waitingFor(view);
     if (waiting?.type === 'time' && waiting.until !== shownUntil) {
       shownUntil = waiting.until;
-      lines.push(`waiting until ${formatDateTime(shownUntil)}; a message wakes it`);
+      lines.push(`waiting until ${formatDateTime(shownUntil)}, or until a message arrives`);
     }
     return lines;
   };
 }
 
 function pausedText({ inFlight }: Projection): string {
-  const rest = inFlight.size === 0 ? '' : 'calls in flight end, ';
-  return `paused: ${rest}nothing more is started`;
+  const rest = inFlight.size === 0 ? '' : 'calls in flight finish, ';
+  return `paused: ${rest}nothing new starts`;
 }
 
 /** How much of a definition's hash is shown; `--json` has all of it. */

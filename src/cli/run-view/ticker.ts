@@ -103,7 +103,7 @@ function waitTexts(
       return ['paused' satisfies RunStatusName];
     case 'time':
       return [
-        `${'waiting_time' satisfies RunStatusName} until ${formatDateTime(waits.until)}, for ${formatSpan(waits.until - now)}`,
+        `${'waiting_time' satisfies RunStatusName} until ${formatDateTime(waits.until)}, in ${formatSpan(waits.until - now)}`,
       ];
     case undefined:
       return [];

@@ -129,7 +129,7 @@ export function decidingCommand(run: string, request: Decided, as: DecisionKind)
     case 'retry':
       return { words: resolve, purpose: 'it did not happen: call the tool again' };
     case 'abandon':
-      return { words: resolve, purpose: 'give up the call and inform the model' };
+      return { words: resolve, purpose: 'give up on the call and tell the model' };
     case 'accept':
       // The digest covers the pinned form of the tool, not the current one.
       return {
