@@ -242,7 +242,9 @@ describe('the reason why a run waits', () => {
     await askRun(rig.client, id, { message: 'x' });
     const asleep = await does(status, { id: sleeper });
     expect(asleep.stdout).toMatch(/^status +waiting_time/m);
-    expect(asleep.stdout).toMatch(/^waits +until \d{4}-\d\d-\d\d \S+, for (60|59) min; a message/m);
+    expect(asleep.stdout).toMatch(
+      /^waits +until \d{4}-\d\d-\d\d \S+, in (1 hour|60 min|59 min), or until a message/m,
+    );
     const woken = await does(send, { id: sleeper, message: ['hurry'], steer: true, wait: true });
     expect(woken.stdout).toBe('re: hurry');
     expect(woken.stderr).toMatch(/^joins turn 1 · hurry$/m);
