@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   openArtifacts,
+  plainFault,
   recordResult,
   serializeResult,
   validateResult,
@@ -136,5 +137,56 @@ describe('the artifacts of a call', () => {
     );
     await expect(missing).rejects.toThrow(message);
     await expect(missing).rejects.toThrow('unknown artifact "row"');
+  });
+});
+
+describe('a result that is not plain JSON', () => {
+  class Account {
+    #balance = 5;
+    get balance(): number {
+      return this.#balance;
+    }
+  }
+  class Row {
+    readonly id = 1;
+  }
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = [cycle];
+  const warn = (message: string): void => void warnings.push(message);
+
+  test.each<[string, unknown, string]>([
+    ['a Map', { items: new Map([['a', 1]]) }, 'a Map at $.items'],
+    ['a Set', [1, { ids: new Set([1]) }], 'a Set at $[1].ids'],
+    ['a function', { run: () => 1 }, 'a function at $.run'],
+    ['a symbol', Symbol('x'), 'a symbol at $'],
+    ['a BigInt', { rows: [{ id: 5n }] }, 'a BigInt at $.rows[0].id'],
+    ['a number that JSON lacks', { rate: Number.NaN }, 'NaN at $.rate'],
+    ['a promise', { later: Promise.resolve(1) }, 'a Promise at $.later'],
+    ['a cycle', cycle, 'a cycle at $.self[0]'],
+    [
+      'an instance whose data are private',
+      { of: new Account() },
+      'an instance of Account without fields of its own at $.of',
+    ],
+    ['an artifact with a Map', artifact({ byName: new Map() }), 'a Map at $.byName'],
+  ])('fails a read, and is noted for any other tool: %s', (_, value, part) => {
+    const message = `the result of Export is not plain JSON: got ${part}; let the tool return plain JSON`;
+    expect(() => plainFault(tool('read'), value, warn)).toThrow(new ToolError(message));
+    for (const effect of ['keyed', 'once'] as const) {
+      expect(plainFault(tool(effect), value, warn)).toBe(`[the call was executed; ${message}]`);
+      expect(warnings.at(-1)).toBe(`Export was executed, but ${message}`);
+    }
+  });
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['fields without a value', { a: undefined, b: null }],
+    ['dates and URLs', { at: new Date(0), url: new URL('https://example.com') }],
+    ['an error', { error: new Error('x') }],
+    ['rows of a database', [new Row()]],
+    ['the same object twice', ((one) => [one, one])({ a: 1 })],
+    ['bytes', Buffer.from('x')],
+  ])('does not include %s', (_, value) => {
+    expect(plainFault(tool('read'), value, warn)).toBeNull();
   });
 });

@@ -25,12 +25,16 @@ let running = 0;
 let mostRunning = 0;
 let contextSeen: unknown;
 
-const tool = (name: string, execute: (text: string, context: { attempt: number }) => unknown) =>
+const tool = (
+  name: string,
+  execute: (text: string, context: { attempt: number }) => unknown,
+  effect: 'read' | 'keyed' = 'read',
+) =>
   defineTool({
     name,
     description: name,
     input: z.object({ text: z.string() }),
-    effect: 'read',
+    effect,
     async execute({ text }, { call, context }) {
       executions.push(`${name} ${text}`);
       contextSeen = context;
@@ -59,7 +63,13 @@ const tools = [
     effect: 'read',
     execute: async () => JSON.parse('{"n":"seven"}') as { n: number },
   }),
-  tool('odd', () => ({ big: 10n, map: new Map([['a', new Set([1])]]), error: new Error('inner') })),
+  ...(['read', 'keyed'] as const).map((effect) =>
+    tool(
+      effect === 'read' ? 'strange' : 'odd',
+      () => ({ big: 10n, map: new Map([['a', new Set([1])]]), error: new Error('inner') }),
+      effect,
+    ),
+  ),
   tool('flaky', (_text, { attempt }) => {
     if (attempt < 3) throw new Error(`not yet ${attempt}`);
     return `attempt ${attempt}`;
@@ -176,8 +186,17 @@ describe('results', () => {
   test('of any shape become text before anything else handles them', async () => {
     executions.length = 0;
     const { texts } = await run('odd', once(replyCall('odd', { text: '' })));
-    expect(JSON.parse(texts[0] ?? '')).toMatchObject({ big: '10', error: { message: 'inner' } });
+    const [note = '', json = ''] = texts[0]?.split('\n') ?? [];
+    expect(note).toBe(
+      '[the call was executed; the result of odd is not plain JSON: got a BigInt at $.big; let the tool return plain JSON]',
+    );
+    expect(JSON.parse(json)).toMatchObject({ big: '10', error: { message: 'inner' } });
     expect(executions).toEqual(['odd ']);
+  });
+
+  test('that is not plain JSON is an error of the read, which names the place and the type', async () => {
+    const { texts } = await run('strange', once(replyCall('strange', { text: '' })));
+    expect(texts[0]).toMatch(/tool_error.*not plain JSON: got a BigInt at \$\.big/);
   });
 });
 

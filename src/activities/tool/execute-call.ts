@@ -24,6 +24,7 @@ import {
   createToolContext,
   nodeResultProblem,
   recordResult,
+  plainFault,
   serializeResult,
   validateResult,
   type SerializedResult,
@@ -173,7 +174,13 @@ async function readReturned(
   const warn = (message: string): void => context.log.warn(redactMessage(message));
   const contract = pinned.ends ? contractSchema(agent) : null;
   const result = await validateResult(tool, returned, { contract, warn });
-  return await serializeResult(result, { name: pinned.name, effect: pinned.effect, signal, warn });
+  const note = plainFault(pinned, result, warn);
+  const { name, effect, ends, value } = pinned;
+  const serialized = await serializeResult(result, { name, effect, signal, warn });
+  // A value is recorded as it is; the log has the warning.
+  const isValue = ends === true || value === true || serialized.artifact !== undefined;
+  if (note === null || isValue || nodeOfCall(pinned) !== null) return serialized;
+  return { content: `${redactMessage(note)}\n${serialized.content}`, isText: true };
 }
 
 /** The result of a call that has or may have taken effect, for a person to decide. */

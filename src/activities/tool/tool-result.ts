@@ -21,7 +21,7 @@ import {
   isScreenshot,
 } from '../../tools/built-in/artifact.js';
 import { ToolError, guarded } from '../../tools/errors.js';
-import { normalizeResult } from '../../tools/result/normalize.js';
+import { isAsyncIterable, normalizeResult, partNotJson } from '../../tools/result/normalize.js';
 import { toPlain } from '../../tools/result/plain.js';
 import type { CallArtifacts, Tool, ToolContext } from '../../tools/tool.js';
 import { nearestFirst } from '../../validation/check-options.js';
@@ -93,6 +93,27 @@ function rejectOrWarn(
   if (effect === 'read') throw new ToolError(message);
   warn(message);
   return returned;
+}
+
+/**
+ * Checks that a function's return value is plain JSON. A `read` throws a `ToolError` that names the
+ * tool, the place, and the type. Any other tool has already had its side effect: the fault is logged,
+ * and returned as a note for the model, which reads the value in the nearest form that JSON has. Null
+ * for plain JSON, and for what has one form in JSON: dates, `toJSON`, errors, and bytes.
+ */
+export function plainFault(
+  tool: Pick<ToolDefinition, 'name' | 'effect'>,
+  returned: unknown,
+  warn: Warn,
+): string | null {
+  const value = isArtifact(returned) ? returned.value : returned;
+  if (isScreenshot(value) || isAsyncIterable(value)) return null;
+  const part = partNotJson(value);
+  if (part === null) return null;
+  const message = `the result of ${tool.name} is not plain JSON: got ${part.slice(0, 300)}; let the tool return plain JSON`;
+  if (tool.effect === 'read') throw new ToolError(message);
+  warn(`${tool.name} was executed, but ${message}`);
+  return `[the call was executed; ${message}]`;
 }
 
 /** A tool's result as text, before it is stored. */

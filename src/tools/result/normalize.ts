@@ -224,3 +224,77 @@ export function cutText(
   ];
   return `${head}\n[… ${[omitted, ...next].join('; ')} …]\n${tail}`;
 }
+
+/** Maximum parts of a value that are checked. */
+const MAX_CHECKED = 100_000;
+
+/**
+ * Returns the first part of a value that JSON cannot express, with its path, such as
+ * `a Map at $.items`; null if there is none. Dates, errors, bytes, and objects with `toJSON` have one
+ * form in JSON, and fields without a value are left out.
+ */
+export function partNotJson(value: unknown): string | null {
+  try {
+    return findPart(value, '$', { left: MAX_CHECKED, around: [] });
+  } catch {
+    // Such as a getter that throws: the note in the text says so.
+    return null;
+  }
+}
+
+function findPart(
+  value: unknown,
+  path: string,
+  walk: { left: number; readonly around: readonly object[] },
+): string | null {
+  walk.left -= 1;
+  if (walk.left < 0 || value === null || typeof value === 'string') return null;
+  if (typeof value === 'bigint') return `a BigInt at ${path}`;
+  if (typeof value === 'function' || typeof value === 'symbol')
+    return `a ${typeof value} at ${path}`;
+  if (typeof value === 'number') return Number.isFinite(value) ? null : `${value} at ${path}`;
+  if (typeof value !== 'object') return null;
+  if (walk.around.includes(value)) return `a cycle at ${path}`;
+  const kind = foreignKind(value);
+  if (kind !== null) return `${kind} at ${path}`;
+  if (hasOwnForm(value)) return null;
+  const inner = { left: walk.left, around: [...walk.around, value] };
+  for (const [key, item] of Object.entries(value)) {
+    const at = Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`;
+    const part = findPart(item, at, inner);
+    if (part !== null) return part;
+  }
+  walk.left = inner.left;
+  return null;
+}
+
+/** Returns what an object is whose content is no property, so that JSON would lose it; else null. */
+function foreignKind(value: object): string | null {
+  if (types.isMap(value)) return 'a Map';
+  if (types.isSet(value)) return 'a Set';
+  if (types.isPromise(value)) return 'a Promise';
+  if (types.isRegExp(value)) return 'a RegExp';
+  if (types.isWeakMap(value) || types.isWeakSet(value)) return 'a weak collection';
+  if (hasOwnForm(value) || Array.isArray(value) || Object.keys(value).length > 0) return null;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return null;
+  return `an instance of ${value.constructor.name} without fields of its own`;
+}
+
+/** Whether an object has one form in JSON, besides its properties. */
+function hasOwnForm(value: object): boolean {
+  return (
+    value instanceof Error ||
+    value instanceof Blob ||
+    types.isNativeError(value) ||
+    types.isAnyArrayBuffer(value) ||
+    types.isBoxedPrimitive(value) ||
+    ArrayBuffer.isView(value) ||
+    typeof Reflect.get(value, 'toJSON') === 'function' ||
+    (!Array.isArray(value) &&
+      typeof Reflect.get(value, Symbol.iterator) === 'function' &&
+      !types.isMap(value) &&
+      !types.isSet(value)) ||
+    isAsyncIterable(value)
+  );
+}
