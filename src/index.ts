@@ -82,6 +82,7 @@ export type {
   TypedInput,
   TypedPrompts,
   Compaction,
+  BudgetName,
   LimitName,
   LimitOptions,
   Limits,

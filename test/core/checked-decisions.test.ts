@@ -107,7 +107,7 @@ describe('a decision that a worker checks', () => {
   test('that the worker does not allow lets the request expire if its time is over', () => {
     const state = end(checking(), { ok: false, message: 'no' }, 200);
     expect(openRequests(state, 'run')).toEqual([]);
-    expect(results(state)[0]).toContain('no decision within 0');
+    expect(results(state)[0]).toContain('no decision within 100 ms');
     expect(state.decisions).toMatchObject([{ refused: 'no' }, { as: 'expired', at: 200 }]);
   });
 

@@ -212,7 +212,7 @@ describe('an interruption in the middle of a plan', () => {
       { type: 'limit-raised' } as const,
       { type: 'node-begun', at: 3 } as const,
     ].reduce(reduce, stopped);
-    expect(getOpenBatch(again)?.results).toEqual([result, null]);
+    expect(getOpenBatch(again)?.results).toEqual([{ ...result, at: 1 }, null]);
   });
 });
 

@@ -110,7 +110,7 @@ describe('an update', () => {
     await expect(sending).rejects.toMatchObject(known);
   });
 
-  test.each([0, '5s', null])('refuses to try for %j', async (within) => {
+  test.each([0, 'soon', null])('refuses to try for %j', async (within) => {
     const options = { within: within as never };
     const sending = executeUpdate(rig.client, { id }, () => Promise.resolve(), options);
     await expect(sending).rejects.toThrow(

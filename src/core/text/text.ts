@@ -224,10 +224,10 @@ function unitOf(word: string): (typeof UNITS)[number] | undefined {
   return UNITS.find(({ words }) => words.some((one) => one === word));
 }
 
-/** Returns the milliseconds of a `Duration`; `NaN` for any other text. */
-export function toMs(duration: number | string): number {
+/** Returns the milliseconds of a `Duration`; `NaN` for any other value. */
+export function toMs(duration: unknown): number {
   if (typeof duration === 'number') return duration;
-  return parseDuration(duration) ?? Number.NaN;
+  return (typeof duration === 'string' ? parseDuration(duration) : null) ?? Number.NaN;
 }
 
 /** The units that durations are shown in: seconds, the symbol, and the word if it stands alone. */
