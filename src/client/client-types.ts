@@ -131,7 +131,7 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    * import { createClient } from 'perdure';
    *
    * await using client = await createClient();
-   * const run = await client.start('files', { message: 'What is here?', limits: { steps: 9 } });
+   * const run = await client.start('files', 'What is here?', { limits: { steps: 9 } });
    * console.log(run.id);
    * ```
    */
@@ -142,7 +142,8 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     const Name extends PromptName<Prompts> = never,
   >(
     agent: AgentLike<Output, Input, Prompts>,
-    options: StartOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
+    message: string | (StartOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>),
+    options?: Omit<StartOptions<NoInfer<Input>>, 'message'>,
   ): Promise<RunHandle<PromptOutput<Prompts, Name, Output>, Prompts>>;
   /**
    * Starts a run and waits for its end: `start` and `result` in one call. Resolves with the outcome,

@@ -160,10 +160,9 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
   const methods: Omit<PerdureClient, 'run'> = {
-    async start(
-      agent,
-      { id = newRunId(agentName(agent)), reuseId, artifacts, ...given }: RunStart,
-    ) {
+    async start(agent, message: string | RunStart, options: RunStart = {}) {
+      const all = { ...(typeof message === 'string' ? { message } : message), ...options };
+      const { id = newRunId(agentName(agent)), reuseId, artifacts, ...given } = all;
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
         ...(by && { by }),

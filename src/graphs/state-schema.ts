@@ -295,7 +295,9 @@ export function unknownField(where: string, fields: StateFields, name: string): 
 
 function faults(where: string, error: z.core.$ZodError, value: unknown): string {
   const lines = describeIssues(error.issues, value, {}).map((line) => line.slice(2));
-  return `${where}: ${lines.join('; ')}, got ${show(value)}`;
+  // A line about a place within the value shows what stands there.
+  const isWithin = lines.every((line) => line.includes(', got '));
+  return `${where}: ${lines.join('; ')}${isWithin ? '' : `, got ${show(value)}`}`;
 }
 
 /** The key that holds paths: `path` in conditions, `$path` in computed values. */

@@ -205,9 +205,17 @@ describe('queues and workers', () => {
       queues: {
         level: 'note',
         text: `task queue "${nobody}": 1 running run, and no worker polls it`,
-        fix: `start a worker there: perdure worker --task-queue ${nobody}`,
+        fix: expect.stringMatching(
+          `^start a worker there, with the configuration of its agents: .*worker .*--task-queue ${nobody}$`,
+        ),
       },
     });
+    const { queues } = await expectEventually(nobody, { queues: { level: 'note' } });
+    expect(queues?.fix).toMatch(
+      new RegExp(
+        `^start a worker there: .*worker --address .* --namespace .* --task-queue ${nobody}$`,
+      ),
+    );
     await run.terminate();
   });
 });

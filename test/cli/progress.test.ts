@@ -219,6 +219,12 @@ describe('the header', () => {
     ]);
   });
 
+  test('never shows an empty model while the definition is being loaded', () => {
+    const loading = begun(config({ model: '' }));
+    const lines = shown(null, viewOf(loading), viewOf(begun(config())));
+    expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'model m']);
+  });
+
   test('does not wait long for the model, and never presents the demo model as an LLM', () => {
     const state = begun(config({ model: 'demo' }));
     const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));

@@ -174,7 +174,11 @@ describe('an invalid command line', () => {
     ['run files hello --by ', '--by: expected a name of 1 to 200 characters'],
     ['run files hello --context {', 'Expected JSON'],
     ['run files hello --opened', 'Did you mean --open'],
-    ['run files', 'message: expected text, got an empty string'],
+    [
+      'run files',
+      'message: expected a message after the agent, or --prompt, or for a graph --input',
+    ],
+    ['run files   --id x', 'message: expected a message after the agent'],
     ['nothing', "unknown command 'nothing'"],
     ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
   ])('%s: exits with 2 and the reason', async (line, why) => {

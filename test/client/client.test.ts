@@ -57,6 +57,14 @@ describe('a client with a configuration', () => {
   });
 });
 
+test('a run starts with a text alone, as `run` and `send` take it', async () => {
+  const run = await client.start('clerk', 'one');
+  expect(await client.result(run)).toMatchObject({ answer: 'done: one' });
+  const open = await client.start(clerk(), 'two', { open: true, tags: ['a'] });
+  expect(await client.result(open, { turn: 1 })).toMatchObject({ answer: 'done: two' });
+  await client.close(open);
+});
+
 test('a misspelled option of a client is refused with the nearest name', async () => {
   const refused = createClient({ taskQeue: 'x' } as never);
   await expect(refused).rejects.toMatchObject({ code: 'input' });

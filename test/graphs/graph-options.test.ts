@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { definitionAt } from '../../src/core/state/turn-definition.js';
 import { defineAgent, defineGraph, defineTool, planAndExecute } from '../../src/index.js';
+import { nodeContext } from '../../src/testing.js';
 import { config } from '../support/scripts.js';
 
 const only = z.object({ text: z.string() });
@@ -163,4 +164,18 @@ describe('a field that cannot hold what a node saves in it', () => {
     ];
     for (const node of nodes) expect(() => define(node)).not.toThrow();
   });
+});
+
+test('a node shows a value deep in a field of the state once', async () => {
+  const graph = defineGraph({
+    name: 'mail',
+    state: z.object({ parts: z.array(z.object({ error: z.string() })) }),
+    nodes: ({ run }) => ({
+      load: run({ run: async () => ({ parts: [{ error: 7 }] }) as never }),
+    }),
+  }).wire({ start: 'load', edges: { load: 'end' } });
+  const { load } = Object.fromEntries(graph.graph.functions);
+  await expect(load?.({ state: {} }, nodeContext())).rejects.toThrow(
+    /returned field "parts": \[0\]\.error: expected string, got 7$/,
+  );
 });

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { PLAN_REPORT } from '../../src/core/plan/results.js';
 import { CLOSING_INSTRUCTION, documentKey, documentText } from '../../src/core/rules/documents.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { demoModel } from '../../src/models/demo/model.js';
@@ -266,11 +267,85 @@ describe('a tool that the question names in quotes', () => {
     expect(answer).toContain('write its name and arguments: refund_order {"');
   });
 
+  it('is suggested before the tool that reads long results', async () => {
+    const readResult = defineTool({
+      name: 'read_result',
+      description: 'Reads on.',
+      effect: 'read',
+      input: z.object({ ref: z.string() }),
+      execute: () => '',
+    });
+    const { answer } = await ask('hello', [readResult, greet]);
+    expect(answer).toContain('This agent has the tools greet.');
+    expect(answer).toContain('write its name and arguments: greet {');
+  });
+
   it('is suggested if the agent has no file tools', async () => {
     const { answer, calls } = await ask('Please greet my order 17', [refund, greet]);
     expect(calls).toEqual([]);
     expect(answer).toContain('This agent has the tools refund_order, greet.');
     expect(answer).toContain('Name one, then its arguments as JSON or in quotes');
     expect((await ask('hi', [])).answer).toContain('This agent has no tools.');
+  });
+});
+
+describe('a plan of the demo model', () => {
+  const tool = (name: string) => ({
+    name,
+    description: 'x',
+    parameters: {
+      type: 'object',
+      properties: { title: { type: 'string' } },
+      required: ['title'],
+    },
+  });
+  const plan = async (question: string): Promise<unknown> => {
+    const reply = await getReply(
+      request([{ role: 'user', text: question }], {
+        tools: [tool('add_event'), tool('delete_event'), tool('read_result')],
+        responseFormat: { name: 'plan', schema: {}, instruction: '' },
+      }),
+    );
+    expect(reply.calls).toEqual([]);
+    return JSON.parse(reply.text);
+  };
+
+  it('has the calls that the message names, in its order', async () => {
+    const expected = {
+      actions: [
+        { id: 'a1', tool: 'delete_event', arguments: { title: 'old' }, after: [] },
+        { id: 'a2', tool: 'add_event', arguments: { title: 'talk {1}' }, after: [] },
+        { id: 'a3', tool: 'add_event', arguments: { title: 'x' }, after: [] },
+      ],
+      answer: null,
+    };
+    const named =
+      '"delete_event" "old", then add_event {"title":"talk {1}"} and add_event {"title":"x"}';
+    expect(await plan(named)).toEqual(expected);
+  });
+
+  it('is followed by an answer that quotes what was done', async () => {
+    const report = `${PLAN_REPORT}\n- a1 add_event done: {"id":"x"}\nNot done: a2 delete_event.\nAnswer the user.`;
+    const messages: PromptMessage[] = [
+      { role: 'user', text: 'add_event "x", delete_event "y"' },
+      { role: 'user', text: report },
+    ];
+    const { text } = await getReply(
+      request(messages, { tools: [tool('add_event')], toolChoice: 'none' }),
+    );
+    expect(text).toMatch(
+      /^- a1 add_event done: \{"id":"x"\}\nNot done: a2 delete_event\.\n\n\(The demo/,
+    );
+  });
+
+  it('is an answer if the message names no tool, or an argument is missing', async () => {
+    expect(await plan('hello')).toEqual({
+      actions: [],
+      answer: expect.stringContaining('This agent has the tools add_event, delete_event.'),
+    });
+    expect(await plan('add_event')).toEqual({
+      actions: [],
+      answer: expect.stringContaining('add_event needs `title`'),
+    });
   });
 });

@@ -15,6 +15,7 @@ import {
 } from '../doctor/installation.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { openStores } from '../../storage/file-stores.js';
+import { nextCommandAbout } from '../reports/next-command.js';
 import { formatCount, type Palette, dataPalette } from '../format/format.js';
 
 export interface DoctorOptions {
@@ -99,6 +100,12 @@ async function examine(
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   const agents = config.agents.map(({ name }) => name);
   const models = await modelFindings(config, env);
+  const workerCommand = (queue: string): string => {
+    if (queue === taskQueue) return nextCommandAbout(context, ['worker']);
+    const { config: _, ...place } = options;
+    return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
+  };
+  const place = { env, taskQueue, agents, workerCommand };
   return [
     versionsFinding(),
     configuration,
@@ -107,7 +114,7 @@ async function examine(
     ...(await storeFindings(home, env)),
     found,
     ...(embedded ? [await cliFinding(home, env)] : []),
-    ...(server === null ? noServer() : await serverFindings({ server, env, taskQueue, agents })),
+    ...(server === null ? noServer() : await serverFindings({ ...place, server })),
     ...models,
     ...(await callModels(config, env, { call: callsModels })),
     ...(await mcpFindings(config, env, () => openStores(home, env).toolLock)),

@@ -63,13 +63,13 @@ export const list: Command<ListOptions> = {
       const presence = await readWorkerPresence(client, taskQueue);
       noteMissingWorker(context, presence, await nextCommandFor(context, presence, ['worker']));
     }
-    if (cursor !== null) noteNextPage(context, filter, cursor);
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0)
       for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
     else if (cursor === null) context.note('No runs match.');
     for (const { id, unreadable } of rows)
       if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
+    if (cursor !== null) noteNextPage(context, filter, cursor);
     return EXIT.completed;
   },
 };

@@ -152,6 +152,9 @@ async function start(
   }
 }
 
+const NO_MESSAGE =
+  'message: expected a message after the agent, or --prompt, or for a graph --input; got none';
+
 /**
  * Returns the input of the run. Throws a `UsageError` before anything is started if the workflow
  * would reject it.
@@ -162,6 +165,7 @@ async function inputOf(
   attachments: readonly Attachment[],
 ): Promise<RunInput> {
   const isEmpty = fields === undefined && prompt === undefined;
+  if (isEmpty && message.join('').trim() === '') throw new UsageError(NO_MESSAGE);
   const input = parseRunInput({
     agent,
     ...((message.length > 0 || isEmpty) && { message: message.join(' ') }),

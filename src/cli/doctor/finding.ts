@@ -24,4 +24,6 @@ export interface CheckTarget {
   readonly taskQueue: string;
   /** The names of the agents of the configuration. */
   readonly agents: readonly string[];
+  /** Returns the command that starts a worker of this configuration on a task queue. */
+  readonly workerCommand: (taskQueue: string) => string;
 }

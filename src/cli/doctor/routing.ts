@@ -116,7 +116,9 @@ function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open === 0) return [];
   const text = `${titled(taskQueue)}: ${formatCount(open, 'running run')}, and no worker polls it`;
-  const fix = `start a worker there: perdure worker --task-queue ${shellWord(taskQueue)}`;
+  // Only the worker of the right configuration has the agents of another queue.
+  const where = taskQueue === place.taskQueue ? '' : ', with the configuration of its agents';
+  const fix = `start a worker there${where}: ${place.workerCommand(taskQueue)}`;
   return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
 }
 

@@ -177,10 +177,13 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
   return `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(id)}`;
 }
 
-/** Returns the model as text. The demo model must never be mistaken for an LLM. */
-function modelText(view: Projection | null): string | null {
-  const model = view?.state?.config.definition.model;
-  if (model === undefined) return null;
+/**
+ * Returns the model as text; null until the definition is loaded, which takes longer with tools of
+ * MCP servers. The demo model must never be mistaken for an LLM.
+ */
+export function modelText(view: Projection | null): string | null {
+  const model = view?.state?.config.definition.model ?? '';
+  if (model === '') return null;
   return model === 'demo' ? 'demo model (code, not an LLM)' : `model ${visible(model)}`;
 }
 
@@ -229,7 +232,8 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
   const isAsking = below.length > 0 || (last !== null && viewedRequests(last.view, id).length > 0);
   if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after your decision.';
   if (isAsking) {
-    return `The worker ran in this process; before you decide, start one with: ${await nextCommandFor(context, run, ['worker'])}`;
+    const worker = await nextCommandFor(context, run, ['worker']);
+    return `The worker ran in this process. You can decide now; the run continues when a worker runs: ${worker}`;
   }
   if (last === null || last.view.blocked.size === 0) {
     return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;

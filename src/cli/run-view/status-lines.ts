@@ -4,6 +4,7 @@ import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusText, type RunStatus } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
+import { modelText } from '../reports/report-run.js';
 import {
   type Palette,
   columns,
@@ -70,10 +71,10 @@ function optional(line: string | null): readonly string[] {
 }
 
 function agentLine({ view }: RunReading, { agent }: RunStatus): string {
-  const model = view.state?.config.definition.model;
+  const model = modelText(view);
   const name = agent === '' ? 'not named in the input' : visible(agent);
-  if (model === undefined) return `${name} (never loaded)`;
-  return `${name}, ${model === 'demo' ? 'demo model (code, not an LLM)' : `model ${visible(model)}`}`;
+  if (model !== null) return `${name}, ${model}`;
+  return `${name} (${view.ended === null ? 'not loaded yet' : 'never loaded'})`;
 }
 
 function forkLines({ forkedFrom }: RunStatus): readonly string[] {

@@ -158,6 +158,9 @@ function notedText({ id, asks }: PlannedAction): string {
 }
 
 /** Maximum characters of one result, and of all results together. */
+/** The first line of the report of a plan to the model. */
+export const PLAN_REPORT = '[What was done. The user does not see this.]';
+
 const MAX_RESULT = 4_000;
 const MAX_RESULTS = 24_000;
 
@@ -200,7 +203,7 @@ export function doneText({ values, plan: field, results, error }: ReportSource):
     ...openLines(plan, fieldOf(values, results)),
   ];
   if (parts.length === 0) return null;
-  return ['[What was done. The user does not see this.]', ...parts].join('\n');
+  return [PLAN_REPORT, ...parts].join('\n');
 }
 
 function fieldOf(values: JsonObject, field: string | undefined): Json | undefined {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { PLAN_REPORT } from '../../core/plan/results.js';
 import { CLOSING_INSTRUCTION, parseDocumentKey } from '../../core/rules/documents.js';
 import { type Json, type JsonObject, isObject, parseJson } from '../../core/text/json.js';
 import { withoutTail } from '../../core/text/text.js';
@@ -54,7 +55,8 @@ function readConversation(messages: readonly PromptMessage[]): DemoConversation 
  * messages, but ask nothing.
  */
 function isQuestion({ role, text }: PromptMessage): boolean {
-  return role === 'user' && text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
+  if (role !== 'user' || text.startsWith(PLAN_REPORT)) return false;
+  return text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
 }
 
 /** The next reply of the demo model: one call, or the answer. */
@@ -78,7 +80,7 @@ const MAX_LINES = 12;
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
   const tool = terms.tools.find(({ name }) => isNamed(name, conversation.question));
   if (tool !== undefined) return callNamedTool(tool, conversation, terms);
-  const known = terms.tools.map(({ name }) => name);
+  const known = ownTools(terms.tools).map(({ name }) => name);
   if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
   if (known.length === 0) return answer('This agent has no tools.');
   return answer(
@@ -114,12 +116,62 @@ function callNamedTool(
   if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
   const written = writtenObject(question.slice(question.indexOf(name) + name.length));
   if (written !== undefined) return { type: 'call', tool: name, input: written };
-  const values = quotedTexts(question).filter((text) => text !== name);
+  return callWithValues({ name, parameters }, quotedTexts(question));
+}
+
+function callWithValues(
+  { name, parameters }: Pick<ModelTool, 'name' | 'parameters'>,
+  texts: readonly string[],
+): DemoMove {
+  const values = texts.filter((text) => text !== name);
   const { input, missing } = fillArguments(parameters, values);
   if (missing === undefined) return { type: 'call', tool: name, input };
   return answer(
     `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema, or write the arguments as JSON.`,
   );
+}
+
+/**
+ * Returns a plan as JSON: the calls that the question names, in its order, each with the arguments
+ * up to the next name; without such a call, an answer.
+ */
+function planned({ question }: DemoConversation, tools: readonly ModelTool[]): string {
+  const named = tools.filter(({ name }) => isNamed(name, question));
+  const found = named
+    .flatMap((tool) =>
+      [...question.matchAll(new RegExp(`(?<![\\w-])${tool.name}(?![\\w-])["'\`]?`, 'g'))].map(
+        ({ index, 0: { length } }) => ({ tool, from: index, to: index + length }),
+      ),
+    )
+    .toSorted((a, b) => a.from - b.from);
+  const moves = found.map(({ tool, to }, index): DemoMove => {
+    const words = question.slice(to, found[index + 1]?.from);
+    const written = writtenObject(words);
+    if (written !== undefined) return { type: 'call', tool: tool.name, input: written };
+    return callWithValues(tool, quotedTexts(words));
+  });
+  const refused =
+    moves.length === 0
+      ? nextMove({ question: '', calls: [] }, { tools, mayCall: false })
+      : moves.find(({ type }) => type === 'answer');
+  const calls = refused === undefined ? moves.filter((move) => move.type === 'call') : [];
+  return JSON.stringify({
+    actions: calls.map(({ tool, input }, index) => {
+      return { id: `a${index + 1}`, tool, arguments: input, after: [] };
+    }),
+    answer: refused?.type === 'answer' ? `${refused.text}\n\n${disclosure({ tools })}` : null,
+  });
+}
+
+/** Returns the lines of a report of a plan that say what was done, and what was not. */
+function reported(report: string): string {
+  const lines = report.split('\n').filter((line) => /^(- |Not done|Planning failed)/.test(line));
+  return lines.join('\n');
+}
+
+/** Returns the tools without the one that perdure adds for long results. */
+function ownTools(tools: readonly ModelTool[]): readonly ModelTool[] {
+  return tools.filter(({ name }) => name !== 'read_result');
 }
 
 /**
@@ -228,7 +280,7 @@ function answer(text: string): DemoMove {
 
 /** Says what wrote the text, and how to call any tool of the agent. */
 function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
-  const own = tools.find(({ name }) => !TOUR.includes(name)) ?? tools[0];
+  const own = ownTools(tools).find(({ name }) => !TOUR.includes(name)) ?? tools[0];
   const hasTour = TOUR.every((name) => tools.some((tool) => tool.name === name));
   const does = hasTour
     ? 'It lists the folder and reads one file'
@@ -251,8 +303,8 @@ export interface DemoModelOptions {
 /**
  * Creates the model that needs no key. It follows a script: it lists the folder, reads the file
  * that the question names or else the README, and quotes both. If the question names another tool,
- * that tool is called instead, with the JSON object or the quoted values after its name. Equal
- * requests get equal replies.
+ * that tool is called instead, with the JSON object or the quoted values after its name. A plan has
+ * the calls that the question names. Equal requests get equal replies.
  *
  * Throws an `Error` if `delayMs` is negative or not finite.
  */
@@ -273,7 +325,16 @@ export function demoModel({ delayMs = 0 }: DemoModelOptions = {}): Model {
 function createReply(request: ModelRequest): ModelReply {
   const { tools, toolChoice } = request;
   const conversation = readConversation(request.messages);
-  const move = nextMove(conversation, { tools, mayCall: toolChoice !== 'none' });
+  if (request.responseFormat?.name === 'plan') {
+    const plan: ModelReply = { text: planned(conversation, tools), calls: [], finish: 'stop' };
+    return { ...plan, usage: estimateUsage(request, plan) };
+  }
+  const last = request.messages.at(-1);
+  const report = last?.text.startsWith(PLAN_REPORT) ? last.text : null;
+  const move =
+    report !== null
+      ? answer(reported(report))
+      : nextMove(conversation, { tools, mayCall: toolChoice !== 'none' });
   const reply: ModelReply =
     move.type === 'answer'
       ? { text: `${move.text}\n\n${disclosure(request)}`, calls: [], finish: 'stop' }
