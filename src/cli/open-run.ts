@@ -14,7 +14,7 @@ import { NothingRunsError, isWorkedElsewhere } from './hosting/hosting.js';
 import { noteServer } from './hosting/server-notes.js';
 import { configFile } from './input/load-config.js';
 import { inFlags } from './input/run-settings.js';
-import { nextCommand, nextCommandFor } from './reports/next-command.js';
+import { nextCommand, nextCommandAbout, nextCommandFor } from './reports/next-command.js';
 
 /** The run that a command works on, with the client that read it. */
 export interface OpenedRun {
@@ -42,6 +42,19 @@ export async function openRun(
     return { client, run };
   } catch (error) {
     if (!NoRunError.isInstance(error)) throw error;
+    const isArchived =
+      !archive &&
+      (await readRun(client, id, openStores(context.home, context.env)).then(
+        () => true,
+        () => false,
+      ));
+    if (isArchived) {
+      throw new CommandError(
+        'run_ended',
+        `the server has deleted run ${visible(id)}, which has ended; read it from the archive with: ${nextCommandAbout(context, ['transcript', id])}`,
+        { cause: error },
+      );
+    }
     throw new Error(`${error.message}; list runs with: ${nextCommand(context, 'list')}`, {
       cause: error,
     });

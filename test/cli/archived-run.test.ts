@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { inbox } from '../../src/cli/commands/list.js';
+import { pause } from '../../src/cli/commands/pause.js';
+import { attach } from '../../src/cli/commands/run.js';
 import { graph } from '../../src/cli/commands/transcript.js';
 import { ownedMemo, type RunsAccess } from '../../src/cli/mcp/owner.js';
 import { runsServer } from '../../src/cli/mcp/runs-server.js';
@@ -85,4 +88,16 @@ test('a run is drawn from the archive', async () => {
   const { stdout, stderr } = await runInProcess(graph, { run: id }, place);
   expect(stdout).toContain('n0 -->|"text"| finish');
   expect(stderr).toContain('The server has deleted run');
+});
+
+test('commands that need an open run say that it is deleted, and where it can be read', async () => {
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
+  const said = `the server has deleted run ${id}, which has ended; read it from the archive with: `;
+  await Promise.all([
+    expect(runInProcess(attach, { id, wait: true }, place)).rejects.toThrow(said),
+    expect(runInProcess(inbox, { id }, place)).rejects.toThrow(said),
+    expect(runInProcess(pause, { id }, place)).rejects.toThrow(said),
+  ]);
+  const unknown = runInProcess(attach, { id: `${id}-x`, wait: true }, place);
+  await expect(unknown).rejects.toThrow(`there is no run "${id}-x"`);
 });
