@@ -8,6 +8,7 @@ import {
   replyReset,
   replyText,
   type Reply,
+  withDelivery,
 } from '../src/testing/replies.js';
 import type { Stub } from '../src/testing/stub-server.js';
 import { integer, seeded, type Random } from './random.js';
@@ -145,8 +146,8 @@ function faulty(random: Random, answer: Reply, canary: string): Reply {
     () => replyError(429, { message: 'slow down' }, { headers: { 'retry-after': '1' } }),
     () => replyReset(),
     () => replyRaw('<html>bad gateway</html>'),
-    () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'reset' } } }),
-    () => ({ ...answer, delivery: { cut: { afterBytes: 60, how: 'end' } } }),
+    () => withDelivery(answer, { cut: { afterBytes: 60, how: 'reset' } }),
+    () => withDelivery(answer, { cut: { afterBytes: 60, how: 'end' } }),
   ];
   return (kinds[integer(random, 0, kinds.length)] ?? (() => answer))();
 }

@@ -1,3 +1,4 @@
+import { withDelivery } from '../../src/testing/replies.js';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { openingMessage } from '../conversation.js';
@@ -53,7 +54,7 @@ async function untilRequestCloses(bench: Bench, worker: BenchWorker): Promise<nu
   bench.stub.answer((request) => {
     if (!request.text.includes(name)) return undefined;
     closed = request.ended.then(() => Date.now());
-    return { ...stubAnswer(request), delivery: { holdBeforeHeaders: name } };
+    return withDelivery(stubAnswer(request), { holdBeforeHeaders: name });
   });
   const handle = await start(bench, worker, name);
   await held.reached;

@@ -291,6 +291,12 @@ export function replyReset(delivery: Pick<Delivery, 'holdBeforeHeaders' | 'delay
   return { wire: { type: 'reset', delivery } };
 }
 
+/** Returns a reply with another delivery. Only for the stub. */
+export function withDelivery(reply: Reply | ModelReply, delivery: Delivery): Reply {
+  const wire = wireOf(reply);
+  return { wire: wire.type === 'reset' ? wire : { ...wire, delivery } };
+}
+
 /** Returns what the stub sends; a changed copy of a reply is sent as its fields say. */
 export function wireOf(reply: Reply | ModelReply): Step {
   if ('wire' in reply) return reply.wire;

@@ -57,7 +57,7 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   const digest = ['--digest', pending[0]?.digest ?? ''];
   const approved = await perdure('resolve', id, 'r1', '--as', 'approve', ...digest, '--json');
   expect(approved.stderr).toContain('is decided as approve');
-  expect(approved.stderr).toContain('resolve has taken effect, but the run makes no progress');
+  expect(approved.stderr).toContain('is decided as approve: the run is paused; resume it with: ');
   expect(JSON.parse(approved.stdout)).toMatchObject({ id, as: 'approve', resolved: true });
   expect(await perdure('resume', id)).toMatchObject({ code: 0 });
   expect(paid).toBe(0);

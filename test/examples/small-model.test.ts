@@ -4,7 +4,7 @@ import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
 beforeAll(async () => {
-  example = await startExample('small-model');
+  example = await startExample('small-model', undefined, { enforces: false });
 });
 afterAll(async () => await example.close());
 

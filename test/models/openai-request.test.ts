@@ -125,7 +125,8 @@ test('begins each longer request with the bytes of the shorter one', () => {
       (earlier, later) => {
         const before = bytesOf(structuredClone(earlier));
         const after = bytesOf([...earlier, ...later]);
-        expect(after.startsWith(`${before.slice(0, -1)},`)).toBe(true);
+        // An assistant message without text and calls adds nothing.
+        expect(after === before || after.startsWith(`${before.slice(0, -1)},`)).toBe(true);
       },
     ),
   );

@@ -1,3 +1,4 @@
+import { withDelivery } from '../../src/testing/replies.js';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -60,7 +61,7 @@ async function killAtPoints(): Promise<void> {
     const isAt = request.assistantMessages + 1 === point?.nth && request.attempt === 1;
     if (point === undefined || !isAt) return step;
     answered.set(idOf(point), request.ended);
-    return { ...step, delivery: { holdBeforeHeaders: idOf(point) } };
+    return withDelivery(step, { holdBeforeHeaders: idOf(point) });
   });
   const input = (id: string): RunInput => ({ agent: 'contract', message: `Ann is 40 ${id}` });
   const { handles, stop } = await killTogether(rig.client, {

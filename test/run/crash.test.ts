@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { processLife } from '../../src/server/processes.js';
-import { replyText } from '../../src/testing/replies.js';
+import { replyText, withDelivery } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
@@ -69,7 +69,7 @@ describe('a step cap reached around a crash', () => {
         const step = request.assistantMessages;
         if (step >= 2) return replyText('closing words');
         const delivery = step === heldAt && request.attempt === 1 ? { holdBeforeHeaders: id } : {};
-        return { ...crashAnswer(request), delivery };
+        return withDelivery(crashAnswer(request), delivery);
       });
     }
     const { handles, stop } = await killTogether(rig.client, {
@@ -104,7 +104,7 @@ describe('the worker that holds the workflow', () => {
     stub.answer((request) => {
       if (!request.text.includes(marker)) return undefined;
       const held = request.assistantMessages === 2 && request.attempt === 1;
-      return { ...crashAnswer(request), delivery: held ? { holdBeforeHeaders: marker } : {} };
+      return withDelivery(crashAnswer(request), held ? { holdBeforeHeaders: marker } : {});
     });
     const holder = await workerChild({ ...env, ROLE: 'workflows' });
     children.push(holder);
@@ -136,7 +136,7 @@ describe('the server', () => {
     stub.answer((request) => {
       if (!request.text.includes(marker)) return undefined;
       const held = request.assistantMessages === 2 && request.attempt === 1;
-      return { ...crashAnswer(request), delivery: held ? { holdBeforeHeaders: marker } : {} };
+      return withDelivery(crashAnswer(request), held ? { holdBeforeHeaders: marker } : {});
     });
     const env = queueEnv({ ADDRESS: address });
     const worker = await workerHere(env);

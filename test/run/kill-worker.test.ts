@@ -1,3 +1,4 @@
+import { withDelivery } from '../../src/testing/replies.js';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -71,7 +72,7 @@ beforeAll(
         request.attempt === 1;
       if (!isHeld) return step;
       answered.set(idOf(point), request.ended);
-      return { ...step, delivery: { holdBeforeHeaders: idOf(point) } };
+      return withDelivery(step, { holdBeforeHeaders: idOf(point) });
     });
     for (let at = 0; at < POINTS.length; at += AT_ONCE) {
       // One after the other, as each kills a worker of its own.

@@ -16,8 +16,10 @@ export interface Example {
 export async function startExample(
   name: string,
   live?: Readonly<Record<string, string>>,
+  /** Whether the stub refuses scripted replies that no server that enforces schemas would send. */
+  { enforces = true }: { readonly enforces?: boolean } = {},
 ): Promise<Example> {
-  const [rig, stub] = [await createRig(), await startStub()];
+  const [rig, stub] = [await createRig(), await startStub({ enforces })];
   const { agents, models, rules } = await loadConfig({
     folder: resolve('examples', name),
     env: {},
