@@ -147,7 +147,7 @@ describe('a wait for a result', () => {
     const waiting = client.result(run, { signal: gone.signal });
     gone.abort(new Error('no longer'));
     await expect(waiting).rejects.toThrow('no longer');
-    expect((await client.status(run)).status).toBe('waiting_message');
+    await expect.poll(async () => (await client.status(run)).status).toBe('waiting_message');
     await client.close(run);
   });
 });
