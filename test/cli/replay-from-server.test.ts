@@ -177,7 +177,8 @@ describe('replay --from-server', () => {
     });
     expect(types).not.toHaveProperty(`${prefix}-own-done`);
     expect(code).toBe(1);
-  });
+    // Runs of all tests on the server are replayed, and some have long histories.
+  }, 240_000);
 
   test('succeeds with a note if no run matches', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('nobody') });
