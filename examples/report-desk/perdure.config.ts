@@ -34,7 +34,7 @@ const sumUp = defineTool({
     const sales = await artifacts.get(table, z.array(Sale));
     const sums = new Map<string, number>();
     for (const { region, euros } of sales) sums.set(region, (sums.get(region) ?? 0) + euros);
-    return artifact(sums, { summary: 'euros by region' });
+    return artifact(Object.fromEntries(sums), { summary: 'euros by region' });
   },
 });
 
