@@ -261,6 +261,7 @@ export type {
   Archived,
   MessageRange,
   RunStatus,
+  RunPhase,
   RunStatusName,
   TranscriptPage,
   TranscriptRange,

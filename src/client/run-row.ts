@@ -1,7 +1,12 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
 import { NoRunError, UnreadableError } from '../core/errors.js';
-import { type RunStatusName, isOpenStatus } from '../core/state/status.js';
+import {
+  type RunPhase,
+  type RunStatusName,
+  isOpenStatus,
+  statusName,
+} from '../core/state/status.js';
 import { COMPLETE_REASONS, type Outcome, STOP_REASONS } from '../core/transcript/outcome.js';
 import { readRun } from '../history/read-run.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
@@ -61,7 +66,9 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
   const id = info.workflowId;
   if (info.closeTime === undefined) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by our own workflow
-    const name = status as RunStatusName;
+    const phase = status as RunPhase;
+    // It has ended for itself, and is about to close.
+    const name = phase === 'done' ? outcomeStatus(reason ?? null) : phase;
     return {
       id,
       agent,
@@ -81,7 +88,9 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
   const { workflowId: id, closeTime } = info;
   try {
     const run = await readRun(client, id);
-    const { agent, status, reason } = toRunStatus(run, Date.now());
+    const found = toRunStatus(run, Date.now());
+    const { agent, reason } = found;
+    const status = statusName(found);
     // The memo contains the tags as soon as the agent is loaded.
     const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
     return { id, agent: agent || null, status, reason, ...placeOf(info), tags };

@@ -49,7 +49,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   const isHeld = description.status.name === 'PAUSED' && end === null;
   return {
     ...common,
-    ...(end !== null && { status: end.outcome.status, reason: end.reason }),
+    ...(end !== null && { status: 'done', reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
     message:
       stuckMessage(work) ?? status.message ?? (isCancelling ? 'a cancel is requested' : null),
@@ -74,7 +74,7 @@ function archivedStatus(
   const at = events.at(-1)?.at ?? 0;
   const isWhole = !isOpenStatus(status);
   return {
-    status: isWhole ? status : 'unknown',
+    status: 'done',
     reason: isWhole ? reason : 'unknown',
     message: isWhole
       ? message

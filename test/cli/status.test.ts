@@ -197,7 +197,7 @@ describe('the status of an ended run', () => {
     const { handle } = await begin('just');
     const { outcome } = await rig.end(handle);
     const shown = await statusOf(handle.workflowId);
-    expect(shown).toMatchObject({ status: 'completed', reason: 'answer', doing: null, outcome });
+    expect(shown).toMatchObject({ status: 'done', reason: 'answer', doing: null, outcome });
     const { stdout } = await ask(handle.workflowId);
     expect(stdout).toMatch(/^status +completed \(answer\)$/m);
     expect(stdout).toContain('\\u001b[2J');
@@ -210,7 +210,7 @@ describe('the status of an ended run', () => {
     const shown = await statusOf(handle.workflowId);
     expect(shown).toMatchObject({
       agent: 'a',
-      status: 'failed',
+      status: 'done',
       reason: 'input',
       message: expect.stringContaining('message: expected a string, got 7'),
       outcome: { status: 'failed', reason: 'input', steps: 0 },
@@ -225,7 +225,7 @@ describe('the status of an ended run', () => {
     await handle.cancel();
     const { outcome } = await rig.end(handle);
     expect(await statusOf(handle.workflowId)).toMatchObject({
-      status: 'cancelled',
+      status: 'done',
       reason: 'cancelled',
       outcome,
     });
@@ -237,7 +237,7 @@ describe('the status of an ended run', () => {
     await handle.terminate('out of patience');
     gate.release();
     expect(await statusOf(handle.workflowId)).toMatchObject({
-      status: 'failed',
+      status: 'done',
       reason: 'terminated',
       message: 'the workflow was terminated from outside: out of patience',
       doing: null,
@@ -255,7 +255,7 @@ describe('the status of an ended run', () => {
     });
     await handle.result().catch(() => undefined);
     expect(await statusOf(handle.workflowId)).toMatchObject({
-      status: 'failed',
+      status: 'done',
       reason: 'timed_out',
       agent: 'a',
     });

@@ -85,7 +85,7 @@ describe('a task run', () => {
     const outcome = await client.result(run);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'done: one', segments: 1 });
     expect(await client.result(run.id, { turn: 1 })).toEqual(outcome);
-    expect(await client.status(run)).toMatchObject({ id: run.id, status: 'completed', outcome });
+    expect(await client.status(run)).toMatchObject({ id: run.id, status: 'done', outcome });
     await expect(client.result(run, { turn: 2 })).rejects.toThrow(
       `has no turn 2; its last one is 1`,
     );
@@ -205,7 +205,7 @@ describe('an open run', () => {
     expect(await client.send(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,
     });
-    expect(await client.status(id)).toMatchObject({ runId, status: 'completed', turn: 1 });
+    expect(await client.status(id)).toMatchObject({ runId, status: 'done', turn: 1 });
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: one' });
   });
 

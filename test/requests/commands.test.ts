@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isOpenStatus, RUN_STATUSES, type RunStatusName } from '../../src/core/state/status.js';
+import { isOpenStatus, RUN_STATUSES, type RunPhase } from '../../src/core/state/status.js';
 import { createProgram } from '../../src/cli/program.js';
 import {
   commandLine,
@@ -130,7 +130,7 @@ describe('a printed command', () => {
     expect(decidingCommands('desk-1', approval({ expiresAt: NOW + 1 }), NOW)).toHaveLength(4);
   });
 
-  const statuses = Object.keys(RUN_STATUSES) as RunStatusName[];
+  const statuses = [...Object.keys(RUN_STATUSES).filter(isOpenStatus), 'done'] as RunPhase[];
   const grants = [{ id: 'g1', shown: 'x', at: 1, request: 'r1', tool: 'put' }] as never;
   const undoable = (state?: 'undone', until = NOW + 1): NonNullable<RunFacts['undoable']> => [
     { call: 'call_1_1_0', tool: 'put', shown: 'x', until, ...(state && { state }) },

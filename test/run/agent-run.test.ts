@@ -69,7 +69,7 @@ describe('a run', () => {
     expect(currentDetails).toContain('weather Rome');
     const { memo, searchAttributes } = await handle.describe();
     expect(memo).toEqual({ tags: ['x'], turn: 1, status: 'completed', reason: 'answer' });
-    expect(searchAttributes).toMatchObject({ AgentName: ['b'], AgentStatus: ['completed'] });
+    expect(searchAttributes).toMatchObject({ AgentName: ['b'], AgentStatus: ['done'] });
     await own.close();
   });
 });

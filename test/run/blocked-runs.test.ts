@@ -265,7 +265,7 @@ async function expectCancelled(handle: WorkflowHandle, turn: number | null = 1):
   expect(status.name).toBe('CANCELLED');
   expect(memo).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
   const found = await client.status(handle.workflowId);
-  expect(found).toMatchObject({ status: 'cancelled', reason: 'cancelled' });
+  expect(found).toMatchObject({ status: 'done', reason: 'cancelled' });
   if (turn === null) return;
   expect(memo).toMatchObject({ turn });
   expect(await client.result(handle.workflowId)).toMatchObject({ status: 'cancelled' });

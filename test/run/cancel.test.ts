@@ -82,10 +82,7 @@ describe('a native cancel', () => {
     const { status, memo, searchAttributes } = await handle.describe();
     expect(status.name).toBe('CANCELLED');
     expect(memo).toMatchObject({ turn: 1, status: 'cancelled', reason: 'cancelled', outcome });
-    expect(searchAttributes).toMatchObject({
-      AgentStatus: ['cancelled'],
-      AgentReason: ['cancelled'],
-    });
+    expect(searchAttributes).toMatchObject({ AgentStatus: ['done'], AgentReason: ['cancelled'] });
     expect(aborted.has('cancel-tool')).toBe(true);
   });
 

@@ -134,7 +134,7 @@ test.each(['cut', 'hold'] as const)(
 
     for (const run of [...Object.values(runs), model.id, late]) {
       expect(await client.result(run)).toMatchObject({ status: 'completed' });
-      expect(await watcher.status(run)).toMatchObject({ status: 'completed', pending: [] });
+      expect(await watcher.status(run)).toMatchObject({ status: 'done', pending: [] });
     }
     const times = (tool: string): number =>
       ledger.attempts.filter((entry) => entry.tool === tool && !ledger.refused.includes(entry))

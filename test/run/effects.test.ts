@@ -225,7 +225,7 @@ describe('cancelling', () => {
     await handle.cancel();
     expect((await rig.end(handle)).outcome.status).toBe('cancelled');
     expect(await handle.query<RunStatus>('status')).toMatchObject({
-      status: 'cancelled',
+      status: 'done',
       message: null,
     });
   });

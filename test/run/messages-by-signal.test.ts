@@ -71,7 +71,7 @@ describe('a message without a worker', () => {
     await rig.stopWorkers();
     const late = client.send(id, 'late', { start });
     await expect(late).rejects.toBeInstanceOf(RefusedError);
-    expect(await client.status(id)).toMatchObject({ status: 'completed', turn: 2 });
+    expect(await client.status(id)).toMatchObject({ status: 'done', turn: 2 });
   });
 
   test('precedes messages sent by update, in the first task of a run and in a later one', async () => {

@@ -7,7 +7,7 @@ import { toMermaid } from '../../core/graph/mermaid.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState } from '../../core/state/state.js';
-import type { RunStatusName } from '../../core/state/status.js';
+import type { RunPhase } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { currentNode } from '../../core/state/turn-definition.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
@@ -280,7 +280,7 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
 }
 
 /** Returns the label for the node that the run has reached. */
-function hereText(status: RunStatusName): string {
+function hereText(status: RunPhase): string {
   switch (status) {
     case 'waiting_message':
     case 'waiting_decision':
@@ -292,11 +292,7 @@ function hereText(status: RunStatusName): string {
       return 'is paused here';
     case 'working':
       return 'works here';
-    case 'completed':
-    case 'stopped':
-    case 'cancelled':
-    case 'failed':
-    case 'unknown':
+    case 'done':
       return 'ended here';
   }
 }

@@ -1,6 +1,6 @@
 import { type Client, ServiceError, isGrpcServiceError } from '@temporalio/client';
 import { NoServerError, NotDeliveredError } from '../../core/errors.js';
-import type { RunStatusName } from '../../core/state/status.js';
+import type { RunPhase, RunStatusName } from '../../core/state/status.js';
 import { formatBytes, visible } from '../../core/state/summaries.js';
 import type { ServerHandle } from '../../server/server-settings.js';
 import { MIN_FREE_BYTES, freeSpace } from '../../storage/files.js';
@@ -61,7 +61,7 @@ export async function readWorkerPresence(
  * Whether a run with this status makes no progress without a worker. A run that waits for a person
  * or is paused makes none anyway, and the command that continues it says what it needs.
  */
-export function needsWorker({ status }: { readonly status: RunStatusName }): boolean {
+export function needsWorker({ status }: { readonly status: RunStatusName | RunPhase }): boolean {
   return status === 'working' || status === 'waiting_time' || status === 'blocked';
 }
 

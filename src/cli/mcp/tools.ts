@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
 import { headline } from '../../core/requests/open-requests.js';
-import { RUN_STATUSES, type RunStatus } from '../../core/state/status.js';
+import { RUN_STATUSES, type RunStatus, statusName } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Json, isObject } from '../../core/text/json.js';
 import { printable } from '../../core/text/text.js';
@@ -80,7 +80,7 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
   return {
     id,
     agent,
-    status: status.status,
+    status: statusName(status),
     reason,
     message,
     turn,

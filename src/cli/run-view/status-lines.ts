@@ -1,7 +1,7 @@
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
-import { isOpenStatus, statusText, type RunStatus } from '../../core/state/status.js';
+import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import { modelText } from '../reports/report-run.js';
@@ -89,8 +89,9 @@ function leftLines({ left = [] }: RunStatus): readonly string[] {
 }
 
 function statusWord(status: RunStatus, paint: Palette): string {
-  const text = statusText(status);
-  switch (status.status) {
+  const word = statusName(status);
+  const text = statusText({ status: word, reason: status.reason });
+  switch (word) {
     case 'working':
       return paint.cyan(text);
     case 'completed':

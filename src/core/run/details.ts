@@ -3,7 +3,7 @@ import { describeGraph } from '../graph/mermaid.js';
 import { actionOf } from '../plan/plan-batch.js';
 import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';
-import type { RunStatus } from '../state/status.js';
+import { type RunStatus, statusName } from '../state/status.js';
 import { callSummary, formatBytes, visible } from '../state/summaries.js';
 import { getOpenBatch } from '../state/turn.js';
 import { findWork } from '../state/work.js';
@@ -180,7 +180,10 @@ export function currentDetails(state: RunState, status: RunStatus): string {
   const { usage } = state.turn.spent;
   const cost = usage.costUsd === null ? 'unknown' : `$${usage.costUsd.toFixed(4)}`;
   const rows = [
-    ['Status', status.reason === null ? status.status : `${status.status} (${status.reason})`],
+    [
+      'Status',
+      status.reason === null ? statusName(status) : `${statusName(status)} (${status.reason})`,
+    ],
     ['Agent', `${status.agent} · ${state.config.definition.model}`],
     ['Turn, step', `${status.turn}, ${status.step} of ${status.limits.turn.steps ?? '∞'}`],
     ['Tool calls', `${state.turn.spent.toolCalls}`],

@@ -4,7 +4,7 @@ import type { RunState } from '../state/state.js';
 import {
   type PromptPage,
   type RunStatus,
-  type RunStatusName,
+  type RunPhase,
   type TranscriptPage,
   type TranscriptRange,
   type TurnMemo,
@@ -44,7 +44,7 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
   const left = config.definition.mcp?.left;
   return {
     agent: config.definition.name,
-    status: statusName(state, ended),
+    status: phaseOf(state, ended),
     reason: outcome?.reason ?? blocked?.reason ?? null,
     message: outcome?.error ?? blocked?.message ?? null,
     turn: state.turn.number,
@@ -93,9 +93,8 @@ function isOver(state: RunState): boolean {
   return !state.open && getOutcome(state) !== null;
 }
 
-function statusName(state: RunState, ended: Outcome | null): RunStatusName {
-  const end = ended ?? (isOver(state) ? getOutcome(state) : null);
-  if (end !== null) return end.status;
+function phaseOf(state: RunState, ended: Outcome | null): RunPhase {
+  if (ended !== null || isOver(state)) return 'done';
   if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';

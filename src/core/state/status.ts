@@ -39,8 +39,22 @@ export const RUN_STATUSES = {
   Record<keyof typeof OPEN_STATUSES | Outcome['status'] | 'unknown', string>
 >;
 
-/** What a run is doing, or how it has ended. */
+/** What a run is doing, or how it has ended, as lists and people see it. */
 export type RunStatusName = keyof typeof RUN_STATUSES;
+
+/** What a run is doing; `done` after its end, whose kind is the status of its outcome. */
+export type RunPhase = keyof typeof OPEN_STATUSES | 'done';
+
+/** Returns the one word for the state of a run: after its end, the status of its outcome. */
+export function statusName({
+  status,
+  outcome,
+}: {
+  readonly status: RunPhase;
+  readonly outcome: { readonly status: Outcome['status'] } | null;
+}): RunStatusName {
+  return status === 'done' ? (outcome?.status ?? 'unknown') : status;
+}
 
 /** Whether a run with this status continues. */
 export function isOpenStatus(status: string): status is keyof typeof OPEN_STATUSES {
@@ -76,7 +90,8 @@ export interface RunStatus {
    */
   readonly historyLength: number;
   readonly agent: string;
-  readonly status: RunStatusName;
+  /** What the run is doing; after its end `done`, and `outcome.status` says how it ended. */
+  readonly status: RunPhase;
   /** The outcome's reason, or why the run is blocked; null while it is working. */
   readonly reason: string | null;
   /** For people: the problem and the fix; null if there is none. */
