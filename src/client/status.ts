@@ -57,7 +57,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   };
 }
 
-/** Failures after which a worker that was merely killed is no longer the likely cause. */
+/** After this many failures in a row, the cause is probably not just a worker that was killed. */
 const STUCK_FAILURES = 2;
 
 /** Returns why a run does not go on although workers poll, or null. It loses nothing meanwhile. */

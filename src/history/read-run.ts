@@ -243,7 +243,7 @@ function rethrowNotFound(id: string): (error: unknown) => never {
 }
 
 /**
- * Returns a run, the run from which it was forked, and so on, up to a run that is no longer kept.
+ * Returns a run, the run that it was forked from, and so on, back to the oldest one still stored.
  */
 export async function readLineage(
   client: Client,

@@ -242,7 +242,7 @@ export interface LiveHub {
 }
 
 export interface LiveWriter {
-  /** Appends to a log, and does nothing else while there is no watcher. */
+  /** Appends to a log. Without a watcher, that is all it does. */
   push(delta: ModelDelta): void;
   end(): void;
 }

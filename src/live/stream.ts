@@ -148,7 +148,7 @@ const REPLIES: readonly DurableEvent['type'][] = [
 export interface StreamCursor {
   readonly position: Position;
   advance(entry: StreamEntry): readonly StreamEvent[];
-  /** Returns a `gap` if the attempt that the reader was receiving is no longer kept. */
+  /** Returns a `gap` if the attempt that the reader was following has been dropped. */
   skipLost(): readonly StreamEvent[];
 }
 

@@ -22,7 +22,7 @@ import {
 import { columns, formatDuration } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
-import { withOptions } from '../input/options.js';
+import { withOptions, type RESOLVE_WORDS } from '../input/options.js';
 import { type OpenedRun, requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { submitDecision } from '../requests/decide.js';
@@ -196,25 +196,13 @@ export function sumOf(added: LimitSet, before: LimitSet, scope = ''): LimitSet {
   return Object.fromEntries(sums);
 }
 
-/** The decisions that need no further arguments than these options. */
-const WORDS = [
-  'happened',
-  'retry',
-  'abandon',
-  'accept',
-  'approve',
-  'some',
-  'deny',
-  'answer',
-  'stop',
-] as const;
 const WITH_RESULT: readonly string[] = ['happened', 'answer'];
 
 export interface ResolveCommandOptions {
   readonly id: string;
   /** The request, or the call that it is about. */
   readonly call: string;
-  readonly as: (typeof WORDS)[number];
+  readonly as: (typeof RESOLVE_WORDS)[number];
   /** Parsed JSON. */
   readonly result?: Json;
   /** With `some`: the ids of the actions of a plan. */

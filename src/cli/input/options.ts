@@ -21,6 +21,19 @@ interface Declared {
   readonly isRequired?: true;
 }
 
+/** The decisions of `resolve --as`: those that need no further arguments than its options. */
+export const RESOLVE_WORDS = [
+  'happened',
+  'retry',
+  'abandon',
+  'accept',
+  'approve',
+  'some',
+  'deny',
+  'answer',
+  'stop',
+] as const;
+
 /**
  * Every option of every command. A name has one meaning, one type, and one help text wherever it
  * occurs, so commands declare their options only from this table.
@@ -193,17 +206,7 @@ export const OPTIONS = {
   as: {
     flags: '--as <decision>',
     text: 'what happened to the call, or what to do with it',
-    choices: [
-      'happened',
-      'retry',
-      'abandon',
-      'accept',
-      'approve',
-      'some',
-      'deny',
-      'answer',
-      'stop',
-    ],
+    choices: RESOLVE_WORDS,
     isRequired: true,
   },
   actions: {

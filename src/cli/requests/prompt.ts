@@ -239,7 +239,7 @@ async function askFor(
   }
 }
 
-/** Returns what to type after a line that is no answer. */
+/** Returns a hint about valid answers, for a line that is not one. */
 function unclearLine(request: Request, choices: string): string {
   const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
   const ids = actions?.map(({ id }) => id).join(', ');

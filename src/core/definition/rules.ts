@@ -22,7 +22,7 @@ export interface Deciding {
   readonly requesters: readonly string[];
   /** The senders of messages that have not joined the turn yet. They do not count as requesters. */
   readonly joining?: readonly string[];
-  /** The sender of one of these messages is unknown, so no one can be told apart from that sender. */
+  /** The sender of one of these messages is unknown, so anyone could be that sender. */
   readonly anonymous?: boolean;
 }
 

@@ -328,7 +328,7 @@ function states(text: string, answer: string): boolean {
   try {
     return JSON.stringify(value) === answer;
   } catch {
-    // It is nested deeper than the stack, so it is no answer of a graph.
+    // It is nested too deeply to serialize, so it cannot be an answer of a graph.
     return false;
   }
 }

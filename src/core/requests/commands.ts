@@ -7,7 +7,7 @@ import type { DecisionKind, Request } from '../transcript/request.js';
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;
 
-/** A command that people are told to type, and its purpose. */
+/** A command to suggest to a person, and what it is for. */
 export interface RunCommand {
   /**
    * The command, its operands, and its options, without quotes. A word in capitals, such as `TEXT`,
