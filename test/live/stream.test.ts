@@ -71,7 +71,7 @@ describe('a client in the process of a worker without live streams', () => {
     talker.on('once', async () => 'Done.');
     const outcome = await near.run(talker.agent, 'once', { tags: ['t'] });
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
-    expect(await near.status(outcome.id)).toMatchObject({ status: 'completed' });
+    expect(await near.status(outcome.id)).toMatchObject({ status: 'done' });
     // @ts-expect-error -- an open run does not end
     await expect(near.run('talker', 'once', { open: true })).rejects.toThrow('run: open: expected');
   });
