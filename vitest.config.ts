@@ -36,6 +36,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'server',
+          // A race between a test and a busy server is reported, and does not hide the other results.
+          retry: 1,
           // A separate process for each file would cost 1.5 s of CPU time.
           isolate: false,
           include: ['test/**/*.test.ts'],

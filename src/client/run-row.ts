@@ -93,7 +93,9 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     const status = statusName(found);
     // The memo contains the tags as soon as the agent is loaded.
     const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
-    return { id, agent: agent || null, status, reason, ...placeOf(info), tags };
+    // Visibility may not know yet that the run has closed, which its status already says.
+    const place = placeOf(run.description ?? info);
+    return { id, agent: agent || null, status, reason, ...place, tags };
   } catch (error) {
     // The server may have deleted it in the meantime.
     const isUnreadable = UnreadableError.isInstance(error);
@@ -116,7 +118,7 @@ function endByTemporal({ status }: WorkflowExecutionInfo): string {
 }
 
 function placeOf(
-  info: WorkflowExecutionInfo,
+  info: Pick<WorkflowExecutionInfo, 'taskQueue' | 'memo' | 'startTime' | 'closeTime'>,
 ): Pick<RunRow, 'startedAt' | 'closedAt' | 'taskQueue'> {
   return {
     taskQueue: info.taskQueue,
@@ -126,7 +128,7 @@ function placeOf(
 }
 
 /** Returns the start of the run, not of its newest segment. */
-function startOf({ memo, startTime }: WorkflowExecutionInfo): Date {
+function startOf({ memo, startTime }: Pick<WorkflowExecutionInfo, 'memo' | 'startTime'>): Date {
   const startedAt: unknown = memo?.['startedAt'];
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
 }
