@@ -26,6 +26,7 @@ import { nearestFirst } from '../validation/check-options.js';
 import { type KnownTools, ruleFindings } from '../validation/rule-names.js';
 import type { ActivityDependencies } from './activity-context.js';
 import { THIS_WORKER, problemFailure, searchDelayMs, withHeartbeat } from './attempt.js';
+import { runKey } from './prompt.js';
 import { findStorageFault, withStorageMapping } from './storage-faults.js';
 
 /**
@@ -122,7 +123,16 @@ export async function loadAgent(
   deps: ActivityDependencies,
   input: LoadAgentInput,
 ): Promise<RunConfig> {
-  const { agents, definitions, models, blobs, searchAttributes, segment, heartbeatMs } = deps;
+  const {
+    agents,
+    definitions,
+    models,
+    blobs,
+    searchAttributes,
+    segment,
+    heartbeatMs,
+    transcripts,
+  } = deps;
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input, agents.names);
   const definition = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
@@ -147,6 +157,8 @@ export async function loadAgent(
     );
   }
   const contextBlob = await withStorageMapping(input, () => offloadContext(blobs, input));
+  // The first model call would otherwise query the workflow for its prompt.
+  if (input.first !== undefined) transcripts.noteFirst(runKey(Context.current().info), input.first);
   return {
     definition,
     semantics: SEMANTICS,

@@ -94,13 +94,19 @@ async function loadAgent(run: RunContext): Promise<unknown> {
 async function loadLocally(run: RunContext, request: LoadAgentInput): Promise<unknown> {
   const task = { activity: 'loadAgent', input: { local: true } };
   try {
-    const result = await loadAgentLocally(request);
+    const result = await loadAgentLocally({ ...request, ...firstText(run.input) });
     recordNow(run, { type: 'completed', task, result });
     return null;
   } catch (error) {
     recordNow(run, failureFact(task, error));
     return error;
   }
+}
+
+/** Returns the text with which the prompt of a run's first model call probably begins. */
+function firstText({ message, prompt, messages, attachments }: RunInput): { first?: string } {
+  const isWhole = prompt === undefined && messages === undefined && attachments === undefined;
+  return message !== undefined && isWhole ? { first: message } : {};
 }
 
 function loadInput(

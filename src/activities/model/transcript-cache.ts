@@ -28,6 +28,8 @@ export interface TranscriptCache {
    * messages do not match the name's digest.
    */
   prompt(name: PromptKey, fetch: FetchMessages): Promise<readonly PromptMessage[]>;
+  /** Adds the text with which a run's conversation probably begins, if the run is not cached yet. */
+  noteFirst(run: string, text: string): void;
   /** Adds a message from this worker that the workflow will append at `name.upTo`. */
   noteReply(name: PromptKey, reply: PromptMessage): void;
   /** Adds a tool message from this worker. Its place is known once its whole batch is cached. */
@@ -69,6 +71,12 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
       if (entry.heads[name.upTo] !== name.head) await complete(entry, name, fetch);
       save(name.run, entry);
       return entry.messages.slice(0, name.upTo);
+    },
+    noteFirst(run, text) {
+      if (entries.has(run)) return;
+      const entry = emptyEntry();
+      push(entry, { role: 'user', text });
+      save(run, entry);
     },
     noteReply(name, reply) {
       const entry = entries.get(name.run);

@@ -56,6 +56,11 @@ export interface LoadAgentInput extends SpanPlace {
   readonly withMcp?: true;
   /** Why the run is blocked, if this is a probe. The same problem is not reported again. */
   readonly blocked?: AgentBlock;
+  /**
+   * The text of the run's first message, for the worker's transcript cache. Only a local activity
+   * gets it, whose input is not recorded.
+   */
+  readonly first?: string;
 }
 
 /**
