@@ -267,6 +267,12 @@ describe('a tool that the question names in quotes', () => {
     expect(answer).toContain('write its name and arguments: refund_order {"');
   });
 
+  it('is called as its hint says, also if its name is a word of prose', async () => {
+    for (const text of ['greet {"who":"Bo"}', 'Please call greet with "Bo"', 'greet{"who":"Bo"}']) {
+      expect((await ask(text, [refund, greet])).calls).toEqual(['greet {"who":"Bo"}']);
+    }
+  });
+
   it('is suggested before the tool that reads long results', async () => {
     const readResult = defineTool({
       name: 'read_result',

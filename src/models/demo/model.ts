@@ -198,10 +198,18 @@ function toValue(text: string, schema: unknown): Json {
   return value === undefined ? text : (value as Json);
 }
 
-/** Whether the question names a tool: in quotes, or as a word with an underscore, which prose lacks. */
+/**
+ * Whether the question names a tool: in quotes, as a word with an underscore, which prose lacks, or as
+ * a word after "call" or before a JSON object.
+ */
 function isNamed(tool: string, question: string): boolean {
   if (quotedTexts(question).includes(tool)) return true;
-  return tool.includes('_') && question.split(/[^\w-]+/).includes(tool);
+  const words = question.split(/[^\w{-]+|(?=\{)/);
+  return words.some((word, at) => {
+    if (word !== tool) return false;
+    const isCalled = words[at - 1]?.toLowerCase() === 'call';
+    return tool.includes('_') || isCalled || words[at + 1]?.startsWith('{') === true;
+  });
 }
 
 /** Returns the JSON object in a text; undefined if there is none. */
