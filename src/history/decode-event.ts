@@ -181,7 +181,10 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
       summary: decodeSummary(raw),
     };
   }
-  if (started) return null;
+  if (started) {
+    const attempt = started.attempt ?? 1;
+    return { type: 'attempted', scheduled: Number(started.scheduledEventId), attempt };
+  }
   if (completed) {
     const result = decodeFirst(completed.result?.payloads);
     return { type: 'completed', scheduled: Number(completed.scheduledEventId), result };

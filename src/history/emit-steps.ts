@@ -1,4 +1,3 @@
-import { isToolResult } from '../core/guards/recorded.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { type PlanProgress, planProgress } from '../core/run/details.js';
 import { nextAction } from '../core/run/next-action.js';
@@ -14,6 +13,7 @@ import {
   type Projection,
   type Projector,
   createProjector,
+  repliesIn,
 } from './projection.js';
 import { carriedState, readBegun } from './reader/run-view.js';
 
@@ -154,6 +154,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...withGraphSteps(messages.steps, before, {
         graph: (view.state ?? carriedIn)?.graph,
         plan: emitted.plan,
+        visits: view.visits,
       }),
       ...callSteps(event, view, begunCalls),
       ...raisedSteps(before.requests, view.ended === null ? view.state : null),
@@ -172,13 +173,12 @@ function itemSteps(before: CallProgress | null, now: CallProgress | null): reado
 
 /** Returns the replies of models to the function of a node, when its activity has ended. */
 function replySteps(event: HistoryEvent, projector: Projector): readonly DurableStep[] {
-  if (event.type !== 'completed') return [];
-  const { result } = event;
-  if (!isToolResult(result) || !('generated' in result)) return [];
+  const replies = repliesIn(event);
+  if (event.type !== 'completed' || replies.length === 0) return [];
   const call = projector.processed().inFlight.get(event.scheduled)?.call;
   const node = call && nodeOfCall(call);
   if (!node) return [];
-  return (result.generated ?? []).map((reply) => ({ type: 'node-replied', node, ...reply }));
+  return replies.map((reply) => ({ type: 'node-replied', node, ...reply }));
 }
 
 function emittedBy({ state, blocked, ended }: Projection): Emitted {

@@ -9,6 +9,7 @@ import type {
 } from '../core/transcript/messages.js';
 import type { BlockedReason, Outcome, Usage } from '../core/transcript/outcome.js';
 import type { RequestKind } from '../core/transcript/request.js';
+import { type Projection, visitKey } from './projection.js';
 
 /**
  * A durable step of a run, derived from its history. The same history always produces the same
@@ -32,7 +33,9 @@ export type DurableStep =
   /**
    * The run has left a node by an exit, before the end of the turn. A node that takes no time, such as
    * a `choose`, only ends. `ms`: how long the visit took. `patch`: the fields of the state that it has
-   * changed; absent if it changed none.
+   * changed; absent if it changed none. `modelCalls`, `steps`: its model calls, including those of its
+   * function, and the steps of the agents that it has called. `attempts`: all attempts at its work, if
+   * some of it was retried. Each is absent if there was none, and so is what an earlier segment did.
    */
   | {
       readonly type: 'node-ended';
@@ -40,6 +43,9 @@ export type DurableStep =
       readonly exit: string;
       readonly ms: number;
       readonly patch?: JsonObject;
+      readonly modelCalls?: number;
+      readonly steps?: number;
+      readonly attempts?: number;
     }
   /** A model has replied to the function of a node (`context.generate`); `text` is its beginning. */
   | {
@@ -138,23 +144,43 @@ interface Progress {
  * Adds the steps of a run in its graph between two states to those of its messages. Each step of a
  * plan comes between the beginning and the end of its node: a plan is made, and actions that had
  * begun end, before the run leaves that node; other changes of actions come after the run has
- * entered the next one. The last node of a turn ends before the turn does.
+ * entered the next one. The last node of a turn ends before the turn and its answer, and a node
+ * begins before its message to the model.
  */
 export function withGraphSteps(
   messages: readonly DurableStep[],
   before: Progress,
-  now: Progress,
+  now: Progress & Pick<Projection, 'visits'>,
 ): readonly DurableStep[] {
   const place = messages.findIndex(({ type }) => type === 'turn-ended');
   const end = messages[place];
   const output = end?.type === 'turn-ended' ? end.outcome.output : undefined;
   // The next turn may have begun since, with other values.
   const values = isObject(output) ? output : undefined;
-  const { ended, begun } = nodeSteps(before.graph, now.graph, values);
+  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, visits: now.visits });
   const { made, over, others } = planSteps(before.plan, now.plan);
-  if (place < 0) return [...messages, ...made, ...over, ...ended, ...begun, ...others];
-  const last = [...made, ...over, ...others, ...ended];
-  return [...messages.slice(0, place), ...last, ...messages.slice(place), ...begun];
+  if (place >= 0) {
+    const last = [...made, ...over, ...others, ...ended];
+    const answer = messages.findIndex(isAnswerOfGraph);
+    const until = answer >= 0 && answer < place ? answer : place;
+    return [...messages.slice(0, until), ...last, ...messages.slice(until), ...begun];
+  }
+  const own = messages.findIndex((step) => isOfNode(step, now.graph?.at?.node));
+  const until = begun.length === 0 || own < 0 ? messages.length : own;
+  const first = [...messages.slice(0, until), ...made, ...over, ...ended];
+  return [...first, ...begun, ...messages.slice(until), ...others];
+}
+
+/** Whether a step adds the answer of a graph, which no node has said. */
+function isAnswerOfGraph(step: DurableStep): boolean {
+  if (step.type !== 'message-added' || step.message.role !== 'assistant') return false;
+  return step.message.origin === 'graph' && step.message.node === undefined;
+}
+
+/** Whether a step adds the message of a node to the graph's model. */
+function isOfNode(step: DurableStep, node: string | undefined): boolean {
+  if (step.type !== 'message-added' || step.message.role !== 'user') return false;
+  return step.message.origin === 'graph' && step.message.node === node;
 }
 
 /** Steps of a run in its graph. */
@@ -171,18 +197,22 @@ type NodeEnded = Extract<DurableStep, { type: 'node-ended' }>;
  * Returns the steps of a run in its graph between two states: the nodes that it left, with their
  * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `values`:
  * the state's fields behind these nodes, if a turn has ended and another one has begun since.
+ * `visits`: the work of the visits, by `visitKey`.
  */
 export function nodeSteps(
   before: GraphState | undefined,
   now: GraphState | undefined,
-  values: JsonObject | undefined = now?.values,
+  {
+    values = now?.values,
+    visits,
+  }: { values?: JsonObject | undefined } & Pick<Projection, 'visits'>,
 ): NodeSteps {
   if (now === undefined || now === before) return { ended: [], begun: [] };
   const { at } = now;
   const patch = changedFields(before?.values ?? {}, values ?? {});
   const left = before?.at?.node;
   const ended = now.visited
-    .flatMap((visits) => exitsTaken(findVisits(before, visits.node), visits))
+    .flatMap((of) => withWork(exitsTaken(findVisits(before, of.node), of), of, { at, visits }))
     // Nodes that take no time were passed after the one that did the work.
     .toSorted((one, other) => Number(other.node === left) - Number(one.node === left));
   const [first, ...passed] = ended;
@@ -193,6 +223,28 @@ export function nodeSteps(
     ended: patched,
     begun: isNew ? [{ type: 'node-begun', node: at.node, visit: at.visit }] : [],
   };
+}
+
+/** Adds to the last end of a node what its visit has done. */
+function withWork(
+  ended: readonly NodeEnded[],
+  { node, total }: NodeVisits,
+  { at, visits }: Pick<GraphState, 'at'> & Pick<Projection, 'visits'>,
+): readonly NodeEnded[] {
+  const visit = at?.node === node ? total - 1 : total;
+  const work = visits.get(visitKey({ node, visit }));
+  const last = ended.at(-1);
+  if (last === undefined || work === undefined) return ended;
+  const { modelCalls, steps, activities, attempts } = work;
+  return [
+    ...ended.slice(0, -1),
+    {
+      ...last,
+      ...(modelCalls > 0 && { modelCalls }),
+      ...(steps > 0 && { steps }),
+      ...(attempts > activities && { attempts }),
+    },
+  ];
 }
 
 /** Returns the fields that differ, with their new values. */

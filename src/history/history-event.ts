@@ -46,6 +46,8 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly input: unknown;
       readonly summary: string;
     }
+  /** An activity began for the last time; `attempt`, from 1. The server records it with the end. */
+  | { readonly type: 'attempted'; readonly scheduled: number; readonly attempt: number }
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
   | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
   | {

@@ -18,17 +18,19 @@ import {
   type EndedTurnOf,
   type EventOf,
   type InFlight,
+  type NodeWork,
   blockedIn,
   noteBlocks,
 } from './reader/run-view.js';
 
-export { endOutcome } from './reader/run-view.js';
+export { endOutcome, repliesIn, visitKey } from './reader/run-view.js';
 export type {
   BlockedSince,
   EndedEvent,
   EndedTurnOf,
   EventOf,
   InFlight,
+  NodeWork,
 } from './reader/run-view.js';
 
 /** A run, as projected from its history. */
@@ -44,6 +46,8 @@ export interface Projection {
   readonly turns: readonly EndedTurnOf[];
   /** Activities in flight, by the id of the event that scheduled them. */
   readonly inFlight: ReadonlyMap<number, InFlight>;
+  /** The work of the visits of a graph's nodes in this segment, by `visitKey`. */
+  readonly visits: ReadonlyMap<string, NodeWork>;
   /** Why work is blocked, by call id or by the kind of work, such as `model`. */
   readonly blocked: ReadonlyMap<string, BlockedSince>;
   readonly ended: EndedEvent | null;

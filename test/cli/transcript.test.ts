@@ -10,6 +10,9 @@ import type { Message } from '../../src/core/transcript/messages.js';
 import type { TranscriptPage } from '../../src/core/state/status.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { text } from '../../src/graphs/values.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -33,6 +36,11 @@ const model: Model = {
     return replyCalls(['small', 'large'].map((what) => ({ name: 'tell', arguments: { what } })));
   },
 };
+
+/** A model that always replies with this text. */
+function saying(words: string): Model {
+  return { call: async () => replyText(words) };
+}
 
 beforeAll(async () => {
   rig = await createRig();
@@ -146,5 +154,94 @@ describe('the text output of a transcript', () => {
       /shown in part: blob [\da-f]{64} cannot be read in .*elsewhere.*PERDURE_HOME/,
     );
     await rm(join(rig.home, 'elsewhere'), { recursive: true, force: true });
+  });
+});
+
+let tries = 0;
+/** A graph whose first node is retried and calls a model, and whose second works on three items. */
+const sorter = defineGraph({
+  name: 'sorter',
+  state: z.object({
+    text: z.string(),
+    answer: z.string().optional(),
+    list: z.array(z.number()).default([1, 2, 3]),
+    results: z.array(z.json()).optional(),
+    verdict: z.object({ ok: z.boolean() }).optional(),
+  }),
+  messageTo: 'text',
+  answerFrom: 'answer',
+  model: 'm',
+  instructions: 'Check mails.',
+  nodes: ({ run, each, decide }) => ({
+    sort: run({
+      attempts: 2,
+      run: async (s, { generate }) => {
+        tries += 1;
+        if (tries === 1) throw new Error('busy');
+        return { answer: await generate({ model: 'small', message: s.text }) };
+      },
+    }),
+    all: each({
+      over: (s) => s.list,
+      atOnce: 1,
+      run: async (_, item: number) => {
+        if (item === 2) throw new ToolError('two is even');
+        return item;
+      },
+      save: 'results',
+    }),
+    check: decide({
+      output: z.object({ ok: z.boolean() }),
+      save: 'verdict',
+      message: (s) => text`Is it right: ${s.answer}`,
+    }),
+  }),
+}).wire({ start: 'sort', edges: { sort: 'all', all: { done: 'check' }, check: { done: 'end' } } });
+
+describe('the transcript of a graph', () => {
+  test('shows its nodes with their items, model calls, attempts, and exits', async () => {
+    const own = await createRig();
+    await own.worker([sorter], {
+      models: { small: saying('A\nnode x'), m: saying('{"ok":true}') },
+    });
+    const graph = await own.start({ agent: 'sorter', message: 'go' });
+    await own.end(graph);
+    const { stdout } = await ask({ id: graph.workflowId });
+    const json = await ask({ id: graph.workflowId }, { json: true });
+    await own.close();
+    const lines = stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => line.replace(/( · [\d.]+ (?:s|ms))?( · \d\d:\d\d:\d\d)$/, ''));
+    expect(lines).toEqual([
+      '#0 user · turn 1',
+      '  go',
+      'node sort · begins',
+      'node sort · reply of model small',
+      '  A',
+      '  node x',
+      'node sort · done · 1 model call · 2 attempts',
+      'node all · begins',
+      'node all · item 1 of 3',
+      'node all · item 2 of 3 · 1 failed',
+      'node all · done · 2 of 3 items',
+      'node check · begins',
+      '#1 node check · message to the model · turn 1',
+      '  Is it right: A',
+      '  node x',
+      '#2 model · turn 1 · step 1',
+      '  {"ok":true}',
+      'node check · done · 1 model call',
+      '#3 graph · turn 1 · step 1',
+      '  A',
+      '  node x',
+    ]);
+    const { nodes } = JSON.parse(json.stdout) as { nodes: readonly object[] };
+    expect(nodes.at(-1)).toMatchObject({ type: 'node-ended', node: 'check', before: 3 });
+  });
+
+  test('says that there are no calls', async () => {
+    const { stdout, stderr } = await ask({ id: handle.workflowId, calls: true, from: 4 });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'No tool calls in these messages.' });
   });
 });

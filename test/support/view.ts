@@ -11,6 +11,7 @@ export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): 
     usageByMessage: new Map(),
     turns: [],
     inFlight: new Map(),
+    visits: new Map(),
     blocked: new Map(),
     ended: null,
     outcome: null,

@@ -13,7 +13,12 @@ import { currentNode } from '../../core/state/turn-definition.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
 import { callPairs } from '../../core/transcript/transcript.js';
 import type { RunReading } from '../../history/read-run.js';
-import { readTranscript, readTurns, withFullText } from '../../history/run-transcript.js';
+import {
+  readNodeSteps,
+  readTranscript,
+  readTurns,
+  withFullText,
+} from '../../history/run-transcript.js';
 import type { Archive } from '../../storage/blob-store.js';
 import { openStores } from '../../storage/file-stores.js';
 import { nearestFirst } from '../../validation/check-options.js';
@@ -103,6 +108,7 @@ async function printMessages(
   const { total } = read;
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
+  const nodes = calls ? [] : await readNodeSteps(client, run, { archive, from, to });
   const { blobs } = openStores(context.home, context.env);
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
@@ -115,9 +121,10 @@ async function printMessages(
   if (calls) {
     printCalls(context, shown, { to, full });
   } else if (context.options.json) {
-    context.out(JSON.stringify({ messages: shown, total }));
+    const isGraph = run.view.state?.graph !== undefined;
+    context.out(JSON.stringify({ messages: shown, total, ...(isGraph && { nodes }) }));
   } else {
-    const lines = { full, paint: dataPalette(context), segment: segmentMark(run) };
+    const lines = { full, paint: dataPalette(context), segment: segmentMark(run), nodes };
     for (const line of dialogue(shown, lines)) context.out(line);
     if (read.messages.length < total) {
       context.note(`${shown.length} of the ${total} messages of run ${visible(id)}`);

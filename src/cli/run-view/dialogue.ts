@@ -9,12 +9,16 @@ import type {
 } from '../../core/transcript/messages.js';
 import { formatBytes, visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
+import type { PlacedNodeStep } from '../../history/run-transcript.js';
 import { type Palette, formatTime } from '../format/format.js';
+import { nodeLine } from './step-lines.js';
 
 export interface DialogueOptions {
   /** Truncate nothing. */
   readonly full: boolean;
   readonly paint: Palette;
+  /** The steps of a run in its graph, in order; absent for a run of an agent. */
+  readonly nodes?: readonly PlacedNodeStep[];
   /** Where the newest segment begins; absent if the run has only one segment. */
   readonly segment?: SegmentMark | undefined;
 }
@@ -33,7 +37,7 @@ const RESULT_LINES = 20;
 /** Indents the texts of models and tools, so that they cannot be mistaken for our own lines. */
 const INDENT = '  ';
 
-/** Formats messages for reading: sender, turn, step, time, and text. */
+/** Formats messages for reading: sender, turn, step, time, and text, and the nodes between them. */
 export function dialogue(
   messages: readonly Message[],
   options: DialogueOptions,
@@ -41,16 +45,65 @@ export function dialogue(
   const names = new Map(
     messages.flatMap((message) => callsOf(message).map(({ id, name }) => [id, name] as const)),
   );
-  const { segment, paint } = options;
+  const { segment, paint, nodes = [] } = options;
   const begins = messages.find(
     ({ n }, at) => segment !== undefined && n >= segment.from && (at > 0 || n === segment.from),
   );
-  return messages.flatMap((message) => [
-    ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
-    paint.bold(header(message, names)),
-    ...body(message, options).map((line) => (line === '' ? '' : `${INDENT}${line}`)),
-    '',
-  ]);
+  let passed = -1;
+  /** Returns the steps between the last message and the one with this number. */
+  const nodesBefore = (n: number): readonly string[] => {
+    const between = nodes.filter(({ before }) => before > passed && before <= n);
+    passed = n;
+    const lines = between.flatMap((step) => nodeStepLines(step, paint));
+    return lines.length === 0 ? [] : [...lines, ''];
+  };
+  return [
+    ...messages.flatMap((message) => [
+      ...nodesBefore(message.n),
+      ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
+      paint.bold(header(message, names)),
+      ...indented(body(message, options)),
+      '',
+    ]),
+    ...nodesBefore(Infinity),
+  ];
+}
+
+function indented(lines: readonly string[]): readonly string[] {
+  return lines.map((line) => (line === '' ? '' : `${INDENT}${line}`));
+}
+
+/** Returns the lines for a step of a run in its graph. */
+function nodeStepLines(step: PlacedNodeStep, paint: Palette): readonly string[] {
+  const time = paint.dim(formatTime(step.at));
+  switch (step.type) {
+    case 'node-begun': {
+      const visit = step.visit === 1 ? '' : ` · visit ${step.visit}`;
+      return [`${paint.bold(`node ${visible(step.node)}`)} · begins${visit} · ${time}`];
+    }
+    case 'node-ended':
+      return [`${nodeLine(step, paint)} · ${time}`];
+    case 'items-ended': {
+      const { node, done, failed, total } = step;
+      const failures = failed === 0 ? '' : ` · ${paint.red(`${failed} failed`)}`;
+      return [
+        `${paint.bold(`node ${visible(node)}`)} · item ${done} of ${total}${failures} · ${time}`,
+      ];
+    }
+    case 'node-replied':
+      return [
+        `${paint.bold(`node ${visible(step.node)}`)} · reply of model ${visible(step.model)} · ${time}`,
+        ...indented(printable(step.text).split('\n')),
+      ];
+    case 'action-changed': {
+      const { id, state, tool, shown } = step.action;
+      if (state !== 'done' && state !== 'failed') return [];
+      const end = state === 'failed' ? paint.red(state) : state;
+      return [
+        `${paint.bold(`action ${visible(id)}`)} · ${end} · ${visible(shown || tool)} · ${time}`,
+      ];
+    }
+  }
 }
 
 /** Formats calls, each with its result, for reading. */

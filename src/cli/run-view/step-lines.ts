@@ -59,7 +59,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
       shown = n;
     }
     const now = view.state?.graph;
-    const { ended } = nodeSteps(graph, now);
+    const { ended } = nodeSteps(graph, now, view);
     graph = now ?? graph;
     lines.push(...ended.map((step) => nodeLine(step, paint)), ...waitLines(view));
     for (const request of viewedRequests(view, fixes.run)) {
@@ -85,11 +85,14 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   };
 }
 
-/** Returns the line for a node that has ended: its exit, its items, its error, and its time. */
-function nodeLine(
-  { node, exit, ms, patch = {} }: Extract<DurableStep, { type: 'node-ended' }>,
+/**
+ * Returns the line for a node that has ended: its exit, its items, its error, its work, and its time.
+ */
+export function nodeLine(
+  step: Extract<DurableStep, { type: 'node-ended' }>,
   paint: Palette,
 ): string {
+  const { node, exit, ms, patch = {} } = step;
   const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   const items = Object.values(patch).find((value) => Array.isArray(value) && value.some(isResult));
@@ -97,8 +100,22 @@ function nodeLine(
     paint.bold(`node ${visible(node)}`),
     exit === 'failed' ? paint.red(`failed${why}`) : visible(exit),
     ...(Array.isArray(items) ? [itemsLine(items)] : []),
+    ...workLines(step),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
+}
+
+/** Returns the parts about the model calls, steps, and attempts of a node's visit. */
+function workLines({
+  modelCalls,
+  steps,
+  attempts,
+}: Extract<DurableStep, { type: 'node-ended' }>): readonly string[] {
+  return [
+    ...(modelCalls === undefined ? [] : [formatCount(modelCalls, 'model call')]),
+    ...(steps === undefined ? [] : [formatCount(steps, 'step')]),
+    ...(attempts === undefined ? [] : [formatCount(attempts, 'attempt')]),
+  ];
 }
 
 function errorLine(error: JsonObject): string {

@@ -23,7 +23,9 @@ import {
   copyRun,
   emptyRun,
   endRun,
+  noteAttempt,
   noteBlocks,
+  noteVisit,
   readBegun,
 } from './run-view.js';
 
@@ -201,6 +203,8 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
     case 'timer-fired':
     case 'task-scheduled':
       return processTaskIfDue(reader, event.id);
+    case 'attempted':
+      return noteAttempt(run, event);
     case 'other':
       return;
     case 'patched':
@@ -279,6 +283,7 @@ function interpretEvent(reader: HistoryReader, event: HistoryEvent): void {
   const state = currentState(reader);
   const fact = toFact(reader.run, event, reader.task.at);
   if (state === null || fact === null) return;
+  noteVisit(reader.run, event, state);
   const isMarked = reader.isPatched && (fact.type === 'update' || fact.type === 'signal');
   record(asRun(reader.run, state), isMarked ? { ...fact, patched: true } : fact);
 }

@@ -1,5 +1,5 @@
 import type { AgentDefinition, ModelSettings } from '../../core/definition/definition.js';
-import { isOutcome } from '../../core/guards/recorded.js';
+import { type GeneratedReply, isOutcome, isToolResult } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Run } from '../../core/interpret/loop.js';
 import { isLoaded, toUsage } from '../../core/rules/limits.js';
@@ -23,6 +23,8 @@ export interface InFlight {
   readonly call: ToolCall | null;
   /** The input of the activity. */
   readonly input: Readonly<Record<string, unknown>>;
+  /** Its attempts so far; absent while the history does not show them. */
+  readonly attempts?: number;
   /** When it was scheduled: Unix time in ms. */
   readonly at: number;
 }
@@ -46,6 +48,17 @@ export interface EndedTurnOf extends FinishedTurn {
   readonly at: number;
 }
 
+/** What a visit of a graph's node has done in a segment. */
+export interface NodeWork {
+  /** Model calls, including those of the node's function. */
+  readonly modelCalls: number;
+  /** Steps of the agents and graphs that the visit has called. */
+  readonly steps: number;
+  /** Activities that have ended, and their attempts together. */
+  readonly activities: number;
+  readonly attempts: number;
+}
+
 /** The mutable data that a reader of a history keeps in addition to the run's state. */
 export interface Remembered {
   input: RunInput | null;
@@ -56,6 +69,8 @@ export interface Remembered {
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurnOf[];
   readonly inFlight: Map<number, InFlight>;
+  /** The work of the visits of a graph's nodes, by `visitKey`. */
+  readonly visits: Map<string, NodeWork>;
   /** The reason for each block, and the event since which it applies, by the name of the work. */
   readonly blockedSince: Map<string, { readonly reason: string; readonly since: number }>;
   ended: EndedEvent | null;
@@ -78,6 +93,7 @@ export function emptyRun(): ReadRun {
     usageByMessage: new Map(),
     turns: [],
     inFlight: new Map(),
+    visits: new Map(),
     blockedSince: new Map(),
     ended: null,
     outcome: null,
@@ -94,6 +110,7 @@ export function copyRun(run: ReadRun): ReadRun {
     usageByMessage: new Map(run.usageByMessage),
     turns: [...run.turns],
     inFlight: new Map(run.inFlight),
+    visits: new Map(run.visits),
     blockedSince: new Map(run.blockedSince),
   };
 }
@@ -134,6 +151,61 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const made = fresh.find(isFromModel);
   if (made === undefined || event.reply === null) return;
   run.usageByMessage.set(made.n, toUsage(event.reply.usage, before.config.price));
+}
+
+/** Records the attempts of an activity that has ended. */
+export function noteAttempt(
+  { inFlight }: ReadRun,
+  { scheduled, attempt }: EventOf<'attempted'>,
+): void {
+  const work = inFlight.get(scheduled);
+  if (work !== undefined) inFlight.set(scheduled, { ...work, attempts: attempt });
+}
+
+/** Names a visit of a node in `visits`. */
+export function visitKey({
+  node,
+  visit,
+}: {
+  readonly node: string;
+  readonly visit: number;
+}): string {
+  return `${visit} ${node}`;
+}
+
+/** Adds work that has ended to the visit of the node under way. */
+export function noteVisit(run: ReadRun, event: HistoryEvent, { graph }: RunState): void {
+  const at = graph?.at;
+  const done = at ? workOf(run, event) : null;
+  if (!at || done === null) return;
+  const key = visitKey(at);
+  const { modelCalls = 0, steps = 0, activities = 0, attempts = 0 } = run.visits.get(key) ?? {};
+  run.visits.set(key, {
+    modelCalls: modelCalls + done.modelCalls,
+    steps: steps + done.steps,
+    activities: activities + done.activities,
+    attempts: attempts + done.attempts,
+  });
+}
+
+/** Returns the work that an event ends; null if it ends none of a node. */
+function workOf({ inFlight }: ReadRun, event: HistoryEvent): NodeWork | null {
+  if (event.type === 'child-ended') {
+    const steps = isOutcome(event.result) ? event.result.steps : 0;
+    return { modelCalls: 0, steps, activities: 0, attempts: 0 };
+  }
+  if (event.type !== 'completed' && event.type !== 'failed') return null;
+  const { activity = '', attempts = 1 } = inFlight.get(event.scheduled) ?? {};
+  const isModel = activity === 'callModel';
+  if (!isModel && activity !== 'runTool') return null;
+  const modelCalls = isModel ? 1 : repliesIn(event).length;
+  return { modelCalls, steps: 0, activities: 1, attempts };
+}
+
+/** Returns the replies of models to the function of a node, as its activity has recorded them. */
+export function repliesIn(event: HistoryEvent): readonly GeneratedReply[] {
+  if (event.type !== 'completed' || !isToolResult(event.result)) return [];
+  return 'generated' in event.result ? (event.result.generated ?? []) : [];
 }
 
 /** Marks the messages that a provider has refused. */
