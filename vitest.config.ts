@@ -17,7 +17,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^perdure$/, replacement: source('index') },
-      { find: /^perdure\/(output|testing|tools|workflow)$/, replacement: source('$1') },
+      { find: /^perdure\/([\w-]+)$/, replacement: source('$1') },
     ],
   },
   test: {

@@ -11,3 +11,7 @@ export {
 // Classes with probabilities
 export { binaryClassify, classify, type Classes } from './output/classes/classes.js';
 export type { Classification } from './output/classes/classes.js';
+
+// Parsers of your own
+export { ParseError, type AnswerParser, type ParseFunction } from './output/parse-output.js';
+export type { OutputDefinition, Tag, TagSet } from './core/definition/definition.js';

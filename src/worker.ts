@@ -1,197 +1,53 @@
-import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import { DeploymentError, InputError } from './core/errors.js';
-import { toMs } from './core/text/text.js';
-import { withTraces } from './telemetry/spans.js';
-import { perdureHome } from './storage/files.js';
-import { resolveTaskQueue } from './temporal/task-queue.js';
-import { locateTarget, unreachable } from './server/locate-target.js';
-import { assertOneSdk } from './temporal/sdk.js';
-import {
-  deploymentProblem,
-  versioningOptions,
-  promote,
-  type WorkerBuild,
-} from './worker/deployment.js';
-import { createLiveHub } from './live/attempts.js';
-import { pollsHere } from './live/process-hub.js';
-import { resolveLiveOptions } from './live/live-options.js';
-import { readLiveHosts } from './live/live-workers.js';
-import type { LiveServer, StartLiveServer } from './live/live-server.js';
-import { containStrayErrors } from './tools/errors.js';
-import {
-  WORKER_SETTINGS,
-  onShutdown,
-  createWorkerParts,
-  installRuntimeOf,
-} from './worker/parts.js';
-import { assertWorkerOptions, type WorkerOptions } from './worker/options.js';
-import { loadWorkflowCode } from './worker/bundle.js';
-import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import type { RunningWorker } from './worker/create-worker.js';
+import type { WorkerOptions } from './worker/options.js';
 
-/** A worker that polls. */
-export interface RunningWorker {
-  readonly taskQueue: string;
-  /** The worker's identity in the server's list of pollers. */
-  readonly identity: string;
-  /** The build that this worker is registered as; null without worker versioning. */
-  readonly deployed: WorkerBuild | null;
-  /** Where the worker serves live streams; null if it does not. */
-  readonly live: { readonly url: string } | null;
-  /** Resolves when the worker has shut down; rejects if it failed. */
-  readonly stopped: Promise<void>;
-  /**
-   * Stops polling, waits for activities as long as `shutdownGrace` allows, and closes the
-   * connection.
-   */
-  shutdown(): Promise<void>;
-}
+// Workers
+export type { RunningWorker } from './worker/create-worker.js';
+export type { PluginOptions, SharedWorkerOptions, WorkerOptions } from './worker/options.js';
+export type { DeploymentOptions, DeploymentVersion, WorkerBuild } from './worker/deployment.js';
+export { perdurePlugin, type PerdurePlugin } from './worker/plugin.js';
+export type { SegmentSize } from './core/state/state.js';
+
+// Live streams
+export type { LiveOptions, LiveLimits } from './live/live-options.js';
+
+// Storage
+export { s3Stores, type S3Options } from './storage/s3-stores.js';
+export type { Stores, LockedTool, ToolForm, ToolLock } from './storage/tool-lock.js';
+export type { BlobStore, Archive, ArchivedHistory, ArchivedRun } from './storage/blob-store.js';
+
+// Errors
+export { DeploymentError, LiveOptionsError, SdkCopiesError } from './core/errors.js';
+export {
+  ArchiveError,
+  BlobError,
+  type ArchiveErrorKind,
+  type ArchiveErrorOptions,
+  type BlobErrorKind,
+  type BlobErrorOptions,
+} from './storage/blob-store.js';
 
 /**
- * Starts a worker. Resolves when it polls or, with a deployment, when its build is the current one.
- * Rejects with an `InputError` or a `LiveOptionsError` if an option is invalid, and with a
- * `NoServerError` if the server does not answer: the program decides whether to try again. The
- * command `perdure worker` waits for the server.
+ * Starts a worker. Resolves when it polls or, with a `deployment`, when its build is the current
+ * one. Rejects with an `InputError` (`input`) if an option is invalid, with a `LiveOptionsError`
+ * (`live_options`) if it cannot serve live streams with these options, with a `NoServerError`
+ * (`no_server`) if no server answers, with a `SdkCopiesError` (`sdk_copies`) if the process has two
+ * copies of Temporal's SDK, and with a `DeploymentError` (`deployment`) if the build cannot be made
+ * the current one.
+ *
+ * Importing this function does not load Temporal's native worker; the first call does.
+ *
+ * @example
+ * ```ts
+ * import { createWorker, defineAgent, defineConfig } from 'perdure';
+ *
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
+ * const worker = await createWorker({ config: defineConfig({ agents: [clerk] }) });
+ * process.once('SIGTERM', () => void worker.shutdown());
+ * await worker.stopped;
+ * ```
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
-  assertWorkerOptions(options);
-  const { worker, connection } = await start(options);
-  const { deployed, taskQueue, identity, stopped } = worker;
-  if (deployed?.isCurrent !== true) return worker;
-  const stoppedEarly = stopped.then(() => {
-    throw new DeploymentError('the worker shut down before its build became the current one');
-  });
-  try {
-    await Promise.race([promote(connection, deployed, { taskQueue, identity }), stoppedEarly]);
-    return worker;
-  } catch (error) {
-    // Without promotion, the worker would get no work.
-    await worker.shutdown().catch(() => undefined);
-    throw error;
-  }
-}
-
-async function start({
-  home: givenHome,
-  env: givenEnv = process.env,
-  ...rest
-}: WorkerOptions): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
-  const env = { ...givenEnv, ...(givenHome !== undefined && { PERDURE_HOME: givenHome }) };
-  const options = { ...rest, env };
-  assertOneSdk();
-  if (options.runtime !== undefined) installRuntimeOf(options.runtime);
-  const { config } = options;
-  const home = perdureHome(env);
-  const target = await locateTarget(
-    {
-      address: options.address ?? config.address,
-      namespace: options.namespace ?? config.namespace,
-    },
-    { env, home },
-  );
-  const { address, namespace } = target;
-  const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const loadCode = async () => options.workflowBundle ?? (await loadWorkflowCode());
-  const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
-  const { live = false } = options;
-  const liveOptions = live === false ? null : resolveLiveOptions(live, env);
-  const hub = createLiveHub();
-  const parts = createWorkerParts(config, { ...options, ...(liveOptions && { hub }) });
-  const connection = await NativeConnection.connect(target.options).catch((error: unknown) => {
-    throw unreachable(address, error);
-  });
-  let liveServer: LiveServer | null = null;
-  const release = options.containStrayErrors === true ? contain() : doNothing;
-  try {
-    const hosts = readLiveHosts(env);
-    liveServer =
-      liveOptions && (await openLiveServer(liveOptions, { hub, target, taskQueue, home, hosts }));
-    const worker = await Worker.create({
-      connection,
-      namespace,
-      taskQueue,
-      ...(options.workflows !== false && { workflowBundle: await loadCode() }),
-      activities: parts.activities,
-      ...WORKER_SETTINGS,
-      interceptors: withTraces(options.interceptors),
-      ...(options.activities === false && { enableNonLocalActivities: false }),
-      ...(options.shutdownGrace !== undefined && {
-        shutdownGraceTime: toMs(options.shutdownGrace),
-      }),
-      ...(options.maxCachedWorkflows !== undefined && {
-        maxCachedWorkflows: options.maxCachedWorkflows,
-      }),
-      ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
-    });
-    onShutdown(worker, parts.stop);
-    const leave = pollsHere({ namespace, taskQueue });
-    const stopped = worker.run().finally(async () => {
-      leave();
-      await parts.close();
-      await liveServer?.close();
-      await connection.close();
-      release();
-    });
-    stopped.catch(() => undefined);
-    const shutdown = async (): Promise<void> => {
-      if (worker.getState() === 'RUNNING') worker.shutdown();
-      await stopped;
-    };
-    const { identity } = worker.options;
-    const served = liveServer && { url: liveServer.url };
-    const running = { taskQueue, identity, deployed, live: served, stopped, shutdown };
-    return { worker: running, connection };
-  } catch (error) {
-    release();
-    await liveServer?.close();
-    await connection.close();
-    throw error;
-  }
-}
-
-const doNothing = (): void => undefined;
-
-/** Returns a function that ends the containment. */
-function contain(): () => void {
-  return containStrayErrors((message) => Runtime.instance().logger.error(message));
-}
-
-/** Loads the modules of the live server, which only a worker with live streams needs. */
-async function openLiveServer(...given: Parameters<StartLiveServer>): Promise<LiveServer> {
-  const { startLiveServer } = await import('./live/live-server.js');
-  return await startLiveServer(...given);
-}
-
-interface BuildContext extends Pick<WorkerBuild, 'address' | 'namespace'> {
-  readonly loadCode: () => Promise<WorkflowBundleOption>;
-}
-
-/** Returns the build to register as; null without worker versioning. */
-async function toWorkerBuild(
-  { deployment, workflows = true }: WorkerOptions,
-  { loadCode, ...server }: BuildContext,
-): Promise<WorkerBuild | null> {
-  if (deployment === undefined) return null;
-  const problem = deploymentProblem(deployment);
-  if (problem !== null) throw new InputError(problem);
-  return {
-    ...server,
-    deploymentName: deployment.name,
-    buildId: deployment.buildId ?? (await computeBuildId(await loadCode())),
-    // A worker without workflow code cannot run what would start on its build.
-    isCurrent: deployment.promote ?? workflows,
-  };
-}
-
-/** Hex digits of a build id: enough to distinguish builds, and short enough to read. */
-const DIGITS = 12;
-
-/**
- * Returns a build id derived from the workflow code: the same in every folder and on every machine.
- * The source map does not count, since it contains the folder in which the code was bundled.
- */
-export async function computeBuildId(bundle: WorkflowBundleOption): Promise<string> {
-  const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
-  const plain = code.replaceAll(/^\/\/# sourceMappingURL=.*$/gm, '');
-  return createHash('sha256').update(plain).digest('hex').slice(0, DIGITS);
+  const { createWorker: create } = await import('./worker/create-worker.js');
+  return await create(options);
 }

@@ -62,7 +62,7 @@ async function blocksOf(page: string): Promise<readonly Block[]> {
 async function compile({ name, code }: Block): Promise<string> {
   const { code: js } = await transform(code, { loader: 'ts', target: 'node20' });
   const linked = js.replaceAll(
-    /from "perdure(?:\/(\w+))?"/g,
+    /from "perdure(?:\/([\w-]+))?"/g,
     (_, entry: string | undefined) => `from ${JSON.stringify(entryUrl(entry ?? 'index'))}`,
   );
   const file = join(folder, `${name}.mjs`);

@@ -4,7 +4,7 @@ import type {
   LanguageModelV3GenerateResult,
   LanguageModelV3Message,
 } from '@ai-sdk/provider';
-import { ModelError, type Model, type ModelReply, type ModelRequest } from 'perdure';
+import { ModelError, type Model, type ModelReply, type ModelRequest } from 'perdure/models';
 
 /**
  * Converts a message; `names` has the tool of each call, which the AI SDK requires with its result.

@@ -1,6 +1,7 @@
 // An assistant for calendar, tasks, and mail: it plans, asks before it deletes, and reports.
 //   perdure run assistant "Clear my Tuesday" --open --config examples/assistant/perdure.config.ts
-import { defineConfig, planAndExecute } from 'perdure';
+import { defineConfig } from 'perdure';
+import { planAndExecute } from 'perdure/graphs';
 import { tools } from './tools.js';
 
 const MOST = 5_000;

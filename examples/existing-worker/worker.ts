@@ -4,7 +4,7 @@
 //   temporal workflow start --type review --task-queue applications --input '"a-1"'
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { perdurePlugin } from 'perdure';
+import { perdurePlugin } from 'perdure/worker';
 import * as activities from './activities.js';
 import { reviewer } from './agents.js';
 

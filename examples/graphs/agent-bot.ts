@@ -1,4 +1,5 @@
-import { defineGraph, defineTool } from 'perdure';
+import { defineTool } from 'perdure';
+import { defineGraph } from 'perdure/graphs';
 import { z } from 'zod';
 
 const today = defineTool({

@@ -1,4 +1,5 @@
-import { defineAgent, defineGraph, text } from 'perdure';
+import { defineAgent } from 'perdure';
+import { defineGraph, text } from 'perdure/graphs';
 import { z } from 'zod';
 
 export const clerk = defineAgent({

@@ -1,4 +1,5 @@
-import { defineGraph, defineTool, text } from 'perdure';
+import { defineTool } from 'perdure';
+import { defineGraph, text } from 'perdure/graphs';
 import { z } from 'zod';
 
 const pay = defineTool({

@@ -1,4 +1,4 @@
-import { ModelError } from 'perdure';
+import { ModelError } from 'perdure/models';
 
 /** Classifies a status by who can fix it; the engine's decision depends on that alone. */
 function toErrorKind(status: number) {

@@ -1,4 +1,4 @@
-import { ModelError, type Model, type ModelContext, type ModelReply } from 'perdure';
+import { ModelError, type Model, type ModelContext, type ModelReply } from 'perdure/models';
 import { lostConnection, toModelError, unusable } from './ollama-errors.js';
 import { createAssembly, type Assembly } from './ollama-reply.js';
 import { toWireRequest } from './ollama-request.js';

@@ -1,4 +1,4 @@
-import { ModelError, type ModelContext, type ModelReply } from 'perdure';
+import { ModelError, type ModelContext, type ModelReply } from 'perdure/models';
 import { unusable } from './ollama-errors.js';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest } from 'perdure';
+import type { JsonObject } from 'perdure';
+import type { ModelRequest } from 'perdure/models';
 
 type Message = ModelRequest['messages'][number];
 

@@ -1,4 +1,5 @@
-import { cases, defineAgent, defineGraph, text } from 'perdure';
+import { defineAgent } from 'perdure';
+import { cases, defineGraph, text } from 'perdure/graphs';
 import { z } from 'zod';
 
 const verdict = z.object({

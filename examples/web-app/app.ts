@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import { InputError, NoRunError, RefusedError, type PerdureClient } from 'perdure';
+import { InputError, type PerdureClient } from 'perdure';
+import { NoRunError, RefusedError } from 'perdure/client';
 import { page } from './page.js';
 
 /**

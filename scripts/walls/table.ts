@@ -183,6 +183,7 @@ export const WALLS: readonly Wall[] = [
       'validation',
       'storage',
       'temporal',
+      'server',
       'history',
       'tools',
       'models',
@@ -247,6 +248,9 @@ export const CORE_LAYERS: readonly Layer[] = [
 
 /** The entry points of the package and the command. They may import every folder; no folder imports them. */
 export const ENTRIES: readonly string[] = [
+  'client.ts',
+  'graphs.ts',
+  'models.ts',
   'worker.ts',
   'workflow.ts',
   'testing.ts',

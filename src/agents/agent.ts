@@ -120,7 +120,8 @@ export type ModelDecision =
  *
  * @example
  * ```ts
- * import { defineAgent, type DecideFunction } from 'perdure';
+ * import { defineAgent } from 'perdure';
+ * import type { DecideFunction } from 'perdure/models';
  *
  * const careful: DecideFunction = async ({ model, messages, log }) => {
  *   const draft = await model.call();

@@ -183,7 +183,8 @@ export interface RefusedErrorOptions extends ErrorOptions {
  *
  * @example
  * ```ts
- * import { createClient, RefusedError } from 'perdure';
+ * import { createClient } from 'perdure';
+ * import { RefusedError } from 'perdure/client';
  *
  * await using client = await createClient();
  * const { requests } = await client.requests({ agent: 'desk' });
@@ -221,7 +222,8 @@ export interface NotDeliveredErrorOptions extends ErrorOptions {
  *
  * @example
  * ```ts
- * import { createClient, NotDeliveredError } from 'perdure';
+ * import { createClient } from 'perdure';
+ * import { NotDeliveredError } from 'perdure/client';
  *
  * await using client = await createClient();
  * try {

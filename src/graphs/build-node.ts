@@ -47,7 +47,7 @@ const made = new WeakSet<object>();
  *
  * @example
  * ```ts
- * import { cases, defineGraph } from 'perdure';
+ * import { cases, defineGraph } from 'perdure/graphs';
  * import { z } from 'zod';
  *
  * export const sort = defineGraph({

@@ -43,7 +43,7 @@ export interface UnwiredGraph<Shape extends z.ZodObject, Nodes> {
  *
  * @example
  * ```ts
- * import { cases, defineGraph, text } from 'perdure';
+ * import { cases, defineGraph, text } from 'perdure/graphs';
  * import { z } from 'zod';
  *
  * export const mail = defineGraph({

@@ -341,7 +341,7 @@ const results: z.ZodType<
  *
  * @example
  * ```ts
- * import { planState } from 'perdure';
+ * import { planState } from 'perdure/graphs';
  * import { z } from 'zod';
  *
  * export const state = z.object({ ...planState, answer: z.string().optional() });

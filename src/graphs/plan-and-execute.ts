@@ -108,7 +108,8 @@ const MAX_QUESTIONS = 10;
  *
  * @example
  * ```ts
- * import { defineTool, planAndExecute } from 'perdure';
+ * import { defineTool } from 'perdure';
+ * import { planAndExecute } from 'perdure/graphs';
  * import { z } from 'zod';
  *
  * const createTask = defineTool({
@@ -241,65 +242,3 @@ function build(options: PlanAndExecuteOptions, before: BeforePlan | null): Graph
     },
   });
 }
-
-// What the package exports for graphs.
-export { cases } from './build-node.js';
-export { defineGraph, type UnwiredGraph } from './define-graph.js';
-export type {
-  Graph,
-  GraphAgentOptions,
-  GraphInput,
-  GraphOf,
-  GraphOptions,
-} from './graph-options.js';
-export type {
-  ConfirmKind,
-  DecideKind,
-  EachAction,
-  ExactFields,
-  ExitChoice,
-  GraphInputTemplate,
-  GraphKinds,
-  GraphMessage,
-  GraphNodeOptions,
-  NodeCases,
-  NodeFunctionOptions,
-  NodeSaveOptions,
-  NodeSpec,
-  RouteContext,
-} from './node-spec.js';
-export type { ExecuteNodeOptions, PlanNodeOptions } from './node-spec.js';
-export type {
-  GraphFieldHolding,
-  GraphFieldOf,
-  GraphFieldTaking,
-  GraphPatchOf,
-  GraphStateOf,
-} from './values.js';
-export type { GraphWiring, NodeEdges } from './node-spec.js';
-export {
-  text,
-  type GraphPath,
-  type GraphPathConditions,
-  type GraphPathOf,
-  type GraphTemplate,
-  type GraphText,
-} from './values.js';
-export type { PassedOption } from './graph-options.js';
-export { planState } from './node-spec.js';
-export type { ActionResult, Plan, PlannedAction, PlannedRead } from '../core/plan/plan.js';
-export type { Place, Referring } from '../core/plan/plan.js';
-export type {
-  EachBody,
-  ExecuteNode,
-  FailedDependency,
-  GraphCase,
-  GraphDefinition,
-  GraphExit,
-  GraphNode,
-  GraphValue,
-  NodeKind,
-  NodeOutput,
-  PlanNode,
-  WorkerNode,
-} from '../core/definition/graph-definition.js';

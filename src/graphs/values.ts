@@ -186,7 +186,7 @@ function condition(
  *
  * @example
  * ```ts
- * import { defineGraph, text } from 'perdure';
+ * import { defineGraph, text } from 'perdure/graphs';
  * import { z } from 'zod';
  *
  * export const ask = defineGraph({

@@ -203,7 +203,7 @@ export interface RunTokenOptions {
  *
  * @example
  * ```ts
- * import { runToken } from 'perdure';
+ * import { runToken } from 'perdure/client';
  *
  * const run = 'files-20261121-8f3a2c';
  * const token = runToken({ run, expiresIn: '15 minutes' });

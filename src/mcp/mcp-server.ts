@@ -196,7 +196,8 @@ const CONNECT_MS = 30_000;
  *
  * @example
  * ```ts
- * import { defineAgent, mcpServer } from 'perdure';
+ * import { defineAgent } from 'perdure';
+ * import { mcpServer } from 'perdure/tools';
  *
  * const files = mcpServer({
  *   name: 'files',

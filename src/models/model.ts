@@ -347,7 +347,7 @@ export type ModelErrorOptions = ModelErrorDetails & ErrorOptions;
  *
  * @example
  * ```ts
- * import { ModelError, type Model } from 'perdure';
+ * import { ModelError, type Model } from 'perdure/models';
  *
  * export const offline: Model = {
  *   call: async () => {

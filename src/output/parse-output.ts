@@ -164,7 +164,8 @@ function ownMessage(thrown: unknown): string | undefined {
  *
  * @example
  * ```ts
- * import { defineAgent, ParseError } from 'perdure';
+ * import { defineAgent } from 'perdure';
+ * import { ParseError } from 'perdure/output';
  *
  * export const counter = defineAgent({
  *   name: 'counter',

@@ -35,7 +35,8 @@ export interface BlobErrorOptions extends ErrorOptions {
  *
  * @example
  * ```ts
- * import { BlobError, type BlobRef } from 'perdure';
+ * import type { BlobRef } from 'perdure/models';
+ * import { BlobError } from 'perdure/worker';
  *
  * const texts = new Map<string, string>();
  *
@@ -127,7 +128,7 @@ export interface ArchiveErrorOptions extends ErrorOptions {
  *
  * @example
  * ```ts
- * import { ArchiveError } from 'perdure';
+ * import { ArchiveError } from 'perdure/worker';
  *
  * export function writeFailed(folder: string, cause: unknown): ArchiveError {
  *   const message = `${folder} cannot be written; check the mount`;

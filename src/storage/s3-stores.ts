@@ -68,7 +68,8 @@ interface Limit {
  *
  * @example
  * ```ts
- * import { createClient, createWorker, defineConfig, s3Stores } from 'perdure';
+ * import { createClient, createWorker, defineConfig } from 'perdure';
+ * import { s3Stores } from 'perdure/worker';
  *
  * const stores = s3Stores({ bucket: 'agents', prefix: 'production', region: 'eu-central-1' });
  * await createWorker({ config: defineConfig({ agents: [] }), ...stores });

@@ -22,7 +22,8 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  * ```ts
  * import { fileURLToPath } from 'node:url';
  * import { Worker } from '@temporalio/worker';
- * import { defineAgent, perdurePlugin } from 'perdure';
+ * import { defineAgent } from 'perdure';
+ * import { perdurePlugin } from 'perdure/worker';
  *
  * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
  * const worker = await Worker.create({

@@ -3,14 +3,9 @@ import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
 import { parseDuration } from '../../src/core/text/text.js';
 import { ruleVerdict, type Rule } from '../../src/core/definition/rules.js';
-import {
-  defineAgent,
-  defineGraph,
-  defineTool,
-  InputError,
-  mcpServer,
-  planAndExecute,
-} from '../../src/index.js';
+import { defineAgent, defineTool, InputError } from '../../src/index.js';
+import { defineGraph, planAndExecute } from '../../src/graphs.js';
+import { mcpServer } from '../../src/tools.js';
 import { askPerson } from '../../src/tools.js';
 
 /** What a JavaScript author could write. */

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { rulesOn } from '../../src/agents/options.js';
 import { predicateMisfit } from '../../src/core/definition/predicate-misfit.js';
 import type { Rule } from '../../src/core/definition/rules.js';
-import { defineAgent, defineConfig, defineTool, mcpServer } from '../../src/index.js';
+import { defineAgent, defineConfig, defineTool } from '../../src/index.js';
+import { mcpServer } from '../../src/tools.js';
 import { likelyMeant } from '../../src/validation/check-options.js';
 
 const refund = defineTool({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { cases, defineGraph, defineTool, InputError, text } from '../../src/index.js';
+import { defineTool, InputError } from '../../src/index.js';
+import { cases, defineGraph, text } from '../../src/graphs.js';
 import { nodeContext } from '../../src/testing.js';
 
 const search = defineTool({

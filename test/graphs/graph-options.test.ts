@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { definitionAt } from '../../src/core/state/turn-definition.js';
-import { defineAgent, defineGraph, defineTool, planAndExecute } from '../../src/index.js';
+import { defineAgent, defineTool } from '../../src/index.js';
+import { defineGraph, planAndExecute } from '../../src/graphs.js';
 import { nodeContext } from '../../src/testing.js';
 import { config } from '../support/scripts.js';
 

@@ -1,15 +1,7 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import {
-  cases,
-  defineAgent,
-  defineGraph,
-  defineTool,
-  planState,
-  text,
-  type GraphInput,
-  type PerdureClient,
-} from '../../src/index.js';
+import { defineAgent, defineTool, type PerdureClient } from '../../src/index.js';
+import { cases, defineGraph, planState, text, type GraphInput } from '../../src/graphs.js';
 
 // The compiler checks this file: each line below `@ts-expect-error` has to be an error.
 const state = z.object({

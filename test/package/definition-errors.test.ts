@@ -1,11 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import * as graphs from '../../src/graphs.js';
 import * as perdure from '../../src/index.js';
 import * as output from '../../src/output.js';
 import * as tools from '../../src/tools.js';
+import * as worker from '../../src/worker.js';
 
 const { InputError } = perdure;
-const functions: Readonly<Record<string, unknown>> = { ...perdure, ...output, ...tools };
+const functions: Readonly<Record<string, unknown>> = {
+  ...perdure,
+  ...graphs,
+  ...output,
+  ...tools,
+  ...worker,
+};
 
 /** Calls a public function as a JavaScript author could. */
 function call(name: string, ...given: readonly unknown[]): unknown {
@@ -220,7 +228,7 @@ describe('the mistake in a definition', () => {
   });
 
   test('wire() throws one', () => {
-    const graph = perdure.defineGraph({
+    const graph = graphs.defineGraph({
       name: 'g',
       state: z.object({}),
       nodes: ({ run }) => ({ load: run({ run: async () => ({}) }) }),

@@ -2,12 +2,22 @@ import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import * as here from '../../src/index.js';
+import * as client from '../../src/client.js';
+import * as root from '../../src/index.js';
+import * as models from '../../src/models.js';
+import * as output from '../../src/output.js';
+import * as worker from '../../src/worker.js';
 import { builtTree } from '../support/built-program.js';
 
-type Root = typeof here;
+/** What the entries export, together: each error is in the entry of those who meet it. */
+const here = { ...client, ...models, ...output, ...worker, ...root };
 
-let other: Root;
+type Exports = typeof here;
+
+/** The files of these entries in `dist`. */
+const ENTRIES = ['client', 'models', 'output', 'worker', 'index'];
+
+let other: Exports;
 let copy = '';
 
 beforeAll(async () => {
@@ -17,7 +27,13 @@ beforeAll(async () => {
   await mkdir(copy, { recursive: true });
   await cp(join(built, 'package.json'), join(copy, 'package.json'));
   await cp(join(built, 'dist'), join(copy, 'dist'), { recursive: true });
-  other = (await import(pathToFileURL(join(copy, 'dist', 'index.js')).href)) as Root;
+  const loaded = await Promise.all(
+    ENTRIES.map(
+      async (name): Promise<object> =>
+        await import(pathToFileURL(join(copy, 'dist', `${name}.js`)).href),
+    ),
+  );
+  other = Object.assign({}, ...loaded) as Exports;
 });
 afterAll(async () => {
   await rm(copy, { recursive: true, force: true });
@@ -25,25 +41,25 @@ afterAll(async () => {
 
 const details = { kind: 'quota', type: 'rate_limit' } as const;
 /** Each class with one of its errors, created by either copy. */
-const makers: Readonly<Record<string, (root: Root) => Error>> = {
-  ArchiveError: (root) => new root.ArchiveError('x', { kind: 'unreadable' }),
-  BlobError: (root) => new root.BlobError('x', { kind: 'missing' }),
-  DeploymentError: (root) => new root.DeploymentError('x'),
-  IdTakenError: (root) => new root.IdTakenError('x'),
-  InputError: (root) => new root.InputError('x'),
-  LiveOptionsError: (root) => new root.LiveOptionsError('x'),
-  ModelError: (root) => new root.ModelError('x', details),
-  NoRunError: (root) => new root.NoRunError('x'),
-  NoScheduleError: (root) => new root.NoScheduleError('x'),
-  NoServerError: (root) => new root.NoServerError('x'),
-  NotDeliveredError: (root) => new root.NotDeliveredError('x', { mayArrive: true }),
-  ParseError: (root) => new root.ParseError('x'),
-  RefusedError: (root) => new root.RefusedError('x'),
-  ResultLostError: (root) => new root.ResultLostError('x'),
-  RunTokenError: (root) => new root.RunTokenError('x'),
-  SdkCopiesError: (root) => new root.SdkCopiesError('x'),
-  ToolError: (root) => new root.ToolError('x'),
-  UnreadableError: (root) => new root.UnreadableError('x'),
+const makers: Readonly<Record<string, (from: Exports) => Error>> = {
+  ArchiveError: (from) => new from.ArchiveError('x', { kind: 'unreadable' }),
+  BlobError: (from) => new from.BlobError('x', { kind: 'missing' }),
+  DeploymentError: (from) => new from.DeploymentError('x'),
+  IdTakenError: (from) => new from.IdTakenError('x'),
+  InputError: (from) => new from.InputError('x'),
+  LiveOptionsError: (from) => new from.LiveOptionsError('x'),
+  ModelError: (from) => new from.ModelError('x', details),
+  NoRunError: (from) => new from.NoRunError('x'),
+  NoScheduleError: (from) => new from.NoScheduleError('x'),
+  NoServerError: (from) => new from.NoServerError('x'),
+  NotDeliveredError: (from) => new from.NotDeliveredError('x', { mayArrive: true }),
+  ParseError: (from) => new from.ParseError('x'),
+  RefusedError: (from) => new from.RefusedError('x'),
+  ResultLostError: (from) => new from.ResultLostError('x'),
+  RunTokenError: (from) => new from.RunTokenError('x'),
+  SdkCopiesError: (from) => new from.SdkCopiesError('x'),
+  ToolError: (from) => new from.ToolError('x'),
+  UnreadableError: (from) => new from.UnreadableError('x'),
 };
 
 interface ErrorClass {
@@ -51,7 +67,7 @@ interface ErrorClass {
   isInstance(value: unknown): boolean;
 }
 
-/** The error classes that the root exports, by name. */
+/** The error classes that these entries export, by name. */
 const classes = new Map(
   Object.entries(here).filter((entry): entry is [string, (typeof entry)[1] & ErrorClass] =>
     entry[0].endsWith('Error'),
@@ -59,16 +75,16 @@ const classes = new Map(
 );
 
 describe('errors', () => {
-  test('are all exported by the root, each with its own code', async () => {
+  test('are all exported by an entry, each with its own code', async () => {
     expect([...classes.keys()].toSorted()).toEqual(
       [...Object.keys(makers), 'PerdureError'].toSorted(),
     );
-    const codes = Object.values(makers).map((make) => (make(here) as here.PerdureError).code);
+    const codes = Object.values(makers).map((make) => (make(here) as root.PerdureError).code);
     expect(new Set(codes).size).toBe(codes.length);
     const source = fileURLToPath(new URL('../../src/core/errors.ts', import.meta.url));
     const table = await readFile(source, 'utf8');
     for (const [name, make] of Object.entries(makers)) {
-      const { code } = make(here) as here.PerdureError;
+      const { code } = make(here) as root.PerdureError;
       expect(table).toMatch(new RegExp(`^ \\* \\| \`${code}\` +\\| \`${name}\``, 'm'));
       expect(make(here)).toMatchObject({ name, message: 'x' });
     }

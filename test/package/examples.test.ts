@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { afterAll, expect, test, vi } from 'vitest';
 import { builtTree } from '../support/built-program.js';
 import { exportedValues, membersOf } from '../support/declarations.js';
+import { ENTRIES } from '../support/entries.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 // Inside the repository, so that imports and `paths` resolve as in its own files.
 const folder = join(root, 'node_modules', '.cache', `perdure-examples-${process.pid}`);
-const ENTRIES = ['index', 'tools', 'output', 'workflow', 'testing'];
 
 // A compiler run takes long on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });

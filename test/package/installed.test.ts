@@ -83,6 +83,10 @@ describe('the installed package', () => {
       .map((name, index) => `import * as e${index} from '${name}';`);
     await writeFile(join(folder, 'entries.mjs'), imports.join('\n'));
     await run('node', 'entries.mjs');
+    // With the declarations of the package checked as well.
+    await writeFile(join(folder, 'src', 'entries.ts'), `${imports.join('\n')}\nexport { e0 };\n`);
+    const { compile } = project;
+    expect(await compile()).toEqual([]);
     const config = [
       ...imports,
       "import { defineAgent, defineConfig } from 'perdure';",

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
-import { computeBuildId, type RunningWorker } from '../../src/worker.js';
+import { computeBuildId, type RunningWorker } from '../../src/worker/create-worker.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import {
   deploymentProblem,

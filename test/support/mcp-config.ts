@@ -1,6 +1,7 @@
 /** The configuration of a server whose agents and graphs the MCP tests start. */
 export const MCP_CONFIG = `
-import { defineAgent, defineConfig, defineGraph, defineTool } from 'perdure';
+import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { defineGraph } from 'perdure/graphs';
 import { z } from 'zod';
 
 const chat = defineTool({

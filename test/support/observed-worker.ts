@@ -5,7 +5,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyText } from '../../src/testing/replies.js';
 import { defineConfig } from '../../src/config.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createWorker } from '../../src/worker.js';
+import { createWorker } from '../../src/worker/create-worker.js';
 
 // A worker in its own process, with metrics for Prometheus and logs written by pino.
 

@@ -7,7 +7,7 @@ import type { RunStatus } from '../../src/core/state/status.js';
 import type { Model, ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/testing/replies.js';
 import { statusQuery, resolveUpdate } from '../../src/workflows/messages/definitions.js';
-import type { RunningWorker } from '../../src/worker.js';
+import type { RunningWorker } from '../../src/worker/create-worker.js';
 import { createRig, type Ended, type Rig } from './rig.js';
 import { statusWhere } from './status-where.js';
 

@@ -12,7 +12,7 @@ import type { History } from '../../src/history/history-event.js';
 import { defineConfig, type Config } from '../../src/config.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
-import { createWorker, type RunningWorker } from '../../src/worker.js';
+import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { sourceBundle } from './bundle.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';

@@ -4,7 +4,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createWorker, type RunningWorker } from '../../src/worker.js';
+import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';

@@ -84,7 +84,7 @@ export const run: Command<RunOptions> = {
     if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
-    import('../../worker.js').catch(() => undefined);
+    import('../../worker/create-worker.js').catch(() => undefined);
     noteServer(context, await context.server());
     const client = await context.client();
     const taskQueue = await context.taskQueue();

@@ -6,7 +6,7 @@ import { visible } from '../../core/state/summaries.js';
 import { isObject } from '../../core/text/json.js';
 import { type LiveOptions, resolveLiveOptions } from '../../live/live-options.js';
 import type { ServerHandle, ServerOptions } from '../../server/server-settings.js';
-import type { RunningWorker } from '../../worker.js';
+import type { RunningWorker } from '../../worker/create-worker.js';
 import type { WorkerOptions } from '../../worker/options.js';
 import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
 
@@ -206,7 +206,7 @@ export async function hostWorker(
   if (live !== false) checkLive(live, context.env);
   await checkHome(context);
   const [{ createWorker }, { installRuntime }] = await Promise.all([
-    import('../../worker.js'),
+    import('../../worker/create-worker.js'),
     import('../../worker/parts.js'),
   ]);
   const server = await context.server();

@@ -110,10 +110,14 @@ async function importConfig(file: string, name: string, env: NodeJS.ProcessEnv):
     fsCache: false,
     virtualModules: {
       perdure: lazyModule(() => import('../../index.js')),
+      'perdure/client': lazyModule(() => import('../../client.js')),
+      'perdure/graphs': lazyModule(() => import('../../graphs.js')),
+      'perdure/models': lazyModule(() => import('../../models.js')),
       'perdure/output': lazyModule(() => import('../../output.js')),
-      'perdure/tools': lazyModule(() => import('../../tools.js')),
-      'perdure/workflow': lazyModule(() => import('../../workflow.js')),
       'perdure/testing': lazyModule(() => import('../../testing.js')),
+      'perdure/tools': lazyModule(() => import('../../tools.js')),
+      'perdure/worker': lazyModule(() => import('../../worker.js')),
+      'perdure/workflow': lazyModule(() => import('../../workflow.js')),
       ...(!canResolve('zod', file) && { zod: lazyModule(() => import('zod')) }),
     },
   });

@@ -160,7 +160,7 @@ export type AgentRunInput<
  * ```ts
  * import { runAgent } from 'perdure/workflow';
  *
- * import type { Typed } from 'perdure';
+ * import type { Typed } from 'perdure/client';
  *
  * // Or `typeof researcher`, of `import type`: the code of an agent never runs in a workflow.
  * type Researcher = Typed<{ cause: string }>;

@@ -3,7 +3,9 @@
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { defineAgent, defineTool, perdurePlugin, type Outcome } from 'perdure';
+import { defineAgent, defineTool } from 'perdure';
+import type { Outcome } from 'perdure/client';
+import { perdurePlugin } from 'perdure/worker';
 import { replyCall, replyText, scriptedModel } from 'perdure/testing';
 import { z } from 'zod';
 import * as activities from './activities.js';

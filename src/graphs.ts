@@ -1,0 +1,79 @@
+// Graphs and their nodes
+export type { GraphParts, NodeFunction, NodeResult } from './agents/agent.js';
+export type { NodeContext } from './tools/tool.js';
+export { cases } from './graphs/build-node.js';
+export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
+export type {
+  Graph,
+  GraphAgentOptions,
+  GraphInput,
+  GraphOf,
+  GraphOptions,
+  PassedOption,
+} from './graphs/graph-options.js';
+export {
+  planState,
+  type ConfirmKind,
+  type DecideKind,
+  type EachAction,
+  type ExactFields,
+  type ExitChoice,
+  type GraphInputTemplate,
+  type GraphKinds,
+  type GraphMessage,
+  type GraphNodeOptions,
+  type NodeCases,
+  type NodeFunctionOptions,
+  type NodeSaveOptions,
+  type NodeSpec,
+  type RouteContext,
+  type ExecuteNodeOptions,
+  type PlanNodeOptions,
+  type GraphWiring,
+  type NodeEdges,
+} from './graphs/node-spec.js';
+export {
+  text,
+  type GraphFieldHolding,
+  type GraphFieldOf,
+  type GraphFieldTaking,
+  type GraphPatchOf,
+  type GraphStateOf,
+  type GraphPath,
+  type GraphPathConditions,
+  type GraphPathOf,
+  type GraphTemplate,
+  type GraphText,
+} from './graphs/values.js';
+
+// Plans
+export type {
+  ActionResult,
+  Plan,
+  PlannedAction,
+  PlannedRead,
+  Place,
+  Referring,
+} from './core/plan/plan.js';
+export {
+  planAndExecute,
+  type PlanAndExecuteOptions,
+  type PlanAndExecute,
+} from './graphs/plan-and-execute.js';
+
+// Graphs as data
+export type {
+  NodeVisit,
+  EachBody,
+  ExecuteNode,
+  FailedDependency,
+  GraphCase,
+  GraphDefinition,
+  GraphExit,
+  GraphNode,
+  GraphValue,
+  NodeKind,
+  NodeOutput,
+  PlanNode,
+  WorkerNode,
+} from './core/definition/graph-definition.js';
