@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { builtTree } from '../support/built-program.js';
-import { exportedDeclarations } from '../support/declarations.js';
+import { exportedDeclarations } from '../../scripts/reference/declarations.js';
 import { ENTRIES } from '../support/entries.js';
 
 const run = promisify(execFile);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, expect, test, vi } from 'vitest';
 import { builtTree } from '../support/built-program.js';
-import { exportedValues, membersOf } from '../support/declarations.js';
+import { exportedValues, membersOf } from '../../scripts/reference/declarations.js';
 import { ENTRIES } from '../support/entries.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

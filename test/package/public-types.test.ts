@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { builtTree } from '../support/built-program.js';
-import { exportedDeclarations, unexportedTypes } from '../support/declarations.js';
+import { exportedDeclarations, unexportedTypes } from '../../scripts/reference/declarations.js';
 import { ENTRIES } from '../support/entries.js';
 
 /** The declaration files of the entry points. */

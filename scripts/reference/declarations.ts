@@ -89,6 +89,75 @@ export function exportedDeclarations(entry: string): readonly Documented[] {
   });
 }
 
+/** An export as its declaration file has it. */
+export interface Declaration {
+  readonly name: string;
+  readonly kind: 'function' | 'constant' | 'class' | 'type';
+  /** The doc comment, with its stars; empty if there is none. */
+  readonly comment: string;
+  /** The declaration without its members: each overload of a function, the head of an interface. */
+  readonly heads: readonly string[];
+  /** The public members of an interface or a class, each with its declaration as `name`. */
+  readonly members: readonly Documented[];
+}
+
+/** Returns everything that an entry point exports, in its order. */
+export function declarationsOf(entry: string): readonly Declaration[] {
+  const { load, origin } = createReader();
+  return [...load(entry).exported].flatMap(([name, declared]) => {
+    const { file, name: local } = origin(declared);
+    const found = load(file).declared.get(local) ?? [];
+    const [first] = found;
+    if (first === undefined) return [];
+    const comments = found.map((node) => commentBefore(file, node));
+    return [
+      {
+        name,
+        kind: KINDS[first.type] ?? 'type',
+        comment: comments.find((comment) => comment !== '') ?? '',
+        heads: found.map((node) => headOf(file, node)),
+        members: found.flatMap((node) => publicMembers(file, node)),
+      },
+    ];
+  });
+}
+
+const KINDS: Readonly<Record<string, Declaration['kind']>> = {
+  FunctionDeclaration: 'function',
+  TSDeclareFunction: 'function',
+  VariableDeclaration: 'constant',
+  ClassDeclaration: 'class',
+};
+
+/** Returns a declaration on one line, without the members of an interface or a class. */
+function headOf(file: string, node: Node): string {
+  const body = isNode(node['body']) ? node['body'] : null;
+  return sourceOf(file, { start: node['start'], end: body?.['start'] ?? node['end'] });
+}
+
+function publicMembers(file: string, node: Node): readonly Documented[] {
+  const body = isNode(node['body']) ? node['body']['body'] : [];
+  return nodes(body)
+    .filter((member) => member['accessibility'] !== 'private' && !isHidden(member['key']))
+    .map((member) => ({
+      name: sourceOf(file, { start: member['start'], end: member['end'] }),
+      comment: commentBefore(file, member),
+    }));
+}
+
+function isHidden(key: unknown): boolean {
+  return isNode(key) && key.type === 'PrivateIdentifier';
+}
+
+function sourceOf(file: string, range: Readonly<Record<'start' | 'end', unknown>>): string {
+  const text = readFileSync(file, 'utf8').slice(Number(range.start), Number(range.end));
+  return text
+    .replaceAll(/\/\*(?:(?!\*\/)[\s\S])*\*\//g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .replace(/^(?:export )?(?:declare )?/, '')
+    .replace(/;?\s*$/, '');
+}
+
 const VALUES: ReadonlySet<string> = new Set([
   'FunctionDeclaration',
   'TSDeclareFunction',
