@@ -1,11 +1,11 @@
-// Any provider of the AI SDK (version 6): pass its model to `aiSdkModel`. This one uses Vercel's
-// gateway.
+// Any provider of the AI SDK (versions 5 to 7): pass its model to `aiSdkModel`. This one uses
+// Vercel's gateway.
 //   npm install ai@6
 //   AI_GATEWAY_API_KEY=… perdure run clerk "What is on shelf 4?" --config examples/ai-sdk/perdure.config.ts
 import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { aiSdkModel } from 'perdure/ai-sdk';
 import { gateway } from 'ai';
 import { z } from 'zod';
-import { aiSdkModel } from './ai-sdk-model.js';
 
 const shelf = defineTool({
   name: 'shelf',

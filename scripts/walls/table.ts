@@ -92,7 +92,15 @@ export const WALLS: readonly Wall[] = [
   {
     folder: 'models',
     folders: ['core', 'secrets', 'validation', 'tools'],
-    packages: [NODE, 'openai', '@anthropic-ai/sdk', 'zod', 'eventsource-parser', 'lru-cache'],
+    packages: [
+      NODE,
+      'openai',
+      '@anthropic-ai/sdk',
+      '@ai-sdk/provider',
+      'zod',
+      'eventsource-parser',
+      'lru-cache',
+    ],
     why: 'The only importer of the SDKs of providers; a model does not depend on the engine that calls it.',
   },
   {
@@ -251,6 +259,7 @@ export const ENTRIES: readonly string[] = [
   'client.ts',
   'graphs.ts',
   'models.ts',
+  'ai-sdk.ts',
   'worker.ts',
   'workflow.ts',
   'testing.ts',

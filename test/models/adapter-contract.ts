@@ -53,7 +53,7 @@ export interface AdapterUnderTest<W extends Wire = Wire> {
   /** Whether calls have a listener, so that replies are streamed. */
   readonly watched: boolean;
   /** The features that the protocol lacks; they are not tested. */
-  readonly lacks?: readonly ('rubbish' | 'filtered' | 'refused' | 'quota' | 'cached')[];
+  readonly lacks?: readonly ('rubbish' | 'filtered' | 'refused' | 'quota' | 'cached' | 'usage')[];
 }
 
 const KEY = 'canary-key-1234';
@@ -139,7 +139,7 @@ export function describeAdapter<W extends Wire>(name: string, adapter: AdapterUn
       });
     });
 
-    test('leaves usage out if the provider does', async () => {
+    testOf('usage')('leaves usage out if the provider does', async () => {
       const reply = await replyTo({ type: 'reply', text: 'hi', usage: null });
       expect(reply).not.toHaveProperty('usage');
     });

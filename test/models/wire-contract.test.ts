@@ -1,3 +1,8 @@
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible as createV2 } from 'ai-sdk-compatible-v2';
+import { createOpenAICompatible as createV4 } from 'ai-sdk-compatible-v4';
+import { type AiSdkLanguageModel, aiSdkModel } from '../../src/models/ai-sdk/model.js';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
 import { openAiModel, type OpenAiModelOptions } from '../../src/models/openai/model.js';
 import type { ModelUsage } from '../../src/models/model.js';
@@ -130,3 +135,46 @@ function toAnthropic(scene: Scene): Scene {
 
 describeAdapter('Messages', anthropic(false));
 describeAdapter('Messages, streamed', anthropic(true));
+
+const KEY = 'canary-key-1234';
+
+/** A real provider of the AI SDK, and what it loses of an answer. */
+interface SdkProvider {
+  readonly create: (baseURL: string) => AiSdkLanguageModel;
+  readonly lacks?: AdapterUnderTest['lacks'];
+}
+
+const sdkProviders: Readonly<Record<string, SdkProvider>> = {
+  'v2: openai-compatible': {
+    create: (baseURL) =>
+      createV2({ name: 'stub', baseURL, apiKey: KEY, includeUsage: true })('stub'),
+    lacks: ['refused'],
+  },
+  'v3: OpenAI, Chat Completions': {
+    create: (baseURL) => createOpenAI({ baseURL, apiKey: KEY }).chat('stub'),
+  },
+  'v3: OpenAI, Responses': {
+    create: (baseURL) => createOpenAI({ baseURL, apiKey: KEY }).responses('stub'),
+    lacks: ['refused'],
+  },
+  'v3: Anthropic': {
+    create: (baseURL) => createAnthropic({ baseURL, apiKey: KEY })('claude-sonnet-4-6'),
+    lacks: ['rubbish', 'usage'],
+  },
+  'v4: openai-compatible': {
+    create: (baseURL) =>
+      createV4({ name: 'stub', baseURL, apiKey: KEY, includeUsage: true })('stub'),
+  },
+};
+
+for (const [name, { create, lacks = [] }] of Object.entries(sdkProviders)) {
+  for (const watched of [false, true]) {
+    describeAdapter(`AI SDK ${name}${watched ? ', streamed' : ''}`, {
+      wire: name.includes('Anthropic') ? openAnthropicWire : openWire,
+      watched,
+      lacks,
+      model: ({ baseUrl }, { timeoutMs, idleMs }) =>
+        aiSdkModel(create(baseUrl), { timeout: timeoutMs, idleTimeout: idleMs }),
+    });
+  }
+}

@@ -36,17 +36,25 @@ interface BodyReading extends Reading {
   readonly streamed: boolean;
 }
 
-/**
- * Reads a successful HTTP response as a reply. One that exceeds a limit causes a `ModelError` of
- * kind `request`: it has been paid for, and a retry would be just as long.
- */
+/** Reads a successful HTTP response as a reply; see `limitReply`. */
 export async function readAnswer(
   response: Response,
   source: ReplySource,
   options: BodyReading,
 ): Promise<ModelReply> {
+  return await limitReply(source, async () => await readBody(response, source, options));
+}
+
+/**
+ * Reads a reply. One that exceeds a limit causes a `ModelError` of kind `request`: it has been paid
+ * for, and a retry would be just as long.
+ */
+export async function limitReply(
+  source: ReplySource,
+  read: () => Promise<ModelReply>,
+): Promise<ModelReply> {
   try {
-    const reply = await readBody(response, source, options);
+    const reply = await read();
     assertWithinLimits(reply);
     return reply;
   } catch (error) {

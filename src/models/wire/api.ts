@@ -120,6 +120,8 @@ export interface ReplyPlace {
   readonly urlVariable?: string;
   /** Returns the Unix time in milliseconds. */
   readonly now: () => number;
+  /** The key and the address belong to an object that the config creates, not to variables. */
+  readonly isConfigured?: true;
 }
 
 /** The HTTP response of a reply, and the call to which it belongs. */

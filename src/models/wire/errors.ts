@@ -42,11 +42,12 @@ export function providerError(failure: ProviderError, place: ReplyPlace): ModelE
 }
 
 function getAdvice({ kind, type, status }: ErrorReading, place: ReplyPlace): string {
-  const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL' } = place;
+  const { apiKeyEnv, urlVariable = 'OPENAI_BASE_URL', isConfigured = false } = place;
   switch (kind) {
     case 'quota':
       return "the account's quota is used up; add credit, or raise its limit";
     case 'credentials':
+      if (isConfigured) return 'the key was refused; give the provider a valid key in the config';
       if (place.hasKey && status === 403) {
         return `access was refused; check what the key in ${apiKeyEnv} may use`;
       }
@@ -54,6 +55,7 @@ function getAdvice({ kind, type, status }: ErrorReading, place: ReplyPlace): str
         ? `the key was refused; set ${apiKeyEnv} for the worker to a valid key`
         : `it requires a key; set ${apiKeyEnv} for the worker, or use the model "demo", which needs none`;
     case 'model':
+      if (isConfigured) return `unknown model "${place.model}"; correct its name in the config`;
       return `unknown model "${place.model}"; use one listed by GET ${place.baseUrl}/models, or correct ${urlVariable}`;
     case 'context_too_long':
       return `the prompt does not fit the model "${place.model}"`;

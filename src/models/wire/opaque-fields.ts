@@ -126,7 +126,7 @@ export const NO_REPLAY: Replay = { from: null, stored: new Map() };
  */
 export function getMaker(
   { baseUrl, model }: { baseUrl: string; model: string },
-  api?: 'chat' | 'anthropic',
+  api?: 'chat' | 'anthropic' | 'ai-sdk',
 ) {
   const name = api === undefined ? '' : `${api}\n`;
   return sha256Hex(`${name}${baseUrl}\n${model}`).slice(0, 16);

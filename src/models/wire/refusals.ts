@@ -48,6 +48,20 @@ export function settingParameter(name: string): SentParameter {
 export const SCHEMA_FAULT =
   /invalid schema(?! for function)|(?<!_)schema.{0,40}(conversion failed|not (valid|permitted|supported)|too (complex|large))|unrecognized schema|failed to parse grammar/i;
 
+/** Describes the form of a reply's text, as OpenAI's API and the servers that follow it name it. */
+export function formatParameter(type: 'json_schema' | 'json_object'): SentParameter {
+  return {
+    parameter: `response_format:${type}`,
+    param: /^response_format/,
+    names:
+      'response[_ ]?(?:formats?|mime ?type|schema)|json_schema|json_object|json mode|structured outputs?',
+    also:
+      type === 'json_object'
+        ? /response_format\.type\W{1,3}must be|contain the word\W{1,3}json/i
+        : new RegExp(`response_format\\.type\\W{1,3}must be|${SCHEMA_FAULT.source}`, 'i'),
+  };
+}
+
 /** The statuses of refusals. 403 counts only if a model's logprobs are not generally available. */
 const STATUSES = new Set([400, 422, 500, 501]);
 

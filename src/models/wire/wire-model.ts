@@ -64,8 +64,6 @@ const THINKING_FACTOR = 5;
  * aborts, else only with a `ModelError`.
  */
 export function wireModel(connection: Connection, options: WireModelOptions = {}): Model {
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = options;
-  const thinkingMs = options.idleMs === undefined ? timeoutMs : options.idleMs * THINKING_FACTOR;
   const { variable = () => undefined } = options;
   const { api } = connection;
   const known = createKnownRefusals();
@@ -77,21 +75,40 @@ export function wireModel(connection: Connection, options: WireModelOptions = {}
       const place: ReplyPlace = { ...connection.place, model: request.model, now: Date.now };
       const capabilities = connection.capabilitiesOf(request.model);
       const stream = options.stream ?? onDelta !== undefined;
-      const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
-      try {
+      return await callWithin({ signal, limits: options, place }, async (watch) => {
         const client = await connection.connect();
         const call = { api, client, place, watch, capabilities, stream, variable, known };
         return await performCall(request, onDelta, call);
-      } catch (error) {
-        signal.throwIfAborted();
-        const expiry = watch.expiry();
-        if (expiry !== null) throw timeoutError(expiry, place, watch);
-        return replyOrThrow(error, place);
-      } finally {
-        watch.stop();
-      }
+      });
     },
   };
+}
+
+/** How long a call may take; see `WireModelOptions`. */
+export type CallLimits = Pick<WireModelOptions, 'timeoutMs' | 'idleMs'>;
+
+/**
+ * Performs one call under its clocks. Rejects with the reason of `signal` if that aborts, else only
+ * with a `ModelError`.
+ */
+export async function callWithin(
+  call: { readonly signal: AbortSignal; readonly limits: CallLimits; readonly place: ReplyPlace },
+  perform: (watch: CallWatch) => Promise<ModelReply>,
+): Promise<ModelReply> {
+  const { signal, limits, place } = call;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, idleMs = DEFAULT_IDLE_MS } = limits;
+  const thinkingMs = limits.idleMs === undefined ? timeoutMs : limits.idleMs * THINKING_FACTOR;
+  const watch = watchCall(signal, { timeoutMs, idleMs, thinkingMs });
+  try {
+    return await perform(watch);
+  } catch (error) {
+    signal.throwIfAborted();
+    const expiry = watch.expiry();
+    if (expiry !== null) throw timeoutError(expiry, place, watch);
+    return replyOrThrow(error, place);
+  } finally {
+    watch.stop();
+  }
 }
 
 interface Call {
@@ -114,11 +131,11 @@ async function performCall(
   const write = await api.prepare(request, { capabilities, baseUrl, variable });
   const emit = createEmitter(onDelta);
   const computer = computerHandler(request.settings);
-  const listSent = (attempt: ModelRequest): readonly SentParameter[] => [
-    ...write(adaptRequest(attempt, api).request, { stream }).sent(),
-    ...listAdaptable(attempt, api),
-  ];
-  const exchange: Exchange = {
+  return await sendWithoutRefused(request, known, {
+    listSent: (attempt) => [
+      ...write(adaptRequest(attempt, api).request, { stream }).sent(),
+      ...listAdaptable(attempt, api),
+    ],
     async send(attempt) {
       const { request: adapted, renamed, restore } = adaptRequest(attempt, api);
       const { body } = write(adapted, { stream });
@@ -138,22 +155,11 @@ async function performCall(
       emitHidden(reply, renamed, emit);
       return reply;
     },
-    findRefused(error, attempt) {
-      if (!(error instanceof ProviderFailure)) return null;
-      return findRefused(listSent(attempt), error.failure);
-    },
-  };
-  const recalled = known.recall(request, listSent);
-  const { without = [] } = request;
-  const first =
-    recalled.length === 0 ? request : { ...request, without: [...without, ...recalled] };
-  const reply = await retryWithoutParameter(exchange, first, recalled);
-  known.learn(request, (reply.dropped ?? []).slice(recalled.length));
-  return reply;
+  });
 }
 
 /** Hides the arguments of calls whose properties have other names at the server. */
-function hideArguments(emit: EmitDelta, renamed: ReadonlySet<string>): EmitDelta {
+export function hideArguments(emit: EmitDelta, renamed: ReadonlySet<string>): EmitDelta {
   if (renamed.size === 0) return emit;
   const hidden = new Set<number>();
   return (delta) => {
@@ -165,7 +171,11 @@ function hideArguments(emit: EmitDelta, renamed: ReadonlySet<string>): EmitDelta
 }
 
 /** Emits the hidden arguments, under the names that the tools' authors wrote. */
-function emitHidden({ calls }: ModelReply, renamed: ReadonlySet<string>, emit: EmitDelta): void {
+export function emitHidden(
+  { calls }: ModelReply,
+  renamed: ReadonlySet<string>,
+  emit: EmitDelta,
+): void {
   for (const [index, call] of calls.entries()) {
     if (renamed.has(call.name)) emit({ kind: 'call', index, text: call.arguments });
   }
@@ -175,17 +185,33 @@ function emitHidden({ calls }: ModelReply, renamed: ReadonlySet<string>, emit: E
  * Whether the model may end its turn in silence: it has the results of its calls, and no answer in a
  * certain form is demanded.
  */
-function mayBeEmpty({ messages, toolChoice, responseFormat }: ModelRequest): boolean {
+export function mayBeEmpty({ messages, toolChoice, responseFormat }: ModelRequest): boolean {
   const isAnswered = messages.at(-1)?.role === 'tool';
   return isAnswered && toolChoice !== 'required' && responseFormat === undefined;
 }
 
 interface Exchange {
+  /** Lists what a request would send that a server may refuse. */
+  listSent(request: ModelRequest): readonly SentParameter[];
   send(request: ModelRequest): Promise<ModelReply>;
-  /**
-   * Returns the parameter that the server refused with this error; null if it has another reason.
-   */
-  findRefused(error: unknown, request: ModelRequest): RequestParameter | null;
+}
+
+/**
+ * Sends a request without what the server has refused before, and notes what it refuses now. The
+ * reply names all of it as `dropped`.
+ */
+export async function sendWithoutRefused(
+  request: ModelRequest,
+  known: KnownRefusals,
+  exchange: Exchange,
+): Promise<ModelReply> {
+  const recalled = known.recall(request, (attempt) => exchange.listSent(attempt));
+  const { without = [] } = request;
+  const first =
+    recalled.length === 0 ? request : { ...request, without: [...without, ...recalled] };
+  const reply = await retryWithoutParameter(exchange, first, recalled);
+  known.learn(request, (reply.dropped ?? []).slice(recalled.length));
+  return reply;
 }
 
 /**
@@ -200,9 +226,11 @@ async function retryWithoutParameter(
 ): Promise<ModelReply> {
   try {
     const reply = await exchange.send(request);
-    return dropped.length === 0 ? reply : { ...reply, dropped };
+    const all = [...dropped, ...(reply.dropped ?? [])];
+    return all.length === 0 ? reply : { ...reply, dropped: all };
   } catch (error) {
-    const refused = exchange.findRefused(error, request);
+    if (!(error instanceof ProviderFailure)) throw error;
+    const refused = findRefused(exchange.listSent(request), error.failure);
     const without = request.without ?? [];
     if (refused === null || without.includes(refused)) throw error;
     return await retryWithoutParameter(exchange, { ...request, without: [...without, refused] }, [

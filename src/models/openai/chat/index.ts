@@ -8,6 +8,7 @@ import {
   SCHEMA_FAULT,
   type SentParameter,
   escapePattern,
+  formatParameter,
   namedParameter,
   settingParameter,
   toolChoice,
@@ -146,16 +147,7 @@ function unnamedResults({ messages }: ChatRequest): readonly SentParameter[] {
 function responseFormat({ response_format: format }: ChatRequest): readonly SentParameter[] {
   if (format === undefined) return [];
   const isStrict = format.type === 'json_schema' && format.json_schema.strict === true;
-  const whole: SentParameter = {
-    parameter: `response_format:${format.type}`,
-    param: /^response_format/,
-    names:
-      'response[_ ]?(?:formats?|mime ?type|schema)|json_schema|json_object|json mode|structured outputs?',
-    also:
-      format.type === 'json_object'
-        ? /response_format\.type\W{1,3}must be|contain the word\W{1,3}json/i
-        : new RegExp(`response_format\\.type\\W{1,3}must be|${SCHEMA_FAULT.source}`, 'i'),
-  };
+  const whole = formatParameter(format.type);
   if (!isStrict) return [whole];
   // A schema that only strict mode refuses is still better than none.
   const strict: SentParameter = {

@@ -1,0 +1,5 @@
+export {
+  aiSdkModel,
+  type AiSdkLanguageModel,
+  type AiSdkModelOptions,
+} from './models/ai-sdk/model.js';
