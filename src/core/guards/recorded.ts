@@ -290,28 +290,6 @@ export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: opti
 export const isReport = guard(reportShape);
 export const isOutcome = guard(outcomeShape);
 
-/** The guard of each activity's result, by activity name. */
-const GUARDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map<
-  string,
-  (value: unknown) => boolean
->([
-  ['loadAgent', isRunConfig],
-  ['callModel', isReply],
-  ['runTool', isToolResult],
-  ['runFunction', isFunctionResult],
-  ['checkDecision', isCheckedDecision],
-  ['retrieveDocuments', isRetrieval],
-  ['archiveMessages', isArchiveResult],
-  ['forkMessages', isForked],
-  ['followRun', isFollowResult],
-  ['askRun', isReceipt],
-]);
-
-/** Whether a recorded result has the form of this activity's results. */
-export function fitsActivity(activity: string, value: unknown): boolean {
-  return GUARDS.get(activity)?.(value) ?? true;
-}
-
 /** Returns the error text for a recorded result of another form. */
 export function misfitMessage(activity: string, value: unknown): string {
   return `${activity}: expected a result of this activity, got ${show(value)}; it was completed by hand`;

@@ -1,33 +1,48 @@
-import { isFunctionResult, isReply, isRetrieval, isRunConfig } from '../guards/recorded.js';
+import type {
+  ArchiveMessagesResult,
+  CheckDecisionResult,
+  ForkMessagesResult,
+  RetrieveResult,
+  RunFunctionResult,
+} from '../guards/recorded.js';
 import { isLoaded } from '../rules/limits.js';
-import type { FactOf, RunEvent } from '../run/events.js';
+import type { Completed, EndOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
-import type { RunState } from '../state/state.js';
+import type { RunConfig, RunState } from '../state/state.js';
+import { inTurn } from '../state/turn.js';
 import { WORK, type Work, findWork } from '../state/work.js';
-import { isObject } from '../text/json.js';
+import { isObject, textField } from '../text/json.js';
 import {
   AGENT_BLOCKS,
   type AttemptReport,
   MODEL_BLOCKS,
+  type RecordedReply,
   TOOL_BLOCKS,
 } from '../transcript/outcome.js';
-import { blockWork, blockingProblem, parsePayment, parseProblem, probeCanceled } from './block.js';
-import { type OpenCall, askForOutcome, openCallOf, succeeded } from './calls.js';
+import {
+  blockWork,
+  blockingProblem,
+  parsePayment,
+  parseProblem,
+  probeCanceled,
+  unblocked,
+} from './block.js';
+import { type OpenCall, askForOutcome, callCanceled, openCallOf, succeeded } from './calls.js';
+import { decisionChecked } from './decide.js';
 
-// How the activities end that call the author's `retrieve`, `remember`, and `verify`.
+// How the activities end whose work is not the execution of a call.
 
 const RETRIEVED: RunEvent = { type: 'work-ended', name: WORK.retrieve };
 
 export function retrieved(
   _state: RunState,
-  { result, at }: FactOf<'completed'>,
+  { result, at }: Completed<RetrieveResult>,
 ): readonly RunEvent[] {
-  if (!isRetrieval(result)) return [];
   return [RETRIEVED, { type: 'documents-retrieved', documents: result.documents, at }];
 }
 
 /** A failed retrieval ends the turn, because its author does not want an answer without sources. */
-export function retrievalFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+export function retrievalFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
   if (getInterruption(state) !== null) return [RETRIEVED];
   const blocking = blockingProblem(fact, TOOL_BLOCKS);
   if (blocking !== null) return blockWork(state, fact, blocking);
@@ -36,7 +51,7 @@ export function retrievalFailed(state: RunState, fact: FactOf<'failed'>): readon
   return [RETRIEVED, { type: 'retrieval-failed', message }];
 }
 
-export function retrievalCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+export function retrievalCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
   return getInterruption(state) === null ? probeCanceled(state, fact) : [RETRIEVED];
 }
 
@@ -49,17 +64,17 @@ export function remembered(reports: readonly AttemptReport[] = []): readonly Run
 }
 
 /** The outcome stands, whatever becomes of the memory, so a failure is only reported. */
-export function notRemembered({ failure, at }: FactOf<'failed'>): readonly RunEvent[] {
+export function notRemembered({ failure, at }: EndOf<'failed'>): readonly RunEvent[] {
   const { message: cause, details } = failure;
   const lost = { type: 'remember_failed', attempt: 1, waitMs: 0, at, message: cause.slice(0, 300) };
   return remembered(parseProblem(details)?.reports ?? [lost]);
 }
 
 /** A tool's `verify` reported whether a call happened. If it does not know, a person decides. */
-export function verified(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+export function verified(state: RunState, fact: Completed<RunFunctionResult>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   const { result: found } = fact;
-  if (open === null || !isFunctionResult(found)) return [];
+  if (open === null) return [];
   const { work } = open;
   if (found.happened === false) {
     const { name, starts, key, approved } = work;
@@ -77,19 +92,12 @@ export function verified(state: RunState, fact: FactOf<'completed'>): readonly R
   return askAfterVerify(open, fact.at);
 }
 
-export function verificationFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+export function verificationFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   if (open === null) return [];
   const problem = blockingProblem(fact, ['storage']);
   if (problem !== null && getInterruption(state) === null) return blockWork(state, fact, problem);
   return askAfterVerify(open, fact.at);
-}
-
-export function verificationCanceled(
-  state: RunState,
-  fact: FactOf<'cancelled'>,
-): readonly RunEvent[] {
-  return probeCanceled(state, fact);
 }
 
 function askAfterVerify(open: OpenCall, at: number): readonly RunEvent[] {
@@ -104,9 +112,8 @@ const MODEL_ENDED: RunEvent = { type: 'work-ended', name: WORK.model };
  */
 export function modelReplied(
   _state: RunState,
-  { task, result: reply, at }: FactOf<'completed'>,
+  { task, result: reply, at }: Completed<RecordedReply>,
 ): readonly RunEvent[] {
-  if (!isReply(reply)) return [];
   const cut = cutIn(task.input);
   if (cut !== null) return [MODEL_ENDED, { type: 'transcript-compacted', cut, reply, at }];
   return [MODEL_ENDED, { type: 'model-replied', reply, at }];
@@ -116,7 +123,7 @@ export function modelReplied(
  * Returns the events of a permanently failed model call. A failed closing call is not retried: the
  * engine composes the answer.
  */
-export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+export function modelFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
   const { failure, task, at } = fact;
   const used = usedIn(failure.details);
   if (getInterruption(state) !== null) return [MODEL_ENDED, ...used, ...refusedBefore(state)];
@@ -140,7 +147,7 @@ export function modelFailed(state: RunState, fact: FactOf<'failed'>): readonly R
  * Returns the events of a canceled model call. The paid replies of a decision function count and
  * are kept for a later attempt.
  */
-export function modelCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+export function modelCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
   const used = usedIn(fact.details);
   if (getInterruption(state) !== null) return [MODEL_ENDED, ...used, ...refusedBefore(state)];
   const { paid } = parsePayment(fact.details);
@@ -174,9 +181,8 @@ const AGENT_ENDED: RunEvent = { type: 'work-ended', name: WORK.agent };
  */
 export function agentLoaded(
   state: RunState,
-  { result: config }: FactOf<'completed'>,
+  { result: config }: Completed<RunConfig>,
 ): readonly RunEvent[] {
-  if (!isRunConfig(config)) return [];
   if (isLoaded(state)) return [AGENT_ENDED, { type: 'agent-refreshed', config }];
   const requested = (state.requestedLimits ?? []).filter(
     ({ limits }) => config.price !== null || !limitsCost(limits),
@@ -202,7 +208,7 @@ export function limitsCost(limits: unknown): boolean {
  * agent, or for a store that accepts the run's context. A run that only requested a refresh keeps
  * its current definition.
  */
-export function agentFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+export function agentFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
   const { failure, task } = fact;
   // The worker needs more time than the first attempt allows, so a longer attempt follows.
   if (failure.type === 'AgentNeedsTime') return [waiting(state, { slow: true })];
@@ -247,4 +253,119 @@ function waiting(state: RunState, learned: Pick<Work, 'missing' | 'slow'>): RunE
     phase: 'waiting',
   };
   return { type: 'work-changed', work: changed };
+}
+
+const ARCHIVED: RunEvent = { type: 'work-ended', name: WORK.archive };
+const FORKED: RunEvent = { type: 'work-ended', name: WORK.fork };
+
+/** Returns the events of messages written to the archive, to the blob store, or to both. */
+export function archived(
+  _state: RunState,
+  { task, result }: Completed<ArchiveMessagesResult>,
+): readonly RunEvent[] {
+  const { archive, chunk } = isObject(task.input) ? task.input : {};
+  const to = isObject(archive) ? Number(archive['to']) : 0;
+  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
+  const stored = result.blob === undefined ? null : { blob: result.blob, count };
+  return [ARCHIVED, { type: 'messages-archived', archived: to, chunk: stored }];
+}
+
+/**
+ * Returns the events when the store is down. A run with room in its segment stays there, and a
+ * compaction that needs the archive is abandoned. Otherwise, the run is blocked.
+ */
+export function archiveFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
+  const { input } = fact.task;
+  const must = isObject(input) && input['must'] === true;
+  const problem =
+    must && getInterruption(state) === null ? blockingProblem(fact, ['storage']) : null;
+  return problem === null ? archiveGivenUp(state, fact) : blockWork(state, fact, problem);
+}
+
+export function archiveCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : archiveGivenUp(state, fact);
+}
+
+function archiveGivenUp(
+  state: RunState,
+  { task, at }: Pick<EndOf<'failed'>, 'task' | 'at'>,
+): readonly RunEvent[] {
+  const cut = isObject(task.input) ? task.input['cut'] : undefined;
+  if (typeof cut !== 'number') return [ARCHIVED, { type: 'segment-kept', at }];
+  const isWanted = inTurn(state) && getInterruption(state) === null;
+  return [
+    ARCHIVED,
+    ...(isWanted ? [{ type: 'transcript-compacted', cut, reply: null, at } as const] : []),
+  ];
+}
+
+/** Returns the events of messages copied from another run before the first turn. */
+export function copied(
+  _state: RunState,
+  { task, result }: Completed<ForkMessagesResult>,
+): readonly RunEvent[] {
+  const { next, pinned = [], from: read, ...taken } = result;
+  const run = isObject(task.input) ? textField(task.input, 'run') : '';
+  const { begins: node, visit } = taken.graph ?? {};
+  const place = node !== undefined && visit !== undefined && { node, visit };
+  const from = { run, runId: read.runId, at: next, ...place };
+  return [FORKED, { type: 'run-forked', ...taken, from, pinned }];
+}
+
+export function copyFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
+  const problem = blockingProblem(fact, ['storage']);
+  if (problem === null || getInterruption(state) !== null) return [FORKED];
+  return blockWork(state, fact, problem);
+}
+
+export function copyCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : [FORKED];
+}
+
+/**
+ * Returns the events after a blob check. Whether it succeeded or failed, the work that reads the
+ * blob is attempted.
+ */
+export function blobChecked(
+  state: RunState,
+  { work: name }: Pick<EndOf<'completed'>, 'work'>,
+): readonly RunEvent[] {
+  const work = findWork(state, name);
+  return work === undefined ? [] : [{ type: 'work-changed', work: unblocked(work) }];
+}
+
+/**
+ * Returns the events of a canceled check. After an interruption, the work ends and a call gets its
+ * result.
+ */
+export function checkCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
+  return getInterruption(state) === null ? probeCanceled(state, fact) : callCanceled(state, fact);
+}
+
+/** Returns the id of the request that a task is about. */
+export function requestIn({ task: { input } }: Pick<EndOf<'completed'>, 'task'>): string {
+  const request = isObject(input) ? input['request'] : undefined;
+  return isObject(request) ? textField(request, 'id') : '';
+}
+
+export function checkedDecision(
+  state: RunState,
+  fact: Completed<CheckDecisionResult>,
+): readonly RunEvent[] {
+  const { result, at, work: name } = fact;
+  return decisionChecked(state, { name, request: requestIn(fact), result, at });
+}
+
+/**
+ * Returns the events of a decision that cannot be checked: it has no effect, and the request stays
+ * open.
+ */
+export function uncheckedDecision(
+  state: RunState,
+  { task, work: name, at }: Pick<EndOf<'failed'>, 'task' | 'work' | 'at'>,
+  why: string,
+): readonly RunEvent[] {
+  const message = `the decision could not be checked: ${why}`;
+  const result = { ok: false, message } as const;
+  return decisionChecked(state, { name, request: requestIn({ task }), result, at });
 }

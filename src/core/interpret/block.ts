@@ -1,5 +1,5 @@
 import type { BudgetName } from '../definition/definition.js';
-import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import type { EndOf, FactOf, RunEvent } from '../run/events.js';
 import type { RunState } from '../state/state.js';
 import { openCallById } from '../state/turn.js';
 import { type Block, type Work, findWork } from '../state/work.js';
@@ -164,10 +164,10 @@ export function blockingProblem(
 /** Returns the events of blocked work. It is retried later, or immediately on `resume`. */
 export function blockWork(
   state: RunState,
-  fact: Pick<FactOf<'failed'>, 'at' | 'task'>,
+  fact: Pick<EndOf<'failed'>, 'at' | 'work'>,
   problem: Blocking,
 ): readonly RunEvent[] {
-  const name = toWork(fact.task)?.name ?? '';
+  const { work: name } = fact;
   const begun: Work = findWork(state, name) ?? { name, phase: 'waiting' };
   const { resumed, block: _, found: __, request, proposal, ...work } = begun;
   const paid = problem.paid ?? work.paid;
@@ -238,10 +238,10 @@ function nextProbeMs(before: number | undefined, { reason, elsewhere }: Blocking
  */
 export function probeCanceled(
   state: RunState,
-  fact: FactOf<'cancelled'>,
+  fact: EndOf<'cancelled'>,
   paid?: Json,
 ): readonly RunEvent[] {
-  const found = findWork(state, toWork(fact.task)?.name ?? '');
+  const found = findWork(state, fact.work);
   if (found === undefined) return [];
   const work = { ...found, ...(paid !== undefined && { paid }) };
   return [{ type: 'work-changed', work: work.resumed ? unblocked(work) : stopped(work, fact.at) }];

@@ -1,10 +1,10 @@
 import { findTool, notExecuted } from '../calls/batch.js';
 import { denial } from '../calls/open-batch.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import { type RunToolResult, isToolResult } from '../guards/recorded.js';
+import type { RunToolResult } from '../guards/recorded.js';
 import { askingWork } from '../requests/open-requests.js';
 import { nextDeadline } from '../rules/limits.js';
-import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import type { Completed, EndOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
 import type { RecordedDecision, RunState } from '../state/state.js';
 import { nodeOfCall } from '../state/turn-definition.js';
@@ -53,9 +53,8 @@ export interface OpenCall {
 /** Returns the call to which a task belongs; null if it is not open. */
 export function openCallOf(
   state: RunState,
-  { task }: Pick<FactOf<'completed'>, 'task'>,
+  { task, work: name }: Pick<EndOf<'completed'>, 'task' | 'work'>,
 ): OpenCall | null {
-  const name = toWork(task)?.name;
   const call = openCallById(state, name);
   const tool = call && findTool(state, call.name);
   const work = call && findWork(state, call.id);
@@ -67,9 +66,8 @@ export function openCallOf(
 /** Returns the events of remaining work on a call that already has its result: the work ends. */
 function overAlready(
   state: RunState,
-  { task }: Pick<FactOf<'completed'>, 'task'>,
+  { work: name }: Pick<EndOf<'completed'>, 'work'>,
 ): readonly RunEvent[] {
-  const name = toWork(task)?.name ?? '';
   return findWork(state, name) === undefined ? [] : [{ type: 'work-ended', name }];
 }
 
@@ -82,12 +80,10 @@ export function finishCall(result: CallResult, at: number): readonly RunEvent[] 
 }
 
 /** Returns the events of a tool's completed activity, with any result. */
-export function callReturned(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
+export function callReturned(state: RunState, fact: Completed<RunToolResult>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
-  const isResult = isToolResult(fact.result);
-  const spent = isResult && 'spent' in fact.result ? spentEvents(fact.result) : [];
+  const spent = 'spent' in fact.result ? spentEvents(fact.result) : [];
   if (open === null) return [...spent, ...overAlready(state, fact)];
-  if (!isResult) return [];
   const { work } = open;
   if (isSearch(work) && isFound(fact.result)) {
     // A call to which the rules were applied is no longer blocked; the others are attempted next.
@@ -119,7 +115,7 @@ function isFound({ ok }: RunToolResult): boolean {
   return ok !== 'undecided' && ok !== false;
 }
 
-function isJudged({ task: { input } }: Pick<FactOf<'completed'>, 'task'>): boolean {
+function isJudged({ task: { input } }: Pick<EndOf<'completed'>, 'task'>): boolean {
   return isObject(input) && input['judge'] === true;
 }
 
@@ -236,7 +232,7 @@ export function succeeded(
 }
 
 /** Returns the events of a tool's activity that failed permanently or lost its worker. */
-export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly RunEvent[] {
+export function callFailed(state: RunState, fact: EndOf<'failed'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   const spent = spentEvents(parsePayment(fact.failure.details));
   if (open === null) return [...spent, ...overAlready(state, fact)];
@@ -248,7 +244,7 @@ export function callFailed(state: RunState, fact: FactOf<'failed'>): readonly Ru
 }
 
 /** Returns the events of a call whose activity has failed or has lost its worker. */
-function lostEvents(open: OpenCall, fact: FactOf<'failed'>): readonly RunEvent[] {
+function lostEvents(open: OpenCall, fact: EndOf<'failed'>): readonly RunEvent[] {
   const { call, tool } = open;
   const { message, timedOut } = fact.failure;
   if (isSearch(open.work)) return finishCall(notExecuted(call, message), fact.at);
@@ -272,7 +268,7 @@ function underGrant({ work }: Pick<OpenCall, 'work'>, result: CallResult): CallR
  * Returns the events of a tool's activity that was canceled by an interruption, by `resume`, or by
  * the end of the segment.
  */
-export function callCanceled(state: RunState, fact: FactOf<'cancelled'>): readonly RunEvent[] {
+export function callCanceled(state: RunState, fact: EndOf<'cancelled'>): readonly RunEvent[] {
   const open = openCallOf(state, fact);
   const { paid, ...payment } = parsePayment(fact.details);
   const spent = spentEvents(payment);

@@ -1,10 +1,10 @@
 import { findTool } from '../calls/batch.js';
 import { type Verdict, asksNoMore } from '../definition/rules.js';
-import { type CheckDecisionResult, isFunctionResult } from '../guards/recorded.js';
+import type { CheckDecisionResult, RunFunctionResult } from '../guards/recorded.js';
 import { someText } from '../plan/confirm-plan.js';
 import { askingWork } from '../requests/open-requests.js';
 import { raisedLimits } from '../requests/raise-requests.js';
-import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import type { Completed, EndOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
 import { toGrant } from '../state/consent.js';
 import { type RecordedDecision, type RunState, keepsEarlierMeaning } from '../state/state.js';
@@ -272,10 +272,10 @@ function isComplete({ as }: Decision, { call, result }: Checked): boolean {
 }
 
 /** Returns the events when a tool's `undo` ended, or when the rules did not allow it to begin. */
-export function undone(state: RunState, fact: FactOf<'completed'>): readonly RunEvent[] {
-  const work = undoOf(state, fact);
+export function undone(state: RunState, fact: Completed<RunFunctionResult>): readonly RunEvent[] {
+  const work = findWork(state, fact.work);
   const { result } = fact;
-  if (work === undefined || !isFunctionResult(result)) return [];
+  if (work === undefined) return [];
   switch (result.happened) {
     case true:
       return ended(work, 'undone');
@@ -290,14 +290,10 @@ export function undone(state: RunState, fact: FactOf<'completed'>): readonly Run
 
 export function undoFailed(
   state: RunState,
-  fact: Pick<FactOf<'failed'>, 'task'> & { readonly failure: { readonly message: string } },
+  fact: Pick<EndOf<'failed'>, 'work'> & { readonly failure: { readonly message: string } },
 ): readonly RunEvent[] {
-  const work = undoOf(state, fact);
+  const work = findWork(state, fact.work);
   return work === undefined ? [] : ended(work, 'failed', fact.failure.message);
-}
-
-function undoOf(state: RunState, { task }: Pick<FactOf<'failed'>, 'task'>): Work | undefined {
-  return findWork(state, toWork(task)?.name ?? '');
 }
 
 function askToUndo(

@@ -1,6 +1,6 @@
 import { findTool } from '../calls/batch.js';
 import type { Limits } from '../definition/definition.js';
-import { isFollowResult } from '../guards/recorded.js';
+import type { FollowRunResult } from '../guards/recorded.js';
 import type { Ask } from '../input/inbox.js';
 import { checkBy } from '../input/input.js';
 import { askingWork } from '../requests/open-requests.js';
@@ -9,7 +9,7 @@ import { isLoaded } from '../rules/limits.js';
 import { acceptMessage } from '../run/ask.js';
 import { type ChildEnd, childResult } from '../run/complete-batch.js';
 import { applyControlEvent } from '../run/control.js';
-import { type FactOf, type RunEvent, toWork } from '../run/events.js';
+import type { Completed, EndOf, FactOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
 import {
   type ControlDecision,
@@ -234,11 +234,10 @@ export function childExisted(
  */
 export function followed(
   state: RunState,
-  { task, result, at }: FactOf<'completed'>,
+  { work: id, result, at }: Completed<FollowRunResult>,
 ): readonly RunEvent[] {
-  const id = toWork(task)?.name ?? '';
   const work = findWork(state, id);
-  if (work === undefined || !isFollowResult(result)) return [];
+  if (work === undefined) return [];
   switch (result.type) {
     case 'ended':
       return agentCallEnded(state, { id, end: { outcome: result.outcome, message: '' }, at });
@@ -258,13 +257,13 @@ export function followed(
 export function followFailed(
   state: RunState,
   {
-    task,
+    work: id,
     failure,
     at,
-  }: Pick<FactOf<'failed'>, 'task' | 'at'> & { readonly failure: { readonly message: string } },
+  }: Pick<EndOf<'failed'>, 'work' | 'at'> & { readonly failure: { readonly message: string } },
 ): readonly RunEvent[] {
   const end = { outcome: null, message: failure.message };
-  return agentCallEnded(state, { id: toWork(task)?.name ?? '', end, at });
+  return agentCallEnded(state, { id, end, at });
 }
 
 /** Returns the events of a called agent's losses, which are also losses of its caller. */

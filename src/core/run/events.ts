@@ -5,17 +5,8 @@ import type { RetrievedDocument } from '../rules/documents.js';
 import type { Forked } from '../state/fork.js';
 import type { Ending, RecordedDecision, RequestedLimits, RunConfig } from '../state/state.js';
 import type { Interruption, TurnInterruption } from '../state/turn.js';
-import {
-  type Flight,
-  type KeptCall,
-  type Proposal,
-  UNDO,
-  type UndoState,
-  WORK,
-  type Work,
-} from '../state/work.js';
-import { isObject, textField } from '../text/json.js';
-import { type CallResult, nameInCalledId } from '../transcript/call-result.js';
+import type { KeptCall, Proposal, UndoState, Work } from '../state/work.js';
+import type { CallResult } from '../transcript/call-result.js';
 import type {
   BlobRef,
   ParsedArguments,
@@ -231,45 +222,10 @@ export type Fact = { readonly at: number } & (
 
 export type FactOf<T extends Fact['type']> = Extract<Fact, { type: T }>;
 
-/**
- * Returns the work to which a task belongs, and the task's role; null for an activity that belongs
- * to no run.
- */
-export function toWork({ activity, input }: Task): { name: string; as: Flight } | null {
-  const fields = isObject(input) ? input : {};
-  const as = fields['blocked'] === undefined ? 'attempt' : 'probe';
-  switch (activity) {
-    case 'callModel':
-      return { name: WORK.model, as };
-    case 'retrieveDocuments':
-      return { name: WORK.retrieve, as };
-    case 'rememberTurn':
-      return { name: WORK.remember, as };
-    case 'archiveMessages':
-      return { name: WORK.archive, as };
-    case 'forkMessages':
-      return { name: WORK.fork, as };
-    case 'loadAgent':
-      return { name: WORK.agent, as };
-    case 'runTool':
-      return { name: callId(fields), as: fields['find'] === true ? 'find' : as };
-    case 'runFunction':
-      return fields['function'] === 'undo'
-        ? { name: `${UNDO}${callId(fields)}`, as: 'attempt' }
-        : { name: callId(fields), as: 'verify' };
-    case 'checkDecision':
-      return { name: textField(fields, 'work'), as: 'decide' };
-    case 'checkBlob':
-      return { name: textField(fields, 'work'), as: 'check' };
-    case 'followRun':
-      return { name: nameInCalledId(textField(fields, 'run')), as: 'follow' };
-    case 'agent':
-      return { name: textField(fields, 'call'), as: 'child' };
-    default:
-      return null;
-  }
-}
+/** How an activity of a run has ended. `work`: the name of the work that it did; empty for none. */
+export type EndOf<T extends 'completed' | 'failed' | 'cancelled'> = FactOf<T> & {
+  readonly work: string;
+};
 
-function callId({ call }: Record<string, unknown>): string {
-  return isObject(call) ? textField(call, 'id') : '';
-}
+/** A completed activity whose result has the form of this activity's results. */
+export type Completed<R> = EndOf<'completed'> & { readonly result: R };

@@ -1,4 +1,5 @@
 import { isOutcome } from '../../core/guards/recorded.js';
+import { isAwaited } from '../../core/interpret/activity-table.js';
 import {
   apply,
   closeFailedTurn,
@@ -31,19 +32,6 @@ import {
 
 /** The local activity in the first workflow task. The history has only its result. */
 const LOCAL_LOAD: Task = { activity: 'loadAgent', input: { local: true } };
-
-/** Activities that the workflow does not wait for when it cancels them. */
-const NOT_AWAITED: readonly string[] = [
-  'loadAgent',
-  'archiveMessages',
-  'forkMessages',
-  'checkBlob',
-];
-
-/** Whether the run ignores an activity's result after it has canceled the activity. */
-function isOverOnCancel(activity: string): boolean {
-  return NOT_AWAITED.includes(activity);
-}
 
 /**
  * Returns the fact that an event of the history records; null if it records none. `at`: the
@@ -81,7 +69,7 @@ function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
     }
     case 'activity-cancel-requested': {
       const task = run.inFlight.get(event.scheduled);
-      return task && isOverOnCancel(task.activity) ? { type: 'cancelled', task, at } : null;
+      return task && !isAwaited(task.activity) ? { type: 'cancelled', task, at } : null;
     }
     case 'child-started':
       return { type: 'scheduled', task: { activity: 'agent', input: childInput(event) }, at };
@@ -338,7 +326,7 @@ function removeEnded(run: ReadRun, event: HistoryEvent): void {
       run.inFlight.delete(event.scheduled);
       return;
     case 'activity-cancel-requested':
-      if (isOverOnCancel(run.inFlight.get(event.scheduled)?.activity ?? '')) {
+      if (!isAwaited(run.inFlight.get(event.scheduled)?.activity ?? '')) {
         run.inFlight.delete(event.scheduled);
       }
       return;
