@@ -47,7 +47,7 @@ export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Pro
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.completed;
-    return reportError(error, { env, json });
+    return reportError(error, { env, json, options: context?.options ?? {} });
   } finally {
     await context?.close();
   }

@@ -88,9 +88,15 @@ export async function idTakenError(
 /** Reads a run that has not ended. Otherwise throws an error that reports how and when it ended. */
 export async function requireOpenRun(context: CliContext, id: string): Promise<OpenedRun> {
   const opened = await openRun(context, id);
-  const { run } = opened;
+  await requireOpen(context, opened);
+  return opened;
+}
+
+/** Throws an error that reports how and when a run ended, if it has. */
+export async function requireOpen(context: CliContext, { run }: OpenedRun): Promise<void> {
+  const { id } = run;
   const end = endOfRun(run);
-  if (end === null) return opened;
+  if (end === null) return;
   const how = statusText({ status: end.outcome.status, reason: end.reason });
   const when = formatAgo(run.view.ended?.at ?? Date.now(), Date.now());
   const see = await nextCommandFor(context, run, ['status', id]);

@@ -174,7 +174,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) =>
-      forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive }),
+      forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive, config }),
     async send(run, message, options = {}) {
       const actor = withBy('send', options);
       assertKnownAgent(config, options.start?.agent, options.start);

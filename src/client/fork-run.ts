@@ -1,11 +1,12 @@
 import type { Client } from '@temporalio/client';
+import type { z } from 'zod';
 import {
   type GraphDefinition,
   type NodeVisit,
   nodeVisitProblem,
 } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
-import { droppedPart } from '../core/graph/walk.js';
+import { droppedPart, inputProblem } from '../core/graph/walk.js';
 import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -24,7 +25,7 @@ import {
   newRunId,
   startRun,
 } from '../updates/start.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { fieldsProblem, nearestFirst, requiredFields } from '../validation/check-options.js';
 import { claimAttachments } from './attach.js';
 
 /** Where a fork branches off from the other run, and what the new run starts with. */
@@ -58,7 +59,7 @@ export async function forkRun<Output>(
   client: Client,
   source: string,
   { id, agent, at, ...given }: ForkOptions<Output>,
-  stores: Stores,
+  { config, ...stores }: ForkPlace,
 ): Promise<StartedRun> {
   const { blobs, archive } = stores;
   const run = await readRun(client, source, { archive });
@@ -82,6 +83,7 @@ export async function forkRun<Output>(
     ...(runId !== '' && { runId }),
   };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
+  assertKnownAgent(config, agent ?? name, { ...inherited, ...given });
   const forkId = id === undefined ? newRunId(name) : id;
   const attached = await claimAttachments(blobs, forkId, given);
   const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
@@ -105,6 +107,11 @@ async function visitOf(
 interface Stores {
   readonly blobs: BlobStore;
   readonly archive: Archive;
+}
+
+interface ForkPlace extends Stores {
+  /** The agents that the client knows; absent if it knows none. */
+  readonly config?: { readonly agents: readonly KnownAgent[] } | undefined;
 }
 
 /** Returns the agent's arguments and context from the first segment; later ones may lack them. */
@@ -135,11 +142,11 @@ async function readSettings(
 export interface KnownAgent {
   readonly name: string;
   /** Null if its instructions are not a template; it then accepts no arguments. */
-  readonly template: object | null;
+  readonly template: { readonly args: z.ZodObject } | null;
   /** Its named prompts; absent if there are none. */
-  readonly prompts?: ReadonlyMap<string, unknown>;
+  readonly prompts?: ReadonlyMap<string, { readonly args?: z.ZodObject }>;
   /** Present if it is a graph. */
-  readonly graph?: { readonly definition: GraphDefinition };
+  readonly graph?: { readonly definition: GraphDefinition; readonly input: z.ZodObject };
   /** The agents that it may call; they may also be started. */
   readonly agents: readonly KnownAgent[];
 }
@@ -151,6 +158,7 @@ const NEAREST = 3;
 interface KnownStart {
   readonly args?: object | undefined;
   readonly prompt?: string | undefined;
+  readonly promptArgs?: unknown;
   readonly message?: unknown;
   readonly messages?: unknown;
   readonly input?: unknown;
@@ -164,8 +172,9 @@ export function agentProblem(
   agents: readonly KnownAgent[],
   {
     agent,
-    args = {},
+    args,
     prompt,
+    promptArgs = {},
     messages,
     message = messages ?? prompt,
     input,
@@ -188,10 +197,52 @@ export function agentProblem(
     const nearest = nearestFirst(prompt, names).slice(0, NEAREST).map(visible).join(', ');
     return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (nearest: ${nearest}); correct the name`;
   }
-  if (found.template === null && Object.keys(args).length > 0) {
+  if (found.template === null && Object.keys(args ?? {}).length > 0) {
     return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;
   }
-  return droppedPart({ name: agent, graph: found.graph?.definition }, { message, input });
+  const { template, prompts, graph } = found;
+  return (
+    (template && args
+      ? argsProblem('args', args, { of: `agent ${show(agent)}`, type: template.args })
+      : null) ??
+    promptArgsProblem(promptArgs, { prompt, type: prompts?.get(prompt ?? '')?.args }) ??
+    droppedPart({ name: agent, graph: graph?.definition }, { message, input }) ??
+    (graph && isObject(input) ? graphInputProblem(graph, agent, input) : null)
+  );
+}
+
+/** Returns what is wrong with the arguments of a template, or null. */
+function argsProblem(
+  where: string,
+  args: object,
+  { of, type }: { readonly of: string; readonly type: z.ZodObject },
+): string | null {
+  const fields = { known: Object.keys(type.shape), shape: type.shape };
+  const wrong = fieldsProblem({ where, owner: `the template of ${of}` }, args, fields);
+  if (wrong !== null) return wrong;
+  const missing = requiredFields(fields).find((name) => !Object.hasOwn(args, name));
+  if (missing === undefined) return null;
+  return `${where}.${missing}: missing; the template of ${of} takes ${fields.known.join(', ')}`;
+}
+
+function promptArgsProblem(
+  given: unknown,
+  { prompt, type }: { readonly prompt: string | undefined; readonly type: z.ZodObject | undefined },
+): string | null {
+  if (prompt === undefined || type === undefined || !isObject(given)) return null;
+  return argsProblem('promptArgs', given, { of: `prompt ${show(prompt)}`, type });
+}
+
+/** Returns what is wrong with the fields that start a graph, or null. */
+function graphInputProblem(
+  { definition, input: type }: NonNullable<KnownAgent['graph']>,
+  name: string,
+  input: object,
+): string | null {
+  const fields = { known: definition.fields, shape: type.shape };
+  const owner = `the state of graph ${show(name)}`;
+  const wrong = fieldsProblem({ where: 'input', owner }, input, fields);
+  return wrong ?? inputProblem({ name, graph: definition }, input);
 }
 
 function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
@@ -205,13 +256,23 @@ function withCalled(agents: readonly KnownAgent[]): readonly KnownAgent[] {
   return [...all];
 }
 
-/** Throws an `InputError` if the client knows its agents and none of them can start the run. */
+/**
+ * Throws an `InputError` if the client knows its agents, or is given the agent itself, and the run
+ * cannot start.
+ */
 export function assertKnownAgent(
   config: { readonly agents: readonly KnownAgent[] } | undefined,
   agent: AgentLike<unknown> | undefined,
   given: KnownStart = {},
 ): void {
-  if (config === undefined || agent === undefined) return;
-  const problem = agentProblem(config.agents, { ...given, agent: agentName(agent) });
+  if (agent === undefined) return;
+  const agents = config?.agents ?? (isKnownAgent(agent) ? [agent] : undefined);
+  if (agents === undefined) return;
+  const problem = agentProblem(agents, { ...given, agent: agentName(agent) });
   if (problem !== null) throw new InputError(problem);
+}
+
+/** Whether a caller has passed what `defineAgent` or `defineGraph` made. */
+function isKnownAgent(agent: object | string): agent is KnownAgent {
+  return typeof agent === 'object' && 'template' in agent && 'agents' in agent;
 }

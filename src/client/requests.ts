@@ -280,9 +280,11 @@ export async function readRequest(
   { run, id }: { readonly run: string; readonly id: string },
   blobs: BlobStore,
 ): Promise<Request> {
-  const { pending } = toRunStatus(await readRun(client, run), Date.now());
-  const request = pending.find((one) => one.id === id);
-  if (request === undefined) throw new InputError(noRequest(run, id, pending));
+  const status = toRunStatus(await readRun(client, run), Date.now());
+  const request = status.pending.find((one) => one.id === id);
+  if (request === undefined) {
+    throw new InputError(decidedText(status, id) ?? noRequest(run, id, status));
+  }
   return await withArguments(request, blobs);
 }
 
@@ -296,8 +298,33 @@ export async function withArguments(request: Request, blobs: BlobStore): Promise
   };
 }
 
+/**
+ * Returns who decided what about a request, by its id or that of its call, and when; null if the
+ * run does not know of such a decision.
+ */
+export function decidedText(
+  { id: run, decisions = [] }: Pick<RunStatus, 'id' | 'decisions'>,
+  name: string,
+): string | null {
+  const made = decisions.findLast(
+    ({ request, call, refused }) =>
+      request !== undefined && refused === undefined && (request === name || call === name),
+  );
+  if (made?.as === undefined) return null;
+  const { request = name, as, by, at } = made;
+  const when = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+  const what = as === 'expired' ? 'expired' : `was decided as ${as}`;
+  const who =
+    by === undefined ? (as === 'expired' ? '' : ' by an unnamed caller') : ` by ${visible(by)}`;
+  return `request: ${visible(request)} of run ${visible(run)} ${what}${who} at ${when}, and cannot be decided again`;
+}
+
 /** Returns the message for a request that a run does not have; it names those that it has. */
-export function noRequest(run: string, id: string, pending: readonly Request[]): string {
+export function noRequest(
+  run: string,
+  id: string,
+  { pending }: Pick<RunStatus, 'pending'>,
+): string {
   const open = pending.map((one) => one.id).join(', ');
   const known = open === '' ? 'it has no open request' : `its open requests are ${open}`;
   return `request: expected an open request of run ${visible(run)}, got ${visible(id)}; ${known}`;

@@ -283,3 +283,52 @@ export function timerDurationFrom(minMs: number, least?: string): z.ZodType<numb
 
 /** A duration that a run measures, and not a timer of the worker: a server takes no longer timer. */
 export const durableDuration = duration({ maxMs: MAX_DURABLE_MS, range: 'at most 100 years' });
+
+/** The fields that a value may have, and the types of those that can be checked. */
+export interface NamedFields {
+  readonly known: readonly string[];
+  readonly shape: Readonly<Record<string, z.core.$ZodType>>;
+}
+
+/** The maximum number of field names that an error suggests. */
+const NEAREST_FIELDS = 3;
+
+/**
+ * Returns what is wrong with given fields, or null: a name that is not known, with the nearest ones,
+ * or a value that its type refuses. `where` names the value, `owner` whose fields they are.
+ */
+export function fieldsProblem(
+  { where, owner }: { readonly where: string; readonly owner: string },
+  given: object,
+  { known, shape }: NamedFields,
+): string | null {
+  for (const [name, value] of Object.entries(given)) {
+    if (!known.includes(name)) {
+      const nearest = nearestFirst(name, known).slice(0, NEAREST_FIELDS).join(', ');
+      const hint =
+        nearest === '' ? 'it has none; remove it' : `nearest: ${nearest}; correct the name`;
+      return `${where}: expected a field of ${owner}, got ${show(name)} (${hint})`;
+    }
+    const issues = Object.hasOwn(shape, name) ? issuesOf(shape[name], value) : [];
+    if (issues.length === 0) continue;
+    const placed = issues.map((issue) => ({ ...issue, path: [where, name, ...issue.path] }));
+    const [first = ''] = describeIssues(placed, { [where]: given }, {});
+    return `${first.slice(2)}; ${owner} has this type`;
+  }
+  return null;
+}
+
+/** Returns the issues with a value; none if only code of the author that takes time can tell. */
+function issuesOf(type: z.core.$ZodType | undefined, value: unknown): readonly z.core.$ZodIssue[] {
+  if (type === undefined) return [];
+  try {
+    return z.safeParse(type, value).error?.issues ?? [];
+  } catch {
+    return [];
+  }
+}
+
+/** Returns the fields that a value has to have. */
+export function requiredFields({ known, shape }: NamedFields): readonly string[] {
+  return known.filter((name) => issuesOf(shape[name], undefined).length > 0);
+}

@@ -43,6 +43,7 @@ interface Answer {
 
 async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Promise<Answer[]> {
   const server = runsServer({
+    options: {},
     agents: [],
     taskQueue: rig.taskQueue,
     client: async () => rig.client,

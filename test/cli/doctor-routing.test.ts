@@ -117,7 +117,7 @@ describe('runs and builds', () => {
       data: { stranded: [{ deploymentName: name, buildId: 'one', runs: [workflowId] }] },
     });
     expect(stranded?.fix).toContain(
-      `perdure replay --from-server ${shellWord(`TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'`)} succeeds`,
+      ` --from-server ${shellWord(`TemporalWorkerDeploymentVersion = '${name}:one' AND ExecutionStatus = 'Running'`)} succeeds`,
     );
     expect(stranded?.fix).toMatch(
       /temporal workflow update-options .* --workflow-id \S+ --versioning-override-behavior auto_upgrade$/,
@@ -132,7 +132,7 @@ describe('runs and builds', () => {
     const missing = `the run is pinned to deployment ${name}, build one, which has no running worker`;
     expect(shown.stdout).toContain(missing);
     expect(shown.stderr).toContain(`No worker can continue the run: ${missing}`);
-    expect(shown.stderr).toContain('move the run as `perdure doctor` says');
+    expect(shown.stderr).toContain('move the run as `npx perdure doctor');
 
     await typed(stranded?.fix);
     expect(await run.result()).toMatchObject({ status: 'completed', answer: 'done' });

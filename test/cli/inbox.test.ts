@@ -5,7 +5,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { answer, approve, deny, edit } from '../../src/cli/commands/approve.js';
 import { inbox, list } from '../../src/cli/commands/list.js';
 import { pause, resume } from '../../src/cli/commands/pause.js';
-import { type Command, UsageError } from '../../src/cli/context.js';
+import { status } from '../../src/cli/commands/status.js';
+import { type Command, type GlobalOptions, UsageError } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -42,7 +43,7 @@ afterAll(async () => await rig.close());
 async function perdure<Options>(
   command: Command<Options>,
   options: Options,
-  how: { readonly json?: boolean } = {},
+  how: GlobalOptions = {},
 ): Promise<CommandOutput> {
   const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
   return await runInProcess(command, options, { ...place, ...how });
@@ -53,8 +54,8 @@ async function waiting(message: string) {
   const handle = await rig.start({ agent: AGENT, message });
   const digest = await vi.waitFor(
     async () => {
-      const { status, pending } = await handle.query<RunStatus>('status');
-      expect(status).toBe('waiting_decision');
+      const { status: phase, pending } = await handle.query<RunStatus>('status');
+      expect(phase).toBe('waiting_decision');
       return pending[0]?.digest ?? '';
     },
     { timeout: 20_000, interval: 50 },
@@ -156,9 +157,24 @@ describe('a decision', () => {
     const { handle, id, digest } = await waiting('Cairo');
     const refused = perdure(approve, { id, request: 'r1', digest, grant: 'same_call', by: 'x' });
     await refused;
-    await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
-      /has ended|no open request|decided/,
-    );
     await rig.end(handle);
+    await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
+      /^request: r1 of run \S+ was decided as approve by x at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
+    );
+    const call = perdure(approve, { id, request: 'call_1_1_0', digest });
+    await expect(call).rejects.toThrow('request: r1 of run');
+    const { stdout } = await perdure(status, { id });
+    expect(stdout).toMatch(/ approve r1 \(call_1_1_0\) +by x/);
+  });
+
+  test('is named by commands that can be pasted, in the status and in its JSON', async () => {
+    const { handle, id, digest } = await waiting('Lima');
+    const place = { json: true, config: false, namespace: 'default' } as const;
+    const shown = JSON.parse((await perdure(status, { id }, place)).stdout) as RunStatus;
+    const flags = `--no-config --address ${inject('temporalAddress')} --namespace default --task-queue ${rig.taskQueue}`;
+    const command = `npx perdure approve ${flags} ${id} r1 --digest ${digest.slice(0, 12)}`;
+    expect(shown.pending[0]?.fix).toBe(command);
+    expect(shown.message).toContain(`decide: ${command}`);
+    await handle.cancel();
   });
 });

@@ -52,14 +52,19 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   const limited = await perdure('limits', id, '--limit', 'steps=7', '--json');
   expect(limited).toMatchObject({ code: 0 });
   expect(JSON.parse(limited.stdout)).toMatchObject({ id, limits: { turn: { steps: 7 } } });
-  expect(await perdure('pause', id)).toMatchObject({ code: 0 });
-  expect(await perdure('close', id)).toMatchObject({ code: 0 });
   const digest = ['--digest', pending[0]?.digest ?? ''];
   const approved = await perdure('resolve', id, 'r1', '--as', 'approve', ...digest, '--json');
-  expect(approved.stderr).toContain('is decided as approve');
-  expect(approved.stderr).toContain('is decided as approve: the run is paused; resume it with: ');
+  expect(approved.stderr).toMatch(
+    /is decided as approve: the run resumes when a worker runs\. No worker is running\. Start one with: .* worker /,
+  );
+  expect(approved.stderr).not.toContain('makes no progress');
   expect(JSON.parse(approved.stdout)).toMatchObject({ id, as: 'approve', resolved: true });
-  expect(await perdure('resume', id)).toMatchObject({ code: 0 });
+  expect(await perdure('pause', id)).toMatchObject({ code: 0 });
+  expect(await perdure('close', id)).toMatchObject({ code: 0 });
+  const resumed = await perdure('resume', id);
+  expect(resumed).toMatchObject({ code: 0 });
+  expect(resumed.stderr).toContain(`Run ${id} resumes when a worker runs. No worker is running.`);
+  expect(resumed.stderr).not.toContain('makes no progress');
   expect(paid).toBe(0);
 
   await rig.worker([agent], { models: { m: model } });

@@ -24,8 +24,10 @@ import { reportText } from '../../src/core/plan/results.js';
 import { viewOf } from '../support/view.js';
 import { getOpenBatch } from '../../src/core/state/turn.js';
 
+const runnable = (text: string): string => text;
+
 const paint = palette(false);
-const fixes = { run: 'x', resume: null };
+const fixes = { run: 'x', resume: null, runnable };
 const ESCAPE = '\u001b[31m';
 
 function ok(id: string, text: string): CallResult {

@@ -12,7 +12,7 @@ import { callReply, config, textReply, TOOLS, toolDefinition } from '../support/
 import { viewOf } from '../support/view.js';
 
 const paint = palette(false);
-const fixes = { run: 'x', resume: 'resume x' };
+const fixes = { run: 'x', resume: 'resume x', runnable: (text: string) => text };
 /** Moves the cursor and reverses the reading direction in terminals that support it. */
 const HOSTILE = 'a\u001b[2J\u202eb\nc';
 const SHOWN = 'a\\u001b[2J\\u202eb c';

@@ -105,7 +105,11 @@ describe('refused answers', () => {
   });
 
   test('are shown in one line each to a follower of the run', () => {
-    const tell = createStepLines(palette(false), { run: 'x', resume: null });
+    const tell = createStepLines(palette(false), {
+      run: 'x',
+      resume: null,
+      runnable: (text) => text,
+    });
     const lines = tell(ended.projection);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^answer refused, attempt 1 of 10: .*age/);

@@ -15,7 +15,7 @@ import {
 } from '../doctor/installation.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { openStores } from '../../storage/file-stores.js';
-import { nextCommandAbout } from '../reports/next-command.js';
+import { nextCommandAbout, runnableText } from '../reports/next-command.js';
 import { formatCount, type Palette, dataPalette } from '../format/format.js';
 
 export interface DoctorOptions {
@@ -106,7 +106,7 @@ async function examine(
     return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
   };
   const place = { env, taskQueue, agents, workerCommand };
-  return [
+  const findings: readonly Finding[] = [
     versionsFinding(),
     configuration,
     await homeFinding(home),
@@ -119,6 +119,10 @@ async function examine(
     ...(await callModels(config, env, { call: callsModels })),
     ...(await mcpFindings(config, env, () => openStores(home, env).toolLock)),
   ];
+  return findings.map((finding) => {
+    const text = runnableText(context, finding.text);
+    return { ...finding, text, ...(finding.fix && { fix: runnableText(context, finding.fix) }) };
+  });
 }
 
 function noServer(): readonly Finding[] {

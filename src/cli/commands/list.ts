@@ -15,7 +15,12 @@ import {
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
 import { requireOpenRun } from '../open-run.js';
-import { nextCommandAbout, nextCommandFor, nextCommandOf } from '../reports/next-command.js';
+import {
+  nextCommandAbout,
+  nextCommandFor,
+  nextCommandOf,
+  runnableFixes,
+} from '../reports/next-command.js';
 import { openRequest } from '../requests/decide.js';
 import { columnsOf, inboxLines, readable, shownRequest } from '../requests/show-request.js';
 
@@ -168,7 +173,7 @@ export const inbox: Command<InboxOptions> = {
 async function listAll(context: CliContext, agent: string | undefined): Promise<ExitCode> {
   noteServer(context, await context.server());
   const { requests, more, unreadable } = await listRequests(await context.client(), { agent });
-  if (context.options.json) context.out(JSON.stringify(requests));
+  if (context.options.json) context.out(JSON.stringify(runnableFixes(context, requests)));
   else if (requests.length === 0) {
     if (unreadable.length === 0) context.note('No run is waiting for a decision.');
   } else {

@@ -60,6 +60,7 @@ export const mcp: Command<McpOptions> = {
       };
       const transport = new StdioServerTransport(checkedMessages(process.stdin, output), output);
       const access = {
+        options: context.options,
         agents,
         taskQueue,
         client: () => context.client(),

@@ -67,13 +67,20 @@ async function resumeOne(context: CliContext, id: string, by: string): Promise<E
         `decision. See the commands for it with: ${see}`,
     );
   }
+  const starts: string[] = [];
   await withWorker(context, opened, {
     decision: 'resume',
     send: () => resumeRun(client, id, { by }),
+    left: (command) => starts.push(command),
   });
   const follow = await nextCommandFor(context, run, ['attach', id]);
   const text = resumeText({ paused: wasPaused, blocked: wasBlocked });
-  context.note(`Run ${visible(id)} ${text}. Follow it with: ${follow}`);
+  const [start] = starts;
+  context.note(
+    start === undefined
+      ? `Run ${visible(id)} ${text}. Follow it with: ${follow}`
+      : `Run ${visible(id)} ${text} when a worker runs. No worker is running. Start one with: ${start}`,
+  );
   if (context.options.json) {
     context.out(JSON.stringify({ id, resumed: true, wasBlocked, wasPaused }));
   }

@@ -254,6 +254,9 @@ export const fork: Command<ForkCommandOptions> = {
       throw new UsageError('message: expected the next message; or begin at a node with --node');
     }
     const opened = await openRun(context, options.run, { archive: true });
+    const { agent } = opened.run;
+    const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };
+    await checkAgent(context, { agent, ...message, ...runSettings(options), input: options.input });
     if (detach) {
       await requireWorker(context, opened, 'fork --detach');
       return await reportStarted(context, opened.run, await startFork(context, opened, options));

@@ -28,7 +28,13 @@ import {
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, openRun } from '../open-run.js';
-import { nextCommandAbout, nextCommandFor, nextSteps } from '../reports/next-command.js';
+import {
+  nextCommandAbout,
+  nextCommandFor,
+  nextSteps,
+  runnableStatus,
+  runnableText,
+} from '../reports/next-command.js';
 import { uiLink } from '../reports/report-run.js';
 import { columnsOf, inboxLines, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
@@ -42,7 +48,7 @@ export const status: Command<{ readonly id: string }> = {
 async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { client, run } = await openRun(context, id, { archive: true });
   const now = Date.now();
-  const found = await readStatus(client, run, now);
+  const found = runnableStatus(context, await readStatus(client, run, now));
   const { archived } = found;
   const pinnedTo = pinnedBuild(run.description?.searchAttributes ?? {});
   const worker = await readWorkerPresence(client, run.taskQueue, pinnedTo);
@@ -55,7 +61,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   }
   const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp }, now);
   const link = archived ? null : uiLink(await context.server(), id);
-  const view = { run, status: found, worker: worker.text, link, next, now };
+  const view = { run, status: found, worker: runnableText(context, worker.text), link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
   for (const request of found.pending) {
     context.out('');

@@ -14,6 +14,7 @@ import {
 import { deploymentTitle } from '../../worker/deployment.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format.js';
+import { runnableText } from '../reports/next-command.js';
 
 /** Notes that this call started a server, which outlives the command, and how to stop it. */
 export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHandle): void {
@@ -67,13 +68,15 @@ export function needsWorker({ status }: { readonly status: RunStatusName | RunPh
 
 /** Notes that no worker is running, and the command that starts one. */
 export function noteMissingWorker(
-  { note }: Pick<CliContext, 'note'>,
+  { note, options }: Pick<CliContext, 'note' | 'options'>,
   { isUp, missing, taskQueue, text }: WorkerPresence,
   command: string,
 ): void {
   if (isUp) return;
   // The command would start a worker of this build, which cannot continue the run.
-  if (missing !== undefined) return note(`No worker can continue the run: ${text}.`);
+  if (missing !== undefined) {
+    return note(`No worker can continue the run: ${runnableText({ options }, text)}.`);
+  }
   note(
     `No worker is running on task queue "${visible(taskQueue)}": ${text}. Start one with: ${command}`,
   );

@@ -13,13 +13,24 @@ import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
  * hosts one briefly. That worker starts no work: a call would be interrupted when the command ends.
  * Only an idle open run gets a full worker, because the decision may end it.
  *
+ * If the run then makes no progress until a worker starts, notes that, or calls `left` with the
+ * command that starts one, for a command that says itself what happens next.
+ *
  * Throws within seconds if a run without a worker has not loaded its agent, which only a full
  * worker can do.
  */
 export async function withWorker<T>(
   context: CliContext,
   opened: OpenedRun,
-  { decision, send }: { readonly decision: string; readonly send: () => Promise<T> },
+  {
+    decision,
+    send,
+    left,
+  }: {
+    readonly decision: string;
+    readonly send: () => Promise<T>;
+    readonly left?: (start: string) => void;
+  },
 ): Promise<T> {
   const { view, taskQueue } = opened.run;
   if (view.state === null || !isLoaded(view.state)) {
@@ -35,10 +46,12 @@ export async function withWorker<T>(
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
     if (hosting.isHosting && !isIdle && !isPaused) {
       const start = await workerCommands(context, opened.run);
-      context.note(
-        `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +
-          `Start one with: ${start}`,
-      );
+      const note = (command: string): void =>
+        context.note(
+          `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +
+            `Start one with: ${command}`,
+        );
+      (left ?? note)(start);
     }
     return receipt;
   } finally {

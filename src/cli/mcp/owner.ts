@@ -11,6 +11,7 @@ import { decodeFields } from '../../history/history-event.js';
 import { describeRun, newestArchived } from '../../history/read-run.js';
 import type { Archive } from '../../storage/blob-store.js';
 import { decodeHistory } from '../../temporal/server-answers.js';
+import type { CliContext } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
 
 /** The field of a run's memo that names the MCP server that started it. */
@@ -94,7 +95,7 @@ function ignoreCode(code: string): (error: unknown) => null {
 }
 
 /** What the MCP server needs from the command. */
-export interface RunsAccess {
+export interface RunsAccess extends Pick<CliContext, 'options'> {
   /** The agents of the configuration. */
   readonly agents: readonly (KnownAgent & { readonly description: string })[];
   readonly taskQueue: string;

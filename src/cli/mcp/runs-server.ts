@@ -12,6 +12,7 @@ import { readRun } from '../../history/read-run.js';
 import { ownVersion } from '../../storage/files.js';
 import { createRunInput, startRun } from '../../updates/start.js';
 import { CommandError } from '../context.js';
+import { runnableStatus } from '../reports/next-command.js';
 import {
   type RunsAccess,
   clientFor,
@@ -41,7 +42,10 @@ const MAX_WAIT_SECONDS = 300;
 function addReadTools(server: McpServer, access: RunsAccess): void {
   const { archive } = access;
   const readStatus = async (id: string): Promise<RunStatus> =>
-    toRunStatus(await readRun(await clientFor(access, id), id, { archive }), Date.now());
+    runnableStatus(
+      access,
+      toRunStatus(await readRun(await clientFor(access, id), id, { archive }), Date.now()),
+    );
   server.registerTool(
     'agent_status',
     {

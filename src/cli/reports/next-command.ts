@@ -1,4 +1,4 @@
-import { relative } from 'node:path';
+import { basename, relative, sep } from 'node:path';
 import { CommanderError } from 'commander';
 import { NoServerError, PerdureError } from '../../core/errors.js';
 import { commandLine, runCommands } from '../../core/requests/commands.js';
@@ -79,11 +79,62 @@ export function placeFlags(options: GlobalOptions): readonly string[] {
   return [...places, ...permissionFlags(options)];
 }
 
-function programName(): string {
-  const file = process.argv[1] ?? '';
-  if (!file.endsWith('perdure.js')) return 'npx perdure';
-  const near = relative(process.cwd(), file);
-  return `node ${near.startsWith('..') ? file : near}`;
+/** How each package manager runs a program of the project. */
+const RUNNERS: Readonly<Record<string, string>> = {
+  pnpm: 'pnpm exec perdure',
+  yarn: 'yarn perdure',
+  bun: 'bunx perdure',
+};
+
+/**
+ * Returns the words that start this program again. `file`: the script that this process was started
+ * with. `agent`: the package manager that started it, as it names itself.
+ */
+export function programName(
+  file = process.argv[1] ?? '',
+  agent = process.env['npm_config_user_agent'] ?? '',
+): string {
+  if (file.endsWith('perdure.js')) {
+    const near = relative(process.cwd(), file);
+    return `node ${shellWord(near.startsWith('..') ? file : near)}`;
+  }
+  const isOwn = file.includes(`${sep}node_modules${sep}`);
+  // A program on the PATH, such as one that was installed globally.
+  if (!isOwn && basename(file) === 'perdure') return 'perdure';
+  return RUNNERS[agent.split('/')[0] ?? ''] ?? 'npx perdure';
+}
+
+/** The commands that texts of runs, workers, and servers name; those do not know how it was started. */
+const NAMED_COMMANDS =
+  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|deny|dev|doctor|edit|export|inbox|limits|list|replay|resolve|resume|status|transcript|worker)(?![\w-])/g;
+
+/** Returns a text in which each command can be pasted: it names this program and the same place. */
+export function runnableText({ options }: Pick<CliContext, 'options'>, text: string): string {
+  const flags = placeFlags(options).map((flag) => shellWord(flag));
+  return text.replace(NAMED_COMMANDS, (_, command: string) =>
+    [programName(), command, ...flags].join(' '),
+  );
+}
+
+/** Returns a status whose commands can be pasted. */
+export function runnableStatus<Status extends RunStatus>(
+  context: Pick<CliContext, 'options'>,
+  status: Status,
+): Status {
+  const { message, pending } = status;
+  return {
+    ...status,
+    message: message && runnableText(context, message),
+    pending: runnableFixes(context, pending),
+  };
+}
+
+/** Returns requests whose commands can be pasted. */
+export function runnableFixes<One extends { readonly fix: string }>(
+  context: Pick<CliContext, 'options'>,
+  requests: readonly One[],
+): readonly One[] {
+  return requests.map((one) => ({ ...one, fix: runnableText(context, one.fix) }));
 }
 
 export interface StatusReading {
@@ -123,9 +174,14 @@ export async function nextSteps(
  */
 export function reportError(
   error: unknown,
-  { env, json }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean },
+  {
+    env,
+    json,
+    options = {},
+  }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean; readonly options?: GlobalOptions },
 ): ExitCode {
-  const message = redactMessage(error instanceof Error ? error.message : String(error));
+  const text = redactMessage(error instanceof Error ? error.message : String(error));
+  const message = runnableText({ options }, text);
   // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
   if (json) {

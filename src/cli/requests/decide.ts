@@ -1,4 +1,4 @@
-import { noRequest } from '../../client/requests.js';
+import { decidedText, noRequest } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { SHOWN_DIGITS, decidingCommand } from '../../core/requests/commands.js';
@@ -13,7 +13,7 @@ import { resolveRequests } from '../../updates/decide.js';
 import { type CliContext, CommandError, EXIT, type ExitCode, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
-import { type OpenedRun, requireOpenRun } from '../open-run.js';
+import { type OpenedRun, openRun, requireOpen } from '../open-run.js';
 import { nextCommand, nextCommandFor } from '../reports/next-command.js';
 import { shownRequest } from './show-request.js';
 
@@ -32,13 +32,19 @@ export async function openRequest(
   run: string,
   name: string,
 ): Promise<OpenedRequest> {
-  const opened = await requireOpenRun(context, run);
-  const { pending } = toRunStatus(opened.run, Date.now());
-  const request = requestNamed(pending, name);
+  const opened = await openRun(context, run);
+  const status = toRunStatus(opened.run, Date.now());
+  const request = requestNamed(status.pending, name);
+  const decided = request === undefined ? decidedText(status, name) : null;
+  if (decided !== null) {
+    const see = await nextCommandFor(context, opened.run, ['status', run]);
+    throw new CommandError('no_request', `${decided}. See: ${see}`);
+  }
+  await requireOpen(context, opened);
   if (request !== undefined) return { opened, request };
   throw new CommandError(
     'no_request',
-    `${noRequest(run, name, pending)}; list requests with: ${nextCommand(context, 'inbox')}`,
+    `${noRequest(run, name, status)}; list requests with: ${nextCommand(context, 'inbox')}`,
   );
 }
 
@@ -79,9 +85,11 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, what.as);
   check?.(found);
   const decision = { ...what, request: request.id, digest: request.digest, by: deciderName(by) };
+  const starts: string[] = [];
   const receipts = await withWorker(context, opened, {
     decision: command,
     send: () => send(context, found, decision),
+    left: (start) => starts.push(start),
   });
   const checking = receipts.some((receipt) => receipt.checking === true);
   const follow = await nextCommandFor(context, opened.run, ['attach', id]);
@@ -94,9 +102,15 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
         ]
       : []),
   ];
-  const effect = effects.length === 0 ? 'the run resumes' : effects.join('; ');
+  const [start] = starts;
+  const resumes = start === undefined ? 'the run resumes' : 'the run resumes when a worker runs';
+  const effect = effects.length === 0 ? resumes : effects.join('; ');
+  const next =
+    start === undefined
+      ? `Follow it with: ${follow}`
+      : `No worker is running. Start one with: ${start}`;
   context.note(
-    `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. Follow it with: ${follow}`,
+    `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. ${next}`,
   );
   if (context.options.json) {
     const { id: requestId, call = null } = request;

@@ -19,7 +19,7 @@ import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
 import type { OpenedRun } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
   type LeftRun,
   type RunHeader,
@@ -216,6 +216,7 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   return {
     run: id,
     resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
+    runnable: (text) => runnableText(context, text),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { RecordedDecision } from '../../core/state/state.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
@@ -155,12 +156,29 @@ function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly str
 
 /** Lists people's decisions. Their names are unverified claims. */
 function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly string[] {
-  const rows = decisions.map(({ what, at, by, turn, call, as }) => [
-    formatTime(at),
-    visible([what, turn, call, as].filter((part) => part !== undefined).join(' ')),
-    by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
+  const rows = decisions.map((decision) => [
+    formatTime(decision.at),
+    visible(decisionText(decision)),
+    decision.by === undefined ? 'by an unnamed caller' : `by ${visible(decision.by)}`,
   ]);
   return newestOf(decisionsTotal, rows);
+}
+
+/** Names a decision as the command does, with what it was about. */
+function decisionText({ what, turn, call, request, as, refused }: RecordedDecision): string {
+  const about = [request ?? call, request !== undefined && call !== undefined ? `(${call})` : ''];
+  switch (what) {
+    case 'resolve':
+      return [as, ...about, refused === undefined ? '' : `· refused: ${refused}`]
+        .filter((part) => part !== undefined && part !== '')
+        .join(' ');
+    case 'cancelTurn':
+      return `cancel turn ${turn ?? ''}`.trim();
+    case 'setLimits':
+      return 'limits';
+    default:
+      return [what, call].filter((part) => part !== undefined).join(' ');
+  }
 }
 
 /** Lists approvals that cover later calls. */

@@ -36,6 +36,8 @@ export interface Fixes {
   readonly run: string;
   /** The command to resume; null if it is shown elsewhere. */
   readonly resume: string | null;
+  /** Returns a text in which each command can be pasted. */
+  readonly runnable: (text: string) => string;
 }
 
 /**
@@ -76,7 +78,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
     for (const [, { reason, message }] of blocks) {
-      lines.push(paint.yellow(`blocked (${reason}): ${visible(message)}`));
+      lines.push(paint.yellow(`blocked (${reason}): ${visible(fixes.runnable(message))}`));
       if (fixes.resume !== null) {
         lines.push(`It is retried automatically; retry at once with: ${fixes.resume}`);
       }

@@ -82,7 +82,7 @@ function withoutNode(state: RunState, begins = state.graph?.begins): RunState {
  */
 export function inputProblem(
   { name, graph }: Pick<AgentDefinition, 'name' | 'graph'>,
-  input: JsonObject,
+  input: object,
 ): string | null {
   if (graph === undefined) return null;
   const fields = Object.keys(input);

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { agentProblem } from '../../src/client/fork-run.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { template } from '../../src/prompts/template.js';
+
+const graph = defineGraph({
+  name: 'mail',
+  state: z.object({
+    customer: z.string(),
+    orders: z.array(z.object({ id: z.number() })).default([]),
+    slow: z
+      .string()
+      .refine(async (text) => text !== '')
+      .optional(),
+  }),
+  nodes: ({ run }) => ({ load: run({ run: async () => ({}) }) }),
+}).wire({ start: 'load', edges: { load: 'end' } });
+const writer = defineAgent({
+  name: 'writer',
+  instructions: template('Write about {{topic}} for {{years}}.', {
+    args: z.object({ topic: z.string(), years: z.number().default(3) }),
+  }),
+  prompts: { short: { text: template('Sum up {{text}}.', { args: ['text'] }) } },
+});
+
+test.each([
+  [{ agent: 'mail', input: { customer: 'Ann', orders: [{ id: 1 }], slow: 'x' } }, null],
+  [
+    { agent: 'mail', input: { custmer: 'Ann' } },
+    'input: expected a field of the state of graph "mail", got "custmer" (nearest: customer, ',
+  ],
+  [{ agent: 'mail', input: { customer: 7 } }, 'input.customer: expected string, got 7; '],
+  [
+    { agent: 'mail', input: { customer: 'Ann', orders: [{ id: '1' }] } },
+    'input.orders[0].id: expected number, got "1"; ',
+  ],
+  [{ agent: 'writer', message: 'x', args: { topic: 'tea' } }, null],
+  [
+    { agent: 'writer', message: 'x', args: { topci: 'tea' } },
+    '(nearest: topic, years; correct the name)',
+  ],
+  [
+    { agent: 'writer', message: 'x', args: { topic: 'tea', years: 'x' } },
+    'args.years: expected number, got "x"; the template of agent "writer" has this type',
+  ],
+  [
+    { agent: 'writer', message: 'x', args: { years: 2 } },
+    'args.topic: missing; the template of agent "writer" takes topic, years',
+  ],
+  [
+    { agent: 'writer', prompt: 'short', promptArgs: { txet: 'a' } },
+    'promptArgs: expected a field of the template of prompt "short", got "txet" (nearest: text; correct the name)',
+  ],
+  [{ agent: 'writer', prompt: 'short', promptArgs: {} }, 'promptArgs.text: missing; '],
+])('a start that an agent cannot take is named before it: %j', (given, problem) => {
+  const found = agentProblem([graph, writer], given);
+  if (problem === null) expect(found).toBeNull();
+  else expect(found).toContain(problem);
+});
