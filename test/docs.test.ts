@@ -77,6 +77,24 @@ describe('the documents', () => {
   });
 });
 
+describe('the recipes of CONTRIBUTING.md', () => {
+  const [, recipes = ''] = read('CONTRIBUTING.md').split('\n## Recipes\n');
+  const rows = [...recipes.matchAll(/^\| `([\w./-]+)` +\| `(\w+)` /gm)];
+
+  test('say how to add each kind of thing', () => {
+    const titles = [...recipes.matchAll(/^### Add an? (.+)$/gm)].map(([, title]) => title);
+    expect(titles).toEqual(['limit', 'activity', 'kind of node', 'provider', 'command']);
+    expect(rows.length).toBeGreaterThan(15);
+  });
+
+  test.each(rows.map(([, file = '', symbol = '']) => [file, symbol]))(
+    '%s has %s',
+    (file, symbol) => {
+      expect(read(file)).toMatch(new RegExp(`\\b${symbol}\\b`));
+    },
+  );
+});
+
 describe('docs/command.md', () => {
   test('has the table of statuses as the code has it', () => {
     const [, section = ''] = read('docs/command.md').split('## Statuses');

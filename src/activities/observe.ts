@@ -15,7 +15,7 @@ import type {
 } from '../core/run/contract.js';
 import type { SpanPlace } from '../core/transcript/call-result.js';
 import type { RunConfig } from '../core/state/state.js';
-import { costOf } from '../core/rules/limits.js';
+import { costOf } from '../core/rules/spending.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { ResolvedModel } from '../models/model-entry.js';
 import type { ModelReply, ModelRequest } from '../models/model.js';

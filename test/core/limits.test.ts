@@ -2,13 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { Limits, LimitSet } from '../../src/core/definition/definition.js';
 import {
   callsLeft,
-  costOf,
   effectiveLimits,
   limitReached,
   reserve,
   withinBudget,
-  addReply,
 } from '../../src/core/rules/limits.js';
+import { costOf, addReply } from '../../src/core/rules/spending.js';
 import type { RunState } from '../../src/core/state/state.js';
 import type { Spent, Turn } from '../../src/core/state/turn.js';
 import { begun, config } from '../support/scripts.js';

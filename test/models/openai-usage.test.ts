@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { costOf } from '../../src/core/rules/limits.js';
+import { costOf } from '../../src/core/rules/spending.js';
 import { parseUsage } from '../../src/models/wire/content.js';
 
 function usage(counts: {

@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client';
 import type { ModelPrice } from '../../core/definition/definition.js';
 import type { Payment } from '../../core/interpret/block.js';
-import { addTokens, addUsage, toUsage } from '../../core/rules/limits.js';
+import { addTokens, addUsage, toUsage } from '../../core/rules/spending.js';
 import { type JsonObject, isObject, parseJson } from '../../core/text/json.js';
 import { guard } from '../../core/text/shape.js';
 import { replyUsageShape } from '../../core/transcript/message-shapes.js';

@@ -7,7 +7,8 @@ import type {
   ModelSettings,
   ToolChoice,
 } from '../../core/definition/definition.js';
-import { reserveWithin, toUsage } from '../../core/rules/limits.js';
+import { reserveWithin } from '../../core/rules/limits.js';
+import { toUsage } from '../../core/rules/spending.js';
 import { type JsonObject, canonicalJson, isObject, sha256Hex } from '../../core/text/json.js';
 import {
   amount,

@@ -9,7 +9,7 @@ import type { AgentDefinition, OutputDefinition } from '../../core/definition/de
 import type { Payment } from '../../core/interpret/block.js';
 import { sha256Hex, isObject, type JsonObject } from '../../core/text/json.js';
 import type { Generated, GeneratedReply } from '../../core/guards/recorded.js';
-import { toUsage } from '../../core/rules/limits.js';
+import { toUsage } from '../../core/rules/spending.js';
 import { repairText } from '../../core/run/on-reply.js';
 import { headOf } from '../../core/text/text.js';
 import {

@@ -19,7 +19,7 @@ import {
   type ExitCode,
   UsageError,
 } from '../context.js';
-import { columns, formatDuration } from '../format/format.js';
+import { columns, formatAmount } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions, type RESOLVE_WORDS } from '../input/options.js';
@@ -133,8 +133,7 @@ function lines({ turn, run }: EffectiveLimits): readonly string[] {
 }
 
 function formatLimit(name: LimitName, limit: number | null | undefined): string {
-  if (limit === undefined || limit === null) return 'none';
-  return name === 'wallMs' ? formatDuration(limit, { as: 'exact' }) : String(limit);
+  return limit === undefined || limit === null ? 'none' : formatAmount(name, limit);
 }
 
 /**

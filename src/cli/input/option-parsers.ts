@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { InvalidArgumentError } from 'commander';
 import type { FilePermissions } from '../../agents/files-agent.js';
 import {
+  LIMITS,
   LIMIT_NAMES,
   type LimitName,
   type LimitSet,
@@ -106,12 +107,12 @@ export function collectLimits(text: string, before: Limits = {}): Limits {
 /** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
 function limitValue(name: LimitName, given: string): number | null {
   if (given === 'none') return null;
-  const value = (name === 'wallMs' ? parseDuration(given) : null) ?? Number(given);
+  const value = (LIMITS[name] === 'time' ? parseDuration(given) : null) ?? Number(given);
   if (checkLimits({ [name]: value }, 'limits') === null) return value;
   const kind =
-    name === 'wallMs'
+    LIMITS[name] === 'time'
       ? 'a duration such as 10m'
-      : `a positive ${name === 'costUsd' ? '' : 'whole '}number`;
+      : `a positive ${LIMITS[name] === 'money' ? '' : 'whole '}number`;
   throw new InvalidArgumentError(`Expected ${kind}, or none for no limit, got ${given}.`);
 }
 

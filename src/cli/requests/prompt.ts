@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
+import { LIMITS } from '../../core/definition/definition.js';
 import { PerdureError } from '../../core/errors.js';
 import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
@@ -160,15 +161,16 @@ function readResult(as: DecisionKind, line: string): Decided | string {
 
 function raiseQuestion({ limit }: Request): string {
   if (limit === undefined) return 'Raise the limit by:';
-  const unit = limit.name === 'wallMs' ? ' (such as 10m)' : '';
+  const unit = LIMITS[limit.name] === 'time' ? ' (such as 10m)' : '';
   return `Raise ${limitWord(limit.name)} by${unit}:`;
 }
 
 function readRaise(line: string, { limit }: Request): Decided | string {
-  const isTime = limit?.name === 'wallMs';
+  const isTime = limit !== undefined && LIMITS[limit.name] === 'time';
   const by = (isTime ? parseDuration(line.trim()) : null) ?? Number(line);
   const fits = line.trim() !== '' && Number.isFinite(by) && by > 0;
-  const whole = limit?.name === 'costUsd' || Number.isInteger(by);
+  const isAny = limit !== undefined && LIMITS[limit.name] === 'money';
+  const whole = isAny || Number.isInteger(by);
   if (limit !== undefined && fits && whole) return { as: 'raise', arguments: { [limit.name]: by } };
   return isTime ? 'expected a duration, such as 10m' : 'expected a positive number';
 }

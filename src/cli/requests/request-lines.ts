@@ -11,7 +11,7 @@ import {
   formatAgo,
   formatCount,
   formatDateTime,
-  formatDuration,
+  formatAmount,
   formatSpan,
   oneLine,
   quoted,
@@ -268,8 +268,7 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
 function limitOf({ limit }: Request): readonly string[] {
   if (limit === undefined) return [];
   const { name, used, limit: most } = limit;
-  const text = (amount: number): string =>
-    name === 'wallMs' ? formatDuration(amount, { as: 'exact' }) : String(amount);
+  const text = (amount: number): string => formatAmount(name, amount);
   const of = most === null ? 'the limit of the whole run' : text(most);
   return [`${limitWord(name)}: ${text(used)} used of ${of}`];
 }

@@ -119,10 +119,20 @@ export function beginOf(text: string): string {
   return first?.type === 'text' ? first.text : '';
 }
 
-/** The limits that a turn and a run can have. */
-export const LIMIT_NAMES = ['steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'] as const;
+/** The limits that a turn and a run can have, with what they count. */
+export const LIMITS = {
+  steps: 'number',
+  toolCalls: 'number',
+  tokens: 'number',
+  costUsd: 'money',
+  wallMs: 'time',
+  depth: 'number',
+} as const;
 /** One of the limits of a turn or a run. `wallMs` counts milliseconds, `costUsd` US dollars, the others numbers. */
-export type LimitName = (typeof LIMIT_NAMES)[number];
+export type LimitName = keyof typeof LIMITS;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
+export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 
 /** Limits as positive numbers, or null for no limit. `wallMs` is in ms, `costUsd` in US dollars. */
 export type LimitSet = { readonly [K in LimitName]?: number | null };

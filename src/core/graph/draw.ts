@@ -1,12 +1,8 @@
 import type { AgentDefinition, OnLimit } from '../definition/definition.js';
-import {
-  END,
-  type EachBody,
-  type GraphDefinition,
-  type GraphNode,
-} from '../definition/graph-definition.js';
+import { END, type GraphDefinition, type GraphNode } from '../definition/graph-definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { GraphState, NodeVisits, RunState } from '../state/state.js';
+import { aboutNode } from './node-kinds.js';
 
 /**
  * A graph in drawable form: one from `defineGraph`, or an agent's built-in loop. It is plain JSON.
@@ -138,35 +134,6 @@ function marksOf(name: string, overlay: Overlay, visited: NodeVisits | undefined
     ...(ended > 0 && visited && { ms: visited.ms }),
     ...(place !== null && here !== undefined && { note: here }),
   };
-}
-
-/** Returns what a node does, in a few words. */
-function aboutNode(node: GraphNode): string {
-  switch (node.kind) {
-    case 'agent':
-      return `agent ${node.agent}`;
-    case 'graph':
-      return `graph ${node.graph}`;
-    case 'tool':
-      return `tool ${node.tool}`;
-    case 'each':
-      return `each ${aboutBody(node.body)}, ${node.atOnce} at once`;
-    default:
-      return node.kind;
-  }
-}
-
-function aboutBody(body: EachBody): string {
-  switch (body.kind) {
-    case 'agent':
-      return `agent ${body.agent}`;
-    case 'graph':
-      return `graph ${body.graph}`;
-    case 'tool':
-      return `tool ${body.tool}`;
-    case 'run':
-      return 'run';
-  }
 }
 
 /** What the loop of an agent depends on. */

@@ -9,30 +9,12 @@ import {
   type RunGraph,
   START_ID,
 } from './draw.js';
+import { nodeShape } from './node-kinds.js';
 
-/**
- * Returns the delimiters of a node's text, which determine its shape. Mermaid has no shape for a
- * person, so an emoji marks one.
- */
+/** Returns the delimiters of a node's text, which determine its shape. */
 function shapeOf(kind: DrawnKind): readonly [string, string] {
-  switch (kind) {
-    case 'start':
-    case 'end':
-      return ['(["', '"])'];
-    case 'choose':
-      return ['{"', '"}'];
-    case 'route':
-    case 'decide':
-      return ['{{"', '"}}'];
-    case 'agent':
-    case 'graph':
-      return ['[["', '"]]'];
-    // In flow charts, a trapezoid is a manual operation.
-    case 'confirm':
-      return ['[\\"👤 ', '"/]'];
-    default:
-      return ['["', '"]'];
-  }
+  if (kind === 'start' || kind === 'end') return ['(["', '"])'];
+  return kind === 'missing' ? ['["', '"]'] : nodeShape(kind);
 }
 
 const STYLES = [

@@ -1,23 +1,16 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import { END, type GraphDefinition, type GraphNode } from '../definition/graph-definition.js';
-import { holds } from '../definition/predicate.js';
 import type { Incoming } from '../input/inbox.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/results.js';
 import { appendMessage, completed, endTurn, failed } from '../state/change.js';
 import type { GraphState, NodeVisits, RunState } from '../state/state.js';
 import { callsModel, findNode, graphOf } from '../state/turn-definition.js';
-import {
-  type JsonObject,
-  answerText,
-  evaluateText,
-  isObject,
-  parseJson,
-  valueAt,
-} from '../text/json.js';
+import { type JsonObject, answerText, evaluateText, isObject, parseJson } from '../text/json.js';
 import { type AssistantMessage, type Message, saidTexts } from '../transcript/messages.js';
 import type { Outcome } from '../transcript/outcome.js';
 import { FIRST_LINK, chain, messageTokens, toPromptMessage } from '../transcript/transcript.js';
+import { exitAtOnce } from './node-kinds.js';
 
 /** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
 const MAX_PASSED = 1_000;
@@ -252,19 +245,6 @@ function passThrough(
   const target = node.exits.find(({ name }) => name === exit)?.to;
   if (target === undefined) return withoutExit(left, node, exit);
   return enter(left, target, at, passed + 1);
-}
-
-/** Returns the exit of a node that takes no time; null for any other node. */
-function exitAtOnce(node: GraphNode, { values }: GraphState): string | null {
-  switch (node.kind) {
-    case 'choose':
-      return node.cases.find(({ when }) => holds(when, values))?.exit ?? 'else';
-    // An earlier node's answer is kept.
-    case 'answer':
-      return valueAt(values, node.save) ? 'done' : null;
-    default:
-      return null;
-  }
 }
 
 /** Completes the turn at the end of the pass, with the state as its output. */

@@ -1,5 +1,6 @@
 import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
 import {
+  LIMITS,
   LIMIT_NAMES,
   type LimitName,
   type LimitSet,
@@ -52,7 +53,7 @@ export function checkLimits(value: unknown, path: string): string | null {
       if (name === 'wallMs' && typeof limit === 'string') {
         return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;
       }
-      const kind = name === 'costUsd' ? 'number' : 'whole number';
+      const kind = LIMITS[name] === 'money' ? 'number' : 'whole number';
       return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
     }
   }
@@ -78,13 +79,13 @@ export function toLimits<Given>(given: Given): Given {
 }
 
 function isLimitName(name: string): name is LimitName {
-  return (LIMIT_NAMES as readonly string[]).includes(name);
+  return Object.hasOwn(LIMITS, name);
 }
 
 function isLimit(name: keyof LimitSet, value: unknown): boolean {
   if (value === null) return true;
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
-  return name === 'costUsd' || Number.isInteger(value);
+  return LIMITS[name] === 'money' || Number.isInteger(value);
 }
 
 /** Maximum number of tags. The memo holds them, and the server limits its size. */

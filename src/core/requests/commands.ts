@@ -1,4 +1,4 @@
-import type { LimitName } from '../definition/definition.js';
+import { LIMITS, type LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
 import { shellLine } from '../text/text.js';
@@ -114,7 +114,7 @@ export function decidingCommand(run: string, request: Decided, as: DecisionKind)
           'limits',
           run,
           '--add',
-          `${limitWord(limit?.name ?? 'steps')}=${limit?.name === 'wallMs' ? '10m' : 'N'}`,
+          `${limitWord(limit?.name ?? 'steps')}=${limit !== undefined && LIMITS[limit.name] === 'time' ? '10m' : 'N'}`,
           ...seen,
         ],
         purpose: 'raise the limit by this amount',

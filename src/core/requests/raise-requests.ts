@@ -5,11 +5,10 @@ import {
   type LimitSet,
   type Limits,
 } from '../definition/definition.js';
-import { limitReached } from '../rules/limits.js';
+import { limitReached, usedOf } from '../rules/limits.js';
 import { isUnjudged, needsConsent } from '../state/consent.js';
 import type { RunState } from '../state/state.js';
 import { currentNode } from '../state/turn-definition.js';
-import type { Spent } from '../state/turn.js';
 import { findWork } from '../state/work.js';
 import type { JsonObject } from '../text/json.js';
 import type { ToolCall } from '../transcript/messages.js';
@@ -29,7 +28,7 @@ export function limitRequest(state: RunState, reason: StopReason, at: number): N
 
 function reached(state: RunState, name: LimitName, at: number): LimitReached {
   const { turn, run } = state.config.limits;
-  const used = usedIn(state, 'turn', name, at);
+  const used = usedOf(name, { state, scope: 'turn', at });
   return { name, used, limit: turn[name] ?? run[name] ?? null };
 }
 
@@ -37,29 +36,9 @@ function reached(state: RunState, name: LimitName, at: number): LimitReached {
 export function isAllowed(state: RunState, name: LimitName, at: number): boolean {
   const { turn, run } = state.config.limits;
   const fits = (scope: 'turn' | 'run', limit: number | null | undefined): boolean =>
-    usedIn(state, scope, name, at) < (limit ?? Infinity);
+    usedOf(name, { state, scope, at }) < (limit ?? Infinity);
   const free = { ...state, turn: { ...state.turn, limit: null } };
   return fits('turn', turn[name]) && fits('run', run[name]) && limitReached(free) === null;
-}
-
-/** Returns the amount of a limit that the turn, or the whole run, has used. */
-function usedIn(state: RunState, scope: 'turn' | 'run', name: LimitName, at: number): number {
-  const isTurn = scope === 'turn';
-  const spent: Spent = isTurn ? state.turn.spent : state.total;
-  switch (name) {
-    case 'steps':
-      return spent.steps;
-    case 'toolCalls':
-      return spent.toolCalls;
-    case 'tokens':
-      return spent.usage.inputTokens + spent.usage.outputTokens;
-    case 'costUsd':
-      return spent.usage.costUsd ?? 0;
-    case 'wallMs':
-      return Math.max(0, at - (isTurn ? state.turn.startedAt : state.startedAt));
-    case 'depth':
-      return state.config.depth ?? 0;
-  }
 }
 
 /**
@@ -82,7 +61,7 @@ function raised(
     const limit = limits[name];
     const more = by[name];
     if (limit === undefined || limit === null || typeof more !== 'number') return [];
-    const used = usedIn(state, scope, name, at);
+    const used = usedOf(name, { state, scope, at });
     // A sufficient limit of the run stays unchanged.
     if (scope === 'run' && used + more <= limit) return [];
     return [[name, Math.max(limit, used) + more] as const];

@@ -11,7 +11,7 @@ import {
   messageTokens,
 } from '../transcript/transcript.js';
 import { parseDocumentKey } from './documents.js';
-import { addReply } from './limits.js';
+import { addReply } from './spending.js';
 
 /**
  * The default shares of the model's window: when to compact, and how much of the newest messages to

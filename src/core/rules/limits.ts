@@ -12,14 +12,7 @@ import type { EffectiveLimits, RunConfig, RunState } from '../state/state.js';
 import { currentDefinition } from '../state/turn-definition.js';
 import { type Spent, inTurn, isRepairing } from '../state/turn.js';
 import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
-import {
-  type AttemptReport,
-  type RecordedReply,
-  type ReplyUsage,
-  STORAGE_LOST,
-  type StopReason,
-  type Usage,
-} from '../transcript/outcome.js';
+import { type StopReason, type Usage } from '../transcript/outcome.js';
 
 /** The limits of an agent that sets none. */
 const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
@@ -77,16 +70,83 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
   return merged;
 }
 
+/** The scope of a limit, and the time in Unix ms. */
+interface Scope {
+  readonly state: RunState;
+  readonly scope: 'turn' | 'run';
+  readonly at: number;
+}
+
+/** Where the limits are enforced that do not stop the next step. */
+interface Enforced {
+  /** A call over the limit is not executed (`openBatch`). */
+  readonly toolCalls: 'calls';
+  /** A model call's input and output are reserved (`reserve`). */
+  readonly tokens: 'requests';
+  readonly costUsd: 'requests';
+  /** A timer interrupts the work (`nextDeadline`). */
+  readonly wallMs: 'time';
+  /** A call of an agent over the limit is not executed (`openBatch`). */
+  readonly depth: 'agents';
+}
+
+/** How one limit is counted and enforced. */
+interface LimitRules<N extends LimitName> {
+  /** What the limit stops. Any limit stops the next step, unless it is enforced elsewhere. */
+  readonly stops: N extends keyof Enforced ? Enforced[N] : 'steps';
+  /** The amount that the turn, or the whole run, has used. */
+  readonly used: (scope: Scope) => number;
+}
+
+/** The rules of each limit. One that nothing enforces does not compile. */
+const RULES: { readonly [N in LimitName]: LimitRules<N> } = {
+  steps: { stops: 'steps', used: (scope) => spentIn(scope).steps },
+  toolCalls: { stops: 'calls', used: (scope) => spentIn(scope).toolCalls },
+  tokens: {
+    stops: 'requests',
+    used: (scope) => {
+      const { inputTokens, outputTokens } = spentIn(scope).usage;
+      return inputTokens + outputTokens;
+    },
+  },
+  costUsd: { stops: 'requests', used: (scope) => spentIn(scope).usage.costUsd ?? 0 },
+  wallMs: {
+    stops: 'time',
+    used: ({ state, scope, at }) =>
+      Math.max(0, at - (scope === 'turn' ? state.turn.startedAt : state.startedAt)),
+  },
+  depth: { stops: 'agents', used: ({ state }) => state.config.depth ?? 0 },
+};
+
+/** The limits of which the next step is the first thing that they stop. */
+const OF_STEPS = LIMIT_NAMES.filter((name) => RULES[name].stops === 'steps');
+
+function spentIn({ state, scope }: Scope): Spent {
+  return scope === 'turn' ? state.turn.spent : state.total;
+}
+
+/** Returns the amount of a limit that the turn, or the whole run, has used. */
+export function usedOf(name: LimitName, scope: Scope): number {
+  return RULES[name].used(scope);
+}
+
+/** Returns the limit that the turn or the run has used up; null if the next step may begin. */
+function stepLimit(state: RunState): LimitName | null {
+  const { limits } = state.config;
+  const isOver = (name: LimitName, scope: 'turn' | 'run'): boolean =>
+    isUsedUp(usedOf(name, { state, scope, at: state.startedAt }), limits[scope][name]);
+  return OF_STEPS.find((name) => isOver(name, 'turn') || isOver(name, 'run')) ?? null;
+}
+
 /** Returns the limit that allows no further deciding call; null if there is none. */
 export function limitReached(state: RunState): StopReason | null {
-  const { turn, total, config } = state;
+  const { turn } = state;
   if (turn.limit !== null) return turn.limit;
   if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
   // A repair is not a step; a separate limit applies to its attempts.
-  if (!isRepairing(state) && isUsedUp(turn.spent.steps, config.limits.turn.steps)) return 'steps';
-  if (!isRepairing(state) && isUsedUp(total.steps, config.limits.run.steps)) return 'steps';
-  return reserve(state).refusedBy;
+  const used = isRepairing(state) ? null : stepLimit(state);
+  return used ?? reserve(state).refusedBy;
 }
 
 /** Returns the number of further tool calls that the turn and the run allow. */
@@ -206,20 +266,6 @@ function costAllowance(limits: LimitSet, use: Use): readonly Allowance[] {
   return [{ limit: 'costUsd', tokens: Math.floor((left * 1e6) / use.price.output) }];
 }
 
-/** Returns the cost of a call in US dollars; null if the price is unknown. */
-export function costOf(usage: ReplyUsage, price: ModelPrice | null): number | null {
-  if (price === null) return usage.costUsd ?? null;
-  const { cacheWriteTokens: written = 0 } = usage;
-  const fresh = usage.inputTokens - usage.cachedTokens - written;
-  return (
-    (fresh * price.input +
-      written * (price.cacheWrite ?? price.input) +
-      usage.cachedTokens * price.cachedInput +
-      usage.outputTokens * price.output) /
-    1e6
-  );
-}
-
 function isSet(limit: number | null | undefined): limit is number {
   return limit !== undefined && limit !== null;
 }
@@ -246,109 +292,6 @@ export function nextDeadline(state: RunState): Deadline | null {
   if (state.turn.limit === 'wallMs' && turnAt <= runAt)
     return runAt === Infinity ? null : { at: runAt, of: 'run' };
   return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };
-}
-
-/** Maximum losses that an outcome lists; the first ones, because the others have the same cause. */
-const MAX_LOSSES = 20;
-/** Maximum reports of failed attempts that a turn keeps. */
-const MAX_REPORTS = 10;
-
-/** Adds a model call to the usage of the turn and the run. Only a deciding call is a step. */
-export function addReply(
-  state: RunState,
-  call: { reply: RecordedReply; deciding: boolean },
-): RunState {
-  const cost = costOf(call.reply.usage, state.config.price);
-  const add = (spent: Spent): Spent => ({
-    ...spent,
-    steps: spent.steps + (call.deciding ? 1 : 0),
-    usage: addUsage(spent.usage, { used: call.reply.usage, cost }),
-  });
-  const { dropped = [] } = call.reply;
-  const before = state.dropped ?? [];
-  const next = spend(
-    {
-      ...addReports(state, call.reply.reports ?? []),
-      ...(dropped.length > 0 && { dropped: [...new Set([...before, ...dropped])] }),
-    },
-    add,
-  );
-  const { usage, decided } = call.reply;
-  if (usage.estimated) return next;
-  return { ...next, compaction: counted(next, decided?.promptTokens ?? usage.inputTokens) };
-}
-
-/** Adds reports to those of the turn. A loss also becomes a part of the turn's outcome. */
-export function addReports(state: RunState, added: readonly AttemptReport[]): RunState {
-  const reports = [...state.turn.reports, ...added].slice(-MAX_REPORTS);
-  const { lost: before = [] } = state.turn;
-  const losses = added.filter(({ type }) => type === STORAGE_LOST).map(({ message }) => message);
-  const lost = [...before, ...losses].slice(0, MAX_LOSSES);
-  return { ...state, turn: { ...state.turn, reports, ...(lost.length > 0 && { lost }) } };
-}
-
-/**
- * Returns the compaction state with the provider's count of the prompt. The reply's tokens are
- * added with its message.
- */
-function counted({ compaction }: RunState, promptTokens: number): RunState['compaction'] {
-  return { ...compaction, promptTokens };
-}
-
-/** Adds the tokens of model calls without a reply to the usage of the turn and the run. */
-export function addTokensUsed(state: RunState, used: ReplyUsage): RunState {
-  return addSpent(state, { usage: toUsage(used, state.config.price) });
-}
-
-/** Adds executed tool calls to the usage of the turn and the run. */
-export function countCalls(state: RunState, executed: number): RunState {
-  return spend(state, (spent) => ({ ...spent, toolCalls: spent.toolCalls + executed }));
-}
-
-/** Adds the usage of a called agent, which counts against its caller's budget. */
-export function addSpent(state: RunState, { usage }: { readonly usage?: Usage }): RunState {
-  if (usage === undefined) return state;
-  const { costUsd: cost, ...used } = usage;
-  const call = { used, cost };
-  return spend(state, (spent) => ({ ...spent, usage: addUsage(spent.usage, call) }));
-}
-
-function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
-  return {
-    ...state,
-    total: add(state.total),
-    turn: { ...state.turn, spent: add(state.turn.spent) },
-  };
-}
-
-/** Returns the usage of one model call with its cost, which is null if the price is unknown. */
-export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
-  return { ...used, costUsd: costOf(used, price) };
-}
-
-/** Returns the sum of a usage and of the tokens and the cost of more model calls. */
-export function addUsage(
-  { costUsd: spent, ...sum }: Usage,
-  { used, cost }: { used: ReplyUsage; cost: number | null },
-): Usage {
-  // Without a price, the cost of nothing is null too, but reported costs can be added to it.
-  const before = spent ?? (sum.inputTokens + sum.outputTokens === 0 ? 0 : null);
-  const costUsd = before === null || cost === null ? null : before + cost;
-  return { ...addTokens(sum, used), costUsd };
-}
-
-/** Returns the tokens of several model calls together. */
-export function addTokens(sum: ReplyUsage, used: ReplyUsage): ReplyUsage {
-  const cacheWriteTokens = (sum.cacheWriteTokens ?? 0) + (used.cacheWriteTokens ?? 0);
-  const reasoningTokens = (sum.reasoningTokens ?? 0) + (used.reasoningTokens ?? 0);
-  return {
-    inputTokens: sum.inputTokens + used.inputTokens,
-    outputTokens: sum.outputTokens + used.outputTokens,
-    cachedTokens: sum.cachedTokens + used.cachedTokens,
-    ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
-    ...(reasoningTokens > 0 && { reasoningTokens }),
-    ...((sum.estimated || used.estimated) && { estimated: true as const }),
-  };
 }
 
 /** Returns the content hash of a definition: 64 hex digits over everything but the hash itself. */

@@ -2,13 +2,15 @@ import { notExecuted } from '../calls/batch.js';
 import { openBatch } from '../calls/open-batch.js';
 import { type AgentDefinition, beginOf, fillText } from '../definition/definition.js';
 import type { GraphNode } from '../definition/graph-definition.js';
-import { failAtNode, leaveWith, namingNode, saved } from '../graph/finish-node.js';
+import { failAtNode, leaveWith, namingNode } from '../graph/finish-node.js';
+import { saved } from '../graph/node-ends.js';
 import { leave } from '../graph/walk.js';
 import { byteLength, hasMessagesFor } from '../input/inbox.js';
 import { type Plan, planIn, planValue } from '../plan/plan.js';
 import { noteActions } from '../plan/results.js';
 import { composeAnswer } from '../rules/documents.js';
-import { addReply, reserve } from '../rules/limits.js';
+import { reserve } from '../rules/limits.js';
+import { addReply } from '../rules/spending.js';
 import {
   appendMessage,
   completed,

@@ -17,7 +17,7 @@ import { joinSettings } from '../input/turn-settings.js';
 import { advancePlan } from '../plan/plan-batch.js';
 import { canCompact, compact } from '../rules/compaction.js';
 import { addDocuments, closingText, composeAnswer } from '../rules/documents.js';
-import { addReports, addSpent, addTokensUsed, countCalls } from '../rules/limits.js';
+import { addReports, addSpent, addTokensUsed, countCalls } from '../rules/spending.js';
 import {
   appendMessage,
   cancelled,

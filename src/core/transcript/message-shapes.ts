@@ -1,3 +1,4 @@
+import { LIMIT_NAMES } from '../definition/definition.js';
 import { type Predicate, predicateProblem } from '../definition/predicate.js';
 import {
   type Deciders,
@@ -66,7 +67,7 @@ export const verdictShape = fields<Verdict>({
 });
 
 const limitReached = fields<LimitReached>({
-  name: oneOf('steps', 'toolCalls', 'tokens', 'costUsd', 'wallMs', 'depth'),
+  name: oneOf(...LIMIT_NAMES),
   used: amount,
   limit: nullable(amount),
 });

@@ -2,7 +2,8 @@ import type { AgentDefinition, ModelSettings } from '../../core/definition/defin
 import { type GeneratedReply, isOutcome, isToolResult } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Run } from '../../core/interpret/loop.js';
-import { isLoaded, toUsage } from '../../core/rules/limits.js';
+import { isLoaded } from '../../core/rules/limits.js';
+import { toUsage } from '../../core/rules/spending.js';
 import type { RunEvent } from '../../core/run/events.js';
 import type { CarriedState } from '../../core/segments/migrations.js';
 import { type Begun, readCarriedState, readStart } from '../../core/segments/start.js';
