@@ -263,6 +263,7 @@ export const ENTRIES: readonly string[] = [
   'worker.ts',
   'workflow.ts',
   'testing.ts',
+  'vitest.ts',
   'tools.ts',
   'output.ts',
   'index.ts',

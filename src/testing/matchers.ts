@@ -1,0 +1,186 @@
+import type { Outcome } from '../core/transcript/outcome.js';
+
+/** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
+export interface CheckedRun {
+  readonly outcome: Outcome<unknown>;
+  readonly transcript: {
+    readonly messages: readonly { readonly role: string; readonly text: string }[];
+  };
+  /** The tool calls that were executed, in order. */
+  readonly effects: readonly { readonly tool: string; readonly input: unknown }[];
+  /** The requests to people, in order. */
+  readonly requests: readonly CheckedRequest[];
+}
+
+/** A request as the matchers read it. */
+export interface CheckedRequest {
+  readonly kind: string;
+  readonly tool?: string;
+  readonly arguments?: string;
+}
+
+/** The most that a run may have cost; what is absent may be any amount. */
+export interface CostBounds {
+  readonly steps?: number;
+  readonly toolCalls?: number;
+  /** Input and output tokens together. */
+  readonly tokens?: number;
+  readonly costUsd?: number;
+}
+
+/** The tools that vitest gives to a matcher. */
+export interface MatcherContext {
+  readonly isNot: boolean;
+  readonly equals: (one: unknown, other: unknown, testers?: never[]) => boolean;
+  readonly utils: {
+    readonly subsetEquality: unknown;
+    readonly diff: (expected: unknown, received: unknown) => string | null | undefined;
+    readonly printExpected: (value: unknown) => string;
+    readonly printReceived: (value: unknown) => string;
+  };
+}
+
+/** What a matcher returns to vitest. */
+export interface MatcherResult {
+  readonly pass: boolean;
+  readonly message: () => string;
+}
+
+/** The matchers of `perdure/vitest`, for `expect.extend`. */
+export const matchers = {
+  /** The run has ended so: a status, a reason, or some fields of the outcome. */
+  toEndAs(
+    this: MatcherContext,
+    { outcome }: CheckedRun,
+    expected: string | Readonly<Record<string, unknown>>,
+  ): MatcherResult {
+    const pass =
+      typeof expected === 'string'
+        ? outcome.status === expected || outcome.reason === expected
+        : isPart(this, outcome, expected);
+    const fields = typeof expected === 'string' ? ['status', 'reason'] : Object.keys(expected);
+    const told = typeof expected === 'string' ? { status: expected } : expected;
+    return {
+      pass,
+      message: () =>
+        this.isNot
+          ? `the run ended as ${this.utils.printReceived(expected)}, which it should not`
+          : [
+              `the run did not end as expected: it is ${outcome.status} (${outcome.reason})`,
+              ...(outcome.error === undefined ? [] : [outcome.error]),
+              this.utils.diff(told, pick(outcome, fields)) ?? '',
+            ].join('\n'),
+    };
+  },
+
+  /** A tool was executed, with at least these fields in its input; `times`: exactly so often. */
+  toHaveCalled(
+    this: MatcherContext,
+    { effects }: CheckedRun,
+    tool: string,
+    input: Readonly<Record<string, unknown>> = {},
+    { times }: { readonly times?: number } = {},
+  ): MatcherResult {
+    const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
+    const pass = times === undefined ? found.length > 0 : found.length === times;
+    const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
+    const wanted = `${tool} ${JSON.stringify(input)}`;
+    const often = times === undefined ? '' : ` ${times} times`;
+    return {
+      pass,
+      message: () =>
+        [
+          `expected the run ${this.isNot ? 'not ' : ''}to call ${wanted}${often}; calls like this: ${found.length}`,
+          lines.length === 0 ? 'it executed no call' : `it executed:\n${lines.join('\n')}`,
+        ].join('\n'),
+    };
+  },
+
+  /** A person was asked: by the name of a tool or the kind of a request, with at least these arguments. */
+  toHaveAsked(
+    this: MatcherContext,
+    { requests }: CheckedRun,
+    about: string,
+    input: Readonly<Record<string, unknown>> = {},
+  ): MatcherResult {
+    const found = requests.filter(
+      (each) =>
+        (each.tool === about || each.kind === about) && isPart(this, argumentsOf(each), input),
+    );
+    const lines = requests.map(
+      (each) =>
+        `  ${each.kind}${each.tool === undefined ? '' : ` of ${each.tool}`} ${each.arguments ?? ''}`,
+    );
+    return {
+      pass: found.length > 0,
+      message: () =>
+        [
+          `expected the run ${this.isNot ? 'not ' : ''}to ask about ${about} ${JSON.stringify(input)}`,
+          lines.length === 0 ? 'it asked nobody' : `it asked:\n${lines.join('\n')}`,
+        ].join('\n'),
+    };
+  },
+
+  /** The agent has said this: a part of one of its messages, or a pattern that one matches. */
+  toHaveSaid(
+    this: MatcherContext,
+    { transcript }: CheckedRun,
+    expected: string | RegExp,
+  ): MatcherResult {
+    const said = transcript.messages
+      .filter(({ role, text }) => role === 'assistant' && text !== '')
+      .map(({ text }) => text);
+    const isSaid = (text: string): boolean =>
+      typeof expected === 'string' ? text.includes(expected) : text.search(expected) >= 0;
+    return {
+      pass: said.some(isSaid),
+      message: () =>
+        [
+          `expected the run ${this.isNot ? 'not ' : ''}to say ${this.utils.printExpected(expected)}`,
+          said.length === 0
+            ? 'it said nothing'
+            : `it said:\n${said.map((text) => `  ${JSON.stringify(text)}`).join('\n')}`,
+        ].join('\n'),
+    };
+  },
+
+  /** The run has cost at most this. A bound in dollars fails if a price is unknown. */
+  toCost(this: MatcherContext, { outcome }: CheckedRun, bounds: CostBounds): MatcherResult {
+    const { steps, toolCalls, usage } = outcome;
+    const spent = {
+      steps,
+      toolCalls,
+      tokens: usage.inputTokens + usage.outputTokens,
+      costUsd: usage.costUsd,
+    };
+    const lines = (['steps', 'toolCalls', 'tokens', 'costUsd'] as const).flatMap((name) => {
+      const [most, is] = [bounds[name], spent[name]];
+      if (most === undefined || (is !== null && is <= most)) return [];
+      return [`  ${name}: at most ${most}, got ${is ?? 'an unknown price'}`];
+    });
+    return {
+      pass: lines.length === 0,
+      message: () =>
+        this.isNot
+          ? `expected the run to cost more than ${JSON.stringify(bounds)}; it cost ${JSON.stringify(spent)}`
+          : `the run cost more than expected:\n${lines.join('\n')}`,
+    };
+  },
+};
+
+function isPart({ equals, utils }: MatcherContext, actual: unknown, part: unknown): boolean {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- vitest does not type its testers
+  return equals(actual, part, [utils.subsetEquality] as never[]);
+}
+
+function argumentsOf({ arguments: json }: CheckedRequest): unknown {
+  try {
+    return json === undefined ? {} : JSON.parse(json);
+  } catch {
+    return {};
+  }
+}
+
+function pick(value: object, names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)));
+}

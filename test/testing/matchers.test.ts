@@ -1,0 +1,94 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import type { CheckedRun } from '../../src/testing/matchers.js';
+// oxlint-disable-next-line import/no-unassigned-import -- it adds the matchers to vitest
+import '../../src/vitest.js';
+
+const usage = { inputTokens: 90, outputTokens: 10, cachedTokens: 0, costUsd: 0.02 };
+const run: CheckedRun = {
+  outcome: {
+    status: 'completed',
+    reason: 'answer',
+    answer: 'Refunded once.',
+    output: null,
+    steps: 3,
+    toolCalls: 1,
+    usage,
+    segments: 1,
+  },
+  transcript: {
+    messages: [
+      { role: 'user', text: 'Refund 17 twice' },
+      { role: 'assistant', text: 'Refunded once.' },
+    ],
+  },
+  effects: [{ tool: 'refund', input: { order: 17, euros: 20 } }],
+  requests: [{ kind: 'approval', tool: 'refund', arguments: '{"order":17,"euros":80}' }],
+};
+
+/** Returns the message with which an expectation fails; null if it holds. */
+function failure(expectation: () => void): string | null {
+  try {
+    expectation();
+    return null;
+  } catch (error) {
+    return error instanceof Error ? stripVTControlCharacters(error.message) : String(error);
+  }
+}
+
+describe('the matchers of a run', () => {
+  test('compare how it ended', () => {
+    expect(run).toEndAs('completed');
+    expect(run).toEndAs('answer');
+    expect(run).toEndAs({ status: 'completed', usage: { costUsd: 0.02 } });
+    expect(run).not.toEndAs('failed');
+    const text = failure(() => expect(run).toEndAs({ answer: 'Refunded twice.', steps: 3 }));
+    expect(text).toContain('the run did not end as expected: it is completed (answer)');
+    expect(text).toContain('-   "answer": "Refunded twice."');
+    expect(text).toContain('+   "answer": "Refunded once."');
+    expect(failure(() => expect(run).not.toEndAs('completed'))).toContain('which it should not');
+  });
+
+  test('find executed calls by a part of their input', () => {
+    expect(run).toHaveCalled('refund');
+    expect(run).toHaveCalled('refund', { order: 17 }, { times: 1 });
+    expect(run).not.toHaveCalled('refund', { order: 18 });
+    expect(run).not.toHaveCalled('order');
+    expect(failure(() => expect(run).toHaveCalled('refund', { order: 18 }))).toBe(
+      'expected the run to call refund {"order":18}; calls like this: 0\nit executed:\n  refund {"order":17,"euros":20}',
+    );
+    const twice = failure(() => expect(run).toHaveCalled('refund', {}, { times: 2 }));
+    expect(twice).toContain('to call refund {} 2 times; calls like this: 1');
+    const idle = { ...run, effects: [] };
+    expect(failure(() => expect(idle).toHaveCalled('refund'))).toContain('it executed no call');
+  });
+
+  test('find requests by tool or kind', () => {
+    expect(run).toHaveAsked('refund', { euros: 80 });
+    expect(run).toHaveAsked('approval');
+    expect(run).not.toHaveAsked('question');
+    const text = failure(() => expect(run).toHaveAsked('refund', { euros: 20 }));
+    expect(text).toContain('it asked:\n  approval of refund {"order":17,"euros":80}');
+  });
+
+  test('find what the agent has said', () => {
+    expect(run).toHaveSaid('once');
+    expect(run).toHaveSaid(/^Refunded/);
+    expect(run).not.toHaveSaid('Refund 17 twice');
+    expect(failure(() => expect(run).toHaveSaid('twice'))).toContain(
+      'it said:\n  "Refunded once."',
+    );
+  });
+
+  test('bound what it cost', () => {
+    expect(run).toCost({ steps: 3, toolCalls: 1, tokens: 100, costUsd: 0.02 });
+    expect(run).not.toCost({ tokens: 99 });
+    expect(failure(() => expect(run).toCost({ steps: 2, tokens: 99 }))).toBe(
+      'the run cost more than expected:\n  steps: at most 2, got 3\n  tokens: at most 99, got 100',
+    );
+    const unknown = { ...run, outcome: { ...run.outcome, usage: { ...usage, costUsd: null } } };
+    expect(failure(() => expect(unknown).toCost({ costUsd: 1 }))).toContain(
+      'costUsd: at most 1, got an unknown price',
+    );
+  });
+});
