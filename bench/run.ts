@@ -11,6 +11,7 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { createBench, type Bench } from './kit/bench.js';
 import { isMet, type Row } from './row.js';
+import { measureCallers } from './rows/callers.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
 import { measureFlat } from './rows/flat.js';
@@ -40,6 +41,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   idle: measureIdle,
   inbox: measureInbox,
   kill: measureKill,
+  callers: measureCallers,
   cancel: measureCancel,
   live: measureLive,
   'worker-start': measureWorkerStart,

@@ -28,6 +28,8 @@ export const RETENTION_HOURS = 720;
  * - Workflow task timeout: how long a run makes no progress if its worker is killed during a task.
  * - Reuse interval of workflow ids: with the default of 1 s, a run that continues in a new segment
  *   soon after the last one started must wait for the rest of that second.
+ * - Updates in flight: with the default of 10 per run, more callers than that get no answers: with each update
+ *   that the server refuses, it also drops the workflow task that would answer the others.
  * - Worker commands: a cancellation reaches an activity at once, not with its next heartbeat.
  */
 export const DYNAMIC_CONFIG = {
@@ -40,6 +42,7 @@ export const DYNAMIC_CONFIG = {
   'system.enableCancelActivityWorkerCommand': true,
   'frontend.WorkerCommandsEnabled': true,
   'history.workflowIdReuseMinimalInterval': '100ms',
+  'history.maxInFlightUpdates': 1000,
 } as const satisfies Record<string, string | number | boolean>;
 
 /**

@@ -6,7 +6,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { findTool } from '../core/calls/batch.js';
-import { askingWork, openRequests, requestMemo } from '../core/requests/open-requests.js';
+import { askingWork, openRequest, stateMemo } from '../core/requests/open-requests.js';
 import type { CheckDecisionInput, RunFunctionInput } from '../core/run/contract.js';
 import { nextWorkStep } from '../core/run/next-action.js';
 import { callSummary } from '../core/state/summaries.js';
@@ -48,8 +48,7 @@ export function publishRequests(run: RunContext): void {
   if (wasAtLimit) startDeadlineTimer(run);
   // A run without requests is found by its status, so its memo may be outdated.
   if (ids !== '') {
-    const requests = openRequests(run.state, workflowInfo().workflowId);
-    upsertMemo({ ...requestMemo(requests) });
+    upsertMemo({ ...stateMemo(run.state, workflowInfo().workflowId) });
   }
   for (const work of asking) if (!before.has(shownAs(work))) notify(run, work.request.id);
   run.publishStatus();
@@ -96,7 +95,7 @@ function startExpiryTimer(run: RunContext): void {
 function notify(run: RunContext, id: string): void {
   const { config, turn } = run.state;
   if (!config.decisions?.notify) return;
-  const request = openRequests(run.state, workflowInfo().workflowId).find((one) => one.id === id);
+  const request = openRequest(run.state, { id, run: workflowInfo().workflowId });
   if (request === undefined) return;
   const { arguments: _, argumentsBlob: __, parsed: ___, parsedBlob: ____, ...shown } = request;
   const input = { request: shown, agent: config.definition.name, turn: turn.number };
@@ -135,9 +134,7 @@ function checkInput(
   { decision }: Proposal,
 ): CheckDecisionInput {
   const { state, input } = run;
-  const request = openRequests(state, workflowInfo().workflowId).find(
-    ({ id }) => id === raised?.id,
-  );
+  const request = openRequest(state, { id: raised?.id, run: workflowInfo().workflowId });
   if (request === undefined) throw new Error(`no request about "${name}"`);
   const { definition } = state.config;
   const { rules } = input;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createClient, type PerdureClient } from '../../src/index.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
@@ -42,6 +43,10 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
+function anotherClient(): Client {
+  return new Client({ connection: rig.client.connection });
+}
+
 type Call = (id: string, at: number) => Promise<unknown>;
 
 /** Returns the call of each caller, of every kind that a run answers. */
@@ -52,9 +57,11 @@ async function callers(id: string): Promise<readonly Call[]> {
   });
   const { pending } = await client.status(id);
   return pending.map(({ id: request, digest }): Call => async (run, at) => {
-    if (at % 4 === 0) await client.send(run, { id: `m-${at}`, message: `message ${at}` });
-    if (at % 4 === 1) await client.setLimits(run, { run: { steps: 1_000 + at } });
-    await client.resolve(run, { request, digest, as: 'deny' });
+    // Half of the callers have clients of their own, which know nothing of each other.
+    const own = at % 2 === 0 ? client : await createClient({ client: anotherClient(), env: {} });
+    if (at % 4 === 0) await own.send(run, { id: `m-${at}`, message: `message ${at}` });
+    if (at % 4 === 1) await own.setLimits(run, { run: { steps: 1_000 + at } });
+    await own.resolve(run, { request, digest, as: 'deny' });
   });
 }
 

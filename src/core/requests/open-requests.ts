@@ -261,12 +261,21 @@ function requestDigest(about: Subject): string {
     kind,
     ...(call && { call: call.id, tool: call.name, arguments: call.digest }),
     ...(call?.parsed && { parsed: call.parsed.digest }),
-    ...(tool && { definition: sha256Hex(canonicalJson(toJson(tool))) }),
+    ...(tool && { definition: toolDigest(tool) }),
     ...(limit && { limit: toJson(limit) }),
     ...(definition !== undefined && { form: definition }),
     ...(undo && { undo }),
   };
   return sha256Hex(canonicalJson(subject));
+}
+
+/** The digests of definitions, which the requests of all calls of a tool share. */
+const toolDigests = new WeakMap<ToolDefinition, string>();
+
+function toolDigest(tool: ToolDefinition): string {
+  const digest = toolDigests.get(tool) ?? sha256Hex(canonicalJson(toJson(tool)));
+  toolDigests.set(tool, digest);
+  return digest;
 }
 
 /** Converts through JSON, because the history records the definition as JSON. */
@@ -293,6 +302,15 @@ function isAsking(work: Work): work is AskingWork {
 /** Returns the open requests, oldest first. `run`: the run's workflow id, for the commands. */
 export function openRequests(state: RunState, run: string): readonly Request[] {
   return askingWork(state).map((work) => toRequest(state, work, run));
+}
+
+/** Returns the open request with this id; undefined if there is none. Does not build the others. */
+export function openRequest(
+  state: RunState,
+  { id, run }: { readonly id: string | undefined; readonly run: string },
+): Request | undefined {
+  const work = askingWork(state).find(({ request }) => request.id === id);
+  return work && toRequest(state, work, run);
 }
 
 /** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
@@ -322,10 +340,19 @@ const MAX_NOTES = 20;
 const MAX_SHOWN_CHARACTERS = 300;
 const MAX_PLAN_CHARACTERS = 900;
 
-/** Returns the memo's entries for the open requests, oldest first, as far as they fit. */
-export function requestMemo(requests: readonly Request[]): RequestMemo {
+/** Returns the memo of a run with open requests. `run`: its workflow id, for the commands. */
+export function stateMemo(state: RunState, run: string): RequestMemo {
+  const asking = askingWork(state);
+  const shown = asking.slice(0, MAX_NOTES).map((work) => toRequest(state, work, run));
+  return requestMemo(shown, asking.length);
+}
+
+/**
+ * Returns the memo's entries for the open requests, oldest first, as far as they fit. `total`: their number, if
+ * `requests` has only those that fit.
+ */
+export function requestMemo(requests: readonly Request[], total = requests.length): RequestMemo {
   const notes = requests.slice(0, MAX_NOTES).map(requestNote);
-  const total = requests.length;
   return { requests: notes, ...(total > notes.length && { requestsTotal: total }) };
 }
 

@@ -8,7 +8,7 @@ import { checkLimits } from '../input/input.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
 import type { Decision, RefusalReason, Request } from '../transcript/request.js';
-import { askingWork, openRequests } from './open-requests.js';
+import { askingWork, openRequest } from './open-requests.js';
 
 /**
  * Maximum characters of a person's result as JSON, because it goes unchanged into the history and
@@ -77,7 +77,7 @@ function oneProblem(
   seen.add(id);
   const wrong = requestProblem(state, decision, now);
   const work = askingWork(state).find((one) => one.request.id === id);
-  const request = openRequests(state, 'RUN').find((open) => open.id === id);
+  const request = openRequest(state, { id, run: 'RUN' });
   if (wrong !== null || work === undefined || request === undefined) {
     return wrong ?? unknownProblem(state, id);
   }
@@ -103,7 +103,7 @@ export function requestProblem(
   { request: id, digest }: Pick<Decision, 'request' | 'digest'>,
   now: number,
 ): Refused | null {
-  const request = openRequests(state, 'RUN').find((open) => open.id === id);
+  const request = openRequest(state, { id, run: 'RUN' });
   if (request === undefined) return unknownProblem(state, id);
   const expired = expiryProblem(request, now);
   if (expired !== null) return expired;

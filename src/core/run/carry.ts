@@ -1,6 +1,6 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { mayRefuse } from '../definition/graph-definition.js';
-import { openRequests, requestMemo } from '../requests/open-requests.js';
+import { askingWork, stateMemo } from '../requests/open-requests.js';
 import { isKeptVerbatim } from '../rules/compaction.js';
 import { offloadedPlaces } from '../rules/documents.js';
 import { withTurn } from '../state/change.js';
@@ -171,13 +171,12 @@ export function nextMemo(
   const { forkedFrom, segments } = state;
   // `state` is already that of the next segment.
   const startedAt = segments === 2 ? began : state.startedAt;
-  const requests = openRequests(state, run);
   return {
     startedAt,
     ...Object.fromEntries(Object.entries(memo).filter(([name]) => !OWN_MEMO.has(name))),
     ...(tags && { tags }),
     ...(forkedFrom && { forkedFrom }),
-    ...(requests.length > 0 && requestMemo(requests)),
+    ...(askingWork(state).length > 0 && stateMemo(state, run)),
   };
 }
 

@@ -33,20 +33,32 @@ export interface StatusContext {
 /** The fields of a status that derive from the state of a run. */
 export type StateStatus = Omit<RunStatus, 'id' | 'runId' | 'historyLength' | 'doing' | 'reports'>;
 
+/** What search attributes show of a run. It is written often, so it does not build the requests. */
+export function shownStatus(
+  state: RunState,
+  ended: Outcome | null,
+): Pick<RunStatus, 'agent' | 'status' | 'reason'> {
+  const outcome = ended ?? getOutcome(state);
+  // A run that Temporal ended keeps its requests in its state, and no decision reaches them.
+  const [asking] = ended === null ? askingWork(state) : [];
+  return {
+    agent: state.config.definition.name,
+    status: phaseOf(state, ended),
+    reason: outcome?.reason ?? asking?.request.kind ?? blocks(state)[0]?.reason ?? null,
+  };
+}
+
 /** Returns a run's status as the query and every reader show it. */
 export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
   const outcome = ended ?? getOutcome(state);
-  // A run that Temporal ended keeps its requests in its state, and no decision reaches them.
   const pending = ended === null ? openRequests(state, run) : [];
   const [first] = pending;
-  const [blocked] = first === undefined ? blocks(state) : [asMessage(first)];
+  const problem = first === undefined ? blocks(state)[0]?.message : messageOf(first);
   const { forkedFrom, config } = state;
   const left = config.definition.mcp?.left;
   return {
-    agent: config.definition.name,
-    status: phaseOf(state, ended),
-    reason: outcome?.reason ?? blocked?.reason ?? null,
-    message: outcome?.error ?? blocked?.message ?? null,
+    ...shownStatus(state, ended),
+    message: outcome?.error ?? problem ?? null,
     turn: state.turn.number,
     step: stepsOf(state),
     segments: state.segments,
@@ -73,9 +85,8 @@ export function finalOutcome(state: RunState): Outcome | null {
   return action.type === 'finish' ? action.outcome : null;
 }
 
-/** Returns a request as the reason and the message of a status. */
-function asMessage({ kind, why, fix }: Request): { reason: string; message: string } {
-  return { reason: kind, message: `${why}; decide: ${fix}` };
+function messageOf({ why, fix }: Request): string {
+  return `${why}; decide: ${fix}`;
 }
 
 /**

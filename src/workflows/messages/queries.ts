@@ -18,6 +18,7 @@ import {
   promptPage,
   rangeProblem,
   runStatus,
+  shownStatus,
   transcriptPage,
   turnMemo,
 } from '../../core/run/status.js';
@@ -152,7 +153,7 @@ export function showDetails(run: RunContext): void {
 export function publishStatus(run: RunContext): void {
   // The loaded configuration lists the namespace's attributes.
   if (!isLoaded(run.state)) return;
-  const status = createStatus(run);
+  const status = shownStatus(run.state, run.ended);
   const key = `${status.status} ${status.reason ?? ''}`;
   if (key === run.shown) return;
   run.shown = key;
