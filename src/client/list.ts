@@ -1,6 +1,5 @@
 import { ServiceError, type Client } from '@temporalio/client';
-import { grpcCode, isUnanswered } from '../temporal/grpc.js';
-import { NoServerError } from '../core/errors.js';
+import { grpcCode, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 import { readInfo, type ListedWorkflow } from '../temporal/server-answers.js';
 import {
   readCursor,
@@ -142,7 +141,7 @@ async function fetchPage(
   const { executions, nextPageToken: next } = await client.workflowService
     .listWorkflowExecutions(request)
     .catch((error: unknown) => {
-      throw listError(error);
+      throw listError(error, serverAddress(client));
     });
   const infos = await Promise.all(executions.map((raw) => readInfo(client, raw)));
   return { infos, next: next.length === 0 ? null : next };
@@ -152,15 +151,12 @@ async function fetchPage(
  * Returns the error of a list that failed: a `NoServerError` only if the server did not answer. Keeps
  * the cause, which identifies a refused query.
  */
-export function listError(error: unknown): Error {
+export function listError(error: unknown, address: string): Error {
   const cause = error instanceof Error ? error : new Error(String(error));
   if (grpcCode(cause) === null) {
     // For example, the client is disconnected.
     return new ServiceError(`the runs cannot be listed: ${cause.message}`, { cause });
   }
   if (!isUnanswered(cause)) return new ServiceError('the server does not list the runs', { cause });
-  const fix = 'start it, or name another one with `address` or TEMPORAL_ADDRESS';
-  return new NoServerError(`the Temporal server does not answer (${cause.message}); ${fix}`, {
-    cause,
-  });
+  return unreachable(address, cause);
 }

@@ -31,16 +31,6 @@ export async function locateTarget(
   return connectionTarget({ address: found.address, namespace }, Object.fromEntries(unnamed));
 }
 
-/** Creates the error for a named or found server that does not answer. */
-export function unreachable(address: string, cause: unknown): NoServerError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new NoServerError(
-    `no Temporal server answers at ${address} (${reason}). Start it, or name another one with ` +
-      '`address` or TEMPORAL_ADDRESS.',
-    { cause },
-  );
-}
-
 function noneFound(
   home: string,
   { env, notes }: { readonly env: Environment; readonly notes: readonly string[] },

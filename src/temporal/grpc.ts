@@ -1,5 +1,7 @@
 import { hostname } from 'node:os';
-import { type ConnectionLike, isGrpcServiceError } from '@temporalio/client';
+import { type Client, type ConnectionLike, isGrpcServiceError } from '@temporalio/client';
+import { NoServerError } from '../core/errors.js';
+import { isObject } from '../core/text/json.js';
 
 /** The gRPC status codes of a server's refusals. */
 export const GRPC = {
@@ -33,6 +35,32 @@ export function grpcCode(error: unknown): number | null {
 export function isUnanswered(error: unknown): boolean {
   const code = grpcCode(error);
   return code !== null && NO_ANSWER.includes(code);
+}
+
+/**
+ * Returns the error for a server that does not answer: its address, what was tried, and the fix.
+ * `tried`: a method's name.
+ */
+export function unreachable(address: string, cause: unknown, tried?: string): NoServerError {
+  const what = tried === undefined ? '' : `${tried}: `;
+  return new NoServerError(
+    `${what}no Temporal server answers at ${address} (${reasonOf(cause)}). Start it, or name ` +
+      'another one with `address` or TEMPORAL_ADDRESS.',
+    { cause },
+  );
+}
+
+function reasonOf(error: unknown): string {
+  const inner = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error;
+  if (isGrpcServiceError(inner)) return inner.details || inner.message;
+  return inner instanceof Error ? inner.message : String(inner);
+}
+
+/** Returns the address of a client's server. */
+export function serverAddress({ connection }: Pick<Client, 'connection'>): string {
+  const options: unknown = 'options' in connection ? connection.options : undefined;
+  const address = isObject(options) ? options['address'] : undefined;
+  return typeof address === 'string' ? address : 'the address of its connection';
 }
 
 /** A process, by its number and the name of its machine. */

@@ -12,7 +12,7 @@ import { InputError, NotDeliveredError, RefusedError, type WorkerState } from '.
 import { visible } from '../core/state/summaries.js';
 import { type Duration, show, toMs } from '../core/text/text.js';
 import type { RefusalReason } from '../core/transcript/request.js';
-import { GRPC, grpcCode, isUnanswered } from '../temporal/grpc.js';
+import { GRPC, grpcCode, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 import { listPollers, livePollers } from '../temporal/pollers.js';
 import { describeWorkflow } from '../temporal/server-answers.js';
 
@@ -347,6 +347,10 @@ async function toDeliveryError(
   }
   const isSilent =
     error instanceof WorkflowUpdateRPCTimeoutOrCancelledError || error instanceof NotSentError;
+  if (!isSilent && isUnanswered(error)) {
+    const { message } = unreachable(serverAddress(client), error);
+    return new NotDeliveredError(`${message} ${sentence(advice)}`, known);
+  }
   if (!isSilent) {
     return new NotDeliveredError(`${reasonOf(error, id)}; ${advice}`, known);
   }
@@ -362,6 +366,10 @@ function whyOf(worker: WorkerState, queue: string): string {
   return worker === 'missing'
     ? `: no worker polls task queue "${visible(queue)}"`
     : `: a worker polls task queue "${visible(queue)}" but does not answer; it may be frozen, disconnected, or busy`;
+}
+
+function sentence(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
 /** Returns advice for the caller; empty if the reason is enough. */

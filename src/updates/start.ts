@@ -20,7 +20,7 @@ import { visible } from '../core/state/summaries.js';
 import { type Json, type JsonObject, wellFormedJson } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
-import { isUnanswered } from '../temporal/grpc.js';
+import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -62,16 +62,16 @@ export async function startRun(
     });
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
-    if (isUnanswered(error)) throw notStarted(id, error);
+    if (isUnanswered(error)) throw notStarted(client, id, error);
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
   }
 }
 
-function notStarted(id: string, cause: unknown): NotDeliveredError {
+function notStarted(client: Client, id: string, cause: unknown): NotDeliveredError {
   const message =
-    `the Temporal server does not answer, so it is unknown whether run "${visible(id)}" was started; ` +
-    'start it again with this id: an IdTakenError then means that it was';
+    `${unreachable(serverAddress(client), cause).message} It is unknown whether run "${visible(id)}" was started: ` +
+    'start it again with this id; an IdTakenError then means that it was.';
   return new NotDeliveredError(message, { mayArrive: true, cause });
 }
 
