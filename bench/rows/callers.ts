@@ -88,7 +88,9 @@ async function callAll(bench: Bench, { kind, clients, isKilled }: Setting): Prom
   // A client sends only some updates at once; those of different clients know nothing of each other.
   const { connection } = bench.client;
   const own = await Promise.all(
-    requests.map(() => (clients === 'one client' ? shared : open(new Client({ connection })))),
+    requests.map(async () =>
+      clients === 'one client' ? shared : await open(new Client({ connection })),
+    ),
   );
   const last = isKilled ? await bench.worker('perdure', env) : first;
   const before = await last.reading();

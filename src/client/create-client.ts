@@ -1,7 +1,7 @@
 import { deprecate } from 'node:util';
 import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
-import { InputError, NoServerError, PerdureError } from '../core/errors.js';
+import { InputError } from '../core/errors.js';
 import type { Ask } from '../core/input/inbox.js';
 import { toLimits } from '../core/input/input.js';
 import { mayAnswer } from '../core/requests/answer-by-message.js';
@@ -15,7 +15,7 @@ import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
 import { clientSpans } from '../telemetry/spans.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
-import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
+import { unreachable } from '../temporal/grpc.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type SentMessage, askOrStart, askRun, withId } from '../updates/ask.js';
@@ -54,6 +54,7 @@ import {
   idOf,
   signalAllRuns,
 } from './control.js';
+import { withExplainedErrors } from './explain-errors.js';
 import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
 import { listRequests, readRequest } from './requests.js';
@@ -212,7 +213,8 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     disconnect,
     [Symbol.asyncDispose]: disconnect,
   };
-  return withNamedFaults(withFormerNames({ ...methods, run: runWith(methods) }), client);
+  const all = withFormerNames({ ...methods, run: runWith(methods) });
+  return withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
 }
 
 /** Returns the method that starts a run and waits for its end. */
@@ -255,40 +257,6 @@ function withFormerNames(client: PerdureClient): PerdureClient {
     Object.defineProperty(client, name, { value, configurable: true });
   }
   return client;
-}
-
-/** The methods of an iterator, which programs do not name. */
-const ITERATION: ReadonlySet<string> = new Set(['next', 'return', 'throw']);
-
-/**
- * Returns the same object, whose methods reject with a `NoServerError` if the server does not answer,
- * in place of the SDK's error. This includes the methods of its fields, and of what its methods
- * return at once, such as iterators. `path`: how programs name the object.
- */
-function withNamedFaults<T extends object>(target: T, client: Client, path = 'client'): T {
-  const rename = (error: unknown, method: string): never => {
-    const isNamed = PerdureError.isInstance(error) && !NoServerError.isInstance(error);
-    if (isNamed || !isUnanswered(error)) throw error;
-    throw unreachable(serverAddress(client), error, method);
-  };
-  const named = (value: unknown, name: string): unknown => {
-    if (value instanceof Promise) return value.catch((error: unknown) => rename(error, name));
-    if (typeof value === 'function') {
-      return (...args: readonly unknown[]) => named(Reflect.apply(value, target, args), name);
-    }
-    const isPart = typeof value === 'object' && value !== null;
-    return isPart ? withNamedFaults(value, client, name) : value;
-  };
-  const made = new Map<unknown, unknown>();
-  return new Proxy(target, {
-    get(_, key) {
-      const value: unknown = Reflect.get(target, key);
-      const isMethod = typeof key === 'string' && !ITERATION.has(key);
-      // A method is the same function each time, as in any object.
-      if (!made.has(value)) made.set(value, named(value, isMethod ? `${path}.${key}` : path));
-      return made.get(value);
-    },
-  });
 }
 
 /** What a run starts with, without the types of its agent. */

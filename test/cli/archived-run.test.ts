@@ -7,6 +7,7 @@ import { attach } from '../../src/cli/commands/run.js';
 import { graph } from '../../src/cli/commands/transcript.js';
 import { ownedMemo, type RunsAccess } from '../../src/cli/mcp/owner.js';
 import { runsServer } from '../../src/cli/mcp/runs-server.js';
+import { openClient } from '../../src/client/create-client.js';
 import { openStores } from '../../src/storage/file-stores.js';
 import { createRunInput, startRun } from '../../src/updates/start.js';
 import { clerk } from '../support/clerk.js';
@@ -78,6 +79,31 @@ test('the MCP server reads its own archived runs, and no other server’s', asyn
   }
   const foreign = await askServer({ allRuns: false }, 'another');
   expect(foreign.map(({ isError }) => isError)).toEqual([true, true]);
+});
+
+test('methods of a client that need the run say that it is deleted, and what reads it', async () => {
+  const client = await openClient({ client: rig.client, home: rig.home, env: {} });
+  const first = async (events: AsyncIterable<unknown>): Promise<void> => {
+    for await (const _ of events) return;
+  };
+  const decision = { request: 'r1', digest: 'x', as: 'deny' } as const;
+  const said =
+    `the server has deleted run "${id}", which has ended; ` +
+    'client.status, client.transcript, and client.result read it from the archive';
+  const calls = [
+    client.request(id, 'r1'),
+    client.cancel(id),
+    client.pause(id),
+    client.resolve(id, decision),
+    client.send(id, 'x'),
+    first(client.events(id)),
+    first(client.stream(id)),
+  ];
+  const errors = await Promise.all(calls.map((call) => call.catch((error: unknown) => error)));
+  expect(errors.map((error) => (error instanceof Error ? error.message : error))).toEqual(
+    calls.map(() => said),
+  );
+  await expect(client.request(`${id}-x`, 'r1')).rejects.toThrow(`there is no run "${id}-x"`);
 });
 
 test('a run is drawn from the archive', async () => {

@@ -80,7 +80,7 @@ async function failureOf(call: Call): Promise<unknown> {
   try {
     const made = call();
     if (made instanceof Promise) return await made;
-    for await (const _ of made as AsyncIterable<unknown>) break;
+    for await (const _ of made) break;
     return 'no error';
   } catch (error) {
     return error;
