@@ -42,6 +42,16 @@ export type { Barrier } from './testing/play.js';
 export type { RequestEnd, StubApi, StubRequest, StubMessage } from './testing/wire-input.js';
 export type { Answer } from './testing/script.js';
 
+// Runs that happened, as test cases
+export { recordRun, type RecordOptions } from './recordings/record-run.js';
+export {
+  readRecording,
+  writeRecording,
+  type RecordedFact,
+  type RecordedRun,
+  type Recording,
+} from './recordings/recording.js';
+
 // A Temporal server
 export type { TestServer } from './server/test-server.js';
 

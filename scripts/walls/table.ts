@@ -222,6 +222,12 @@ export const WALLS: readonly Wall[] = [
     packages: [NODE, CLIENT, COMMON, 'zod'],
     why: 'The public client, for the server that the command would use; it needs no agent, model, or tool.',
   },
+  {
+    folder: 'recordings',
+    folders: ['core', 'secrets', 'validation', 'storage', 'history', 'client'],
+    packages: [NODE, CLIENT],
+    why: 'Runs that happened, as test cases: read from histories, checked, and compared.',
+  },
 ];
 
 /** One folder of `src/core/`. */

@@ -141,8 +141,12 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'export the history of a run as JSON',
       load: async () => (await import('./commands/status.js')).exportRun,
     },
+    record: {
+      summary: 'record a run as a test case, to execute again with rerun',
+      load: async () => (await import('./commands/record.js')).record,
+    },
     replay: {
-      summary: 'check that this version replays recorded histories',
+      summary: 'check that this version reproduces the decisions in histories',
       load: async () => (await import('./commands/replay.js')).replay,
     },
     'live-token': {

@@ -10,7 +10,7 @@ import { describeRun } from '../history/read-run.js';
 import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
 import { createRunStreams } from '../live/run-streams.js';
 import { locateTarget } from '../server/locate-target.js';
-import type { BlobStore } from '../storage/blob-store.js';
+import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
 import { clientSpans } from '../telemetry/spans.js';
@@ -214,7 +214,27 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     [Symbol.asyncDispose]: disconnect,
   };
   const all = withFormerNames({ ...methods, run: runWith(methods) });
-  return withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
+  const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
+  parts.set(created, { client, archive, blobs });
+  return created;
+}
+
+/** What a client reads from: the server, and the stores. */
+export interface ClientParts {
+  readonly client: Client;
+  readonly archive: Archive;
+  readonly blobs: BlobStore;
+}
+
+const parts = new WeakMap<object, ClientParts>();
+
+/** Returns what a client reads from. Throws an `InputError` for anything but a client of this package. */
+export function partsOfClient(client: PerdureClient): ClientParts {
+  const found = parts.get(client);
+  if (found !== undefined) return found;
+  throw new InputError(
+    'client: expected a client, got something else; create it with createClient()',
+  );
 }
 
 /** Returns the method that starts a run and waits for its end. */

@@ -135,6 +135,10 @@ export const replay: Command<ReplayOptions> = {
       entry.argument('[file...]', 'histories, as export writes them'),
       'fromServer',
       'max',
+    ).addHelpText(
+      'after',
+      "\nreplay is Temporal's determinism check: can this version continue these runs? It calls no model and no tool, and\n" +
+        'executes none of your code. To test an agent against a run that happened, use perdure record and perdure rerun.',
     ),
   async run(context, options) {
     const { file: files, fromServer, max: limit = RUNS } = options;

@@ -1,0 +1,60 @@
+import { visible } from '../../core/state/summaries.js';
+import { recordFrom } from '../../recordings/record-run.js';
+import { writeRecording } from '../../recordings/recording.js';
+import { openStores } from '../../storage/file-stores.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { formatCount } from '../format/format.js';
+import { withOptions } from '../input/options.js';
+import { openRun } from '../open-run.js';
+
+export interface RecordCommandOptions {
+  readonly id: string;
+  /** The file; default: the run's id with `.json`. */
+  readonly out?: string;
+  readonly redact?: boolean;
+}
+
+/**
+ * `record ID`: writes a run that has happened to a file, with which `rerun` tests the agent. Needs no
+ * worker.
+ */
+export const record: Command<RecordCommandOptions> = {
+  declare: (entry) =>
+    withOptions(entry.argument('<id>', 'the run'), 'recordingOut', 'redact').addHelpText(
+      'after',
+      '\nA recording is a test case: perdure rerun executes it with the current agent, the recorded replies, and the\n' +
+        'recorded results of tools. To check that this version reproduces recorded decisions, use perdure export and\n' +
+        'perdure replay.',
+    ),
+  run: recordToFile,
+};
+
+async function recordToFile(
+  context: CliContext,
+  { id, out, redact = false }: RecordCommandOptions,
+): Promise<ExitCode> {
+  const file = out ?? `${id.replaceAll(/[^\w.-]+/g, '-')}.json`;
+  const { client } = await openRun(context, id, { archive: true });
+  const stores = openStores(context.home, context.env);
+  const recording = await recordFrom({ client, ...stores }, id, { redact });
+  try {
+    await writeRecording(file, recording);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
+      cause: error,
+    });
+  }
+  const facts = recording.runs.flatMap((run) => run.facts);
+  const count = (type: string): number => facts.filter((fact) => fact.type === type).length;
+  const [replies, results] = [count('reply'), count('result')];
+  const runs = recording.runs.length;
+  const blobs = Object.keys(recording.blobs).length;
+  context.note(
+    `${[formatCount(replies, 'reply', 'replies'), formatCount(results, 'result')].join(' and ')} of ` +
+      `${formatCount(runs, 'run')} written to ${visible(file)}`,
+  );
+  if (context.options.json)
+    context.out(JSON.stringify({ id, file, runs, replies, results, blobs }));
+  return EXIT.completed;
+}

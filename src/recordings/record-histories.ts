@@ -1,0 +1,164 @@
+import type { AgentDefinition } from '../core/definition/definition.js';
+import { definitionShape } from '../core/guards/definition.js';
+import type { Ask } from '../core/input/inbox.js';
+import type { RunInput } from '../core/input/input.js';
+import { type Json, isObject, textField } from '../core/text/json.js';
+import { callShape, decisionShape } from '../core/transcript/message-shapes.js';
+import type { Message, ToolCall } from '../core/transcript/messages.js';
+import type { Decision } from '../core/transcript/request.js';
+import type { HistoryEvent } from '../history/history-event.js';
+import { type Projection, project } from '../history/projection.js';
+import type { RecordedFact, RecordedRun } from './recording.js';
+
+/** The events of a run, segment by segment, oldest first. */
+export interface RunEvents {
+  readonly id: string;
+  readonly segments: readonly (readonly HistoryEvent[])[];
+}
+
+/**
+ * Records one run from the events of all its segments. It is a pure function of them. Returns null if
+ * no worker has begun the run.
+ */
+export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
+  const views = segments.map((events) => project(events));
+  const [first] = segments;
+  const [started] = first ?? [];
+  const last = views.at(-1);
+  if (started?.type !== 'started' || last === undefined || last.state === null) return null;
+  const facts = segments.flatMap((events) => factsIn(events));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the workflow has accepted it
+  const input = started.input as RunInput;
+  return {
+    id,
+    agent: input.agent,
+    startedAt: started.at,
+    endedAt: last.ended?.at ?? null,
+    input,
+    definitions: definitionsIn(segments, views),
+    facts,
+    messages: messagesIn(views),
+    outcome: last.outcome,
+  };
+}
+
+function messagesIn(views: readonly Projection[]): readonly Message[] {
+  const byNumber = new Map(views.flatMap(({ messages }) => messages.map((one) => [one.n, one])));
+  return [...byNumber.values()].toSorted((one, other) => one.n - other.n);
+}
+
+/** Returns the distinct definitions that the run has pinned, in their order. */
+function definitionsIn(
+  segments: readonly (readonly HistoryEvent[])[],
+  views: readonly Projection[],
+): readonly AgentDefinition[] {
+  const loaded = segments.flat().flatMap((event): readonly unknown[] => {
+    const result = event.type === 'local' || event.type === 'completed' ? event.result : undefined;
+    return isObject(result) && 'definition' in result ? [result['definition']] : [];
+  });
+  const pinned = views.flatMap(({ state }) => (state === null ? [] : [state.config.definition]));
+  const all = [...loaded, ...pinned].filter(isDefinition);
+  return [...new Map(all.map((one) => [one.hash, one])).values()];
+}
+
+function isDefinition(value: unknown): value is AgentDefinition {
+  return definitionShape(value, '') === null;
+}
+
+/** Updates and signals without an effect on the run: they only read. */
+const READS = new Set(['outcome']);
+
+function factsIn(events: readonly HistoryEvent[]): readonly RecordedFact[] {
+  const scheduled = new Map<number, Extract<HistoryEvent, { type: 'scheduled' }>>();
+  const admitted = new Map<string, { readonly name: string; readonly input: unknown }>();
+  return events.flatMap((event): readonly RecordedFact[] => {
+    const { at } = event;
+    switch (event.type) {
+      case 'scheduled':
+        scheduled.set(event.id, event);
+        return [];
+      case 'completed': {
+        const activity = scheduled.get(event.scheduled);
+        return activity === undefined ? [] : [ended(at, activity, event.result)];
+      }
+      case 'failed': {
+        const activity = scheduled.get(event.scheduled);
+        if (activity === undefined) return [];
+        const { type, message } = event.failure;
+        const { activity: name, input } = activity;
+        const error = { type, message };
+        return [{ at, type: 'failure', activity: name, input: toJson(input), error }];
+      }
+      case 'update-admitted':
+        admitted.set(event.updateId, event.request);
+        return [];
+      case 'update':
+        return received(at, event.request ?? admitted.get(event.updateId));
+      case 'signal':
+        return received(at, event);
+      case 'child-started':
+        return [{ at, type: 'called', call: event.call, run: event.child }];
+      case 'cancel-requested':
+        return [{ at, type: 'cancel' }];
+      default:
+        return [];
+    }
+  });
+}
+
+function ended(
+  at: number,
+  { activity, input }: Extract<HistoryEvent, { type: 'scheduled' }>,
+  result: unknown,
+): RecordedFact {
+  if (isObject(input) && isObject(result)) {
+    const { turn, step, call, effect } = input;
+    const place = { at, turn: Number(turn ?? 0), step: Number(step ?? 0) };
+    if (activity === 'callModel') return { ...place, type: 'reply', reply: toJson(result) };
+    if (activity === 'runTool' && isCall(call)) {
+      const effectName = typeof effect === 'string' ? effect : '';
+      return { ...place, type: 'result', call, effect: effectName, result: toJson(result) };
+    }
+  }
+  return { at, type: 'activity', activity, input: toJson(input), result: toJson(result) };
+}
+
+function received(
+  at: number,
+  request: { readonly name: string; readonly input: unknown } | undefined,
+): readonly RecordedFact[] {
+  if (request === undefined || READS.has(request.name)) return [];
+  const { name, input } = request;
+  if ((name === 'ask' || name === 'message') && isAsk(input)) {
+    return [{ at, type: 'message', message: input }];
+  }
+  if (name === 'resolve' && isDecision(input)) return [{ at, type: 'decision', decision: input }];
+  return [{ at, type: 'control', name, input: toJson(input) }];
+}
+
+function isCall(value: unknown): value is ToolCall {
+  return callShape(value, '') === null;
+}
+
+function isAsk(value: unknown): value is Ask {
+  return isObject(value);
+}
+
+function isDecision(value: unknown): value is Decision {
+  return decisionShape(value, '') === null;
+}
+
+function toJson(value: unknown): Json {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was decoded from JSON
+  return (value ?? null) as Json;
+}
+
+/** Returns the ids of the runs that a run has called. */
+export function calledRuns({ facts }: RecordedRun): readonly string[] {
+  const called = facts.flatMap((fact) => {
+    if (fact.type === 'called') return [fact.run];
+    const isFollowed = fact.type === 'activity' && fact.activity === 'followRun';
+    return isFollowed && isObject(fact.input) ? [textField(fact.input, 'run')] : [];
+  });
+  return [...new Set(called)].filter((id) => id !== '');
+}

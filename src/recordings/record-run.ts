@@ -1,0 +1,150 @@
+import type { Client } from '@temporalio/client';
+import type { PerdureClient } from '../client/client-types.js';
+import { type RunLike, idOf } from '../client/control.js';
+import { partsOfClient } from '../client/create-client.js';
+import { InputError, NoRunError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject } from '../core/text/json.js';
+import type { HistoryEvent } from '../history/history-event.js';
+import { type RunReading, readRun } from '../history/read-run.js';
+import { previousRunId, readSegment } from '../history/segments.js';
+import type { Archive, BlobStore } from '../storage/blob-store.js';
+import { calledRuns, recordEvents } from './record-histories.js';
+import { type RecordedRun, type Recording, createRecording } from './recording.js';
+import { findSecret, withoutSecretsIn } from './secrets.js';
+
+/** Options of `recordRun`. */
+export interface RecordOptions {
+  /** Replaces secrets by marks such as `[redacted OPENAI_API_KEY]`. Default: a secret is an error. */
+  readonly redact?: boolean;
+}
+
+/** Where the histories and the large texts of runs are. */
+export interface RecordSources {
+  readonly client: Client;
+  readonly archive: Archive;
+  readonly blobs: BlobStore;
+}
+
+/**
+ * Records a run that has happened, also one that is open, or that only the archive still has: a pure
+ * function of its histories and of those of the agents that it has called. Nothing has to be prepared
+ * before. Rejects with a `NoRunError` for an unknown run, and with an `InputError` if a part of the
+ * run is lost, or if the recording would contain a secret that this process knows or a text with the
+ * form of a key; the message names its place.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'perdure/client';
+ * import { recordRun } from 'perdure/testing';
+ *
+ * const client = await createClient();
+ * const recording = await recordRun(client, 'desk-17');
+ * console.log(recording.runs[0]?.facts.length);
+ * ```
+ */
+export async function recordRun(
+  client: PerdureClient,
+  run: RunLike<unknown>,
+  options: RecordOptions = {},
+): Promise<Recording> {
+  return await recordFrom(partsOfClient(client), idOf(run), options);
+}
+
+/** Like `recordRun`, for a program that has the client and the stores themselves. */
+export async function recordFrom(
+  sources: RecordSources,
+  id: string,
+  { redact = false }: RecordOptions = {},
+): Promise<Recording> {
+  const runs: RecordedRun[] = [];
+  const waiting = [id];
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    if (runs.some((run) => run.id === next)) continue;
+    const run = await recordOne(sources, next, runs.length === 0);
+    if (run === null) continue;
+    runs.push(run);
+    waiting.push(...calledRuns(run));
+  }
+  const blobs = await readBlobs(sources.blobs, runs);
+  const recording = createRecording(runs, blobs);
+  if (redact) return withoutSecretsIn(recording);
+  const secret = findSecret(recording);
+  if (secret === null) return recording;
+  throw new InputError(
+    `${secret.path}: expected no secret, got ${secret.name}; replace it with --redact ({ redact: true })`,
+  );
+}
+
+/** Records one run; null for a called run that does not exist or has not begun. */
+async function recordOne(
+  { client, archive }: RecordSources,
+  id: string,
+  isRoot: boolean,
+): Promise<RecordedRun | null> {
+  const reading = await readRun(client, id, { archive }).catch((error: unknown) => {
+    if (isRoot || !NoRunError.isInstance(error)) throw error;
+    return null;
+  });
+  if (reading === null) return null;
+  const segments = await readSegments({ client, archive }, reading);
+  const run = recordEvents({ id, segments });
+  if (run !== null || !isRoot) return run;
+  throw new InputError(
+    `run: expected a run that a worker has begun, got "${visible(id)}", which has not started`,
+  );
+}
+
+async function readSegments(
+  { client, archive }: Pick<RecordSources, 'client' | 'archive'>,
+  { id, events }: RunReading,
+): Promise<readonly (readonly HistoryEvent[])[]> {
+  const segments = [events];
+  for (let runId = previousRunId(events); runId !== '';) {
+    const segment = await readSegment(client, { id, runId, archive });
+    if (segment === null) {
+      throw new InputError(
+        `run: expected all segments of "${visible(id)}", got none for ${runId}: the server has deleted ` +
+          'it, and the archive does not have it',
+      );
+    }
+    segments.unshift(segment.events);
+    runId = segment.previousRunId;
+  }
+  return segments;
+}
+
+/** Reads every text to which the runs refer. */
+async function readBlobs(
+  store: BlobStore,
+  runs: readonly RecordedRun[],
+): Promise<Readonly<Record<string, string>>> {
+  const names = [...blobsIn(runs)].toSorted();
+  const texts = await Promise.all(
+    names.map(async (sha256) => {
+      try {
+        return [sha256, await store.get({ sha256 })] as const;
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new InputError(
+          `blobs: expected the text ${sha256.slice(0, 12)}…, got an error (${reason})`,
+          {
+            cause: error,
+          },
+        );
+      }
+    }),
+  );
+  return Object.fromEntries(texts);
+}
+
+function blobsIn(value: unknown, found = new Set<string>()): ReadonlySet<string> {
+  if (Array.isArray(value)) for (const one of value) blobsIn(one, found);
+  else if (isObject(value)) {
+    const { sha256, bytes } = value;
+    const isRef = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256);
+    if (isRef && typeof bytes === 'number') found.add(sha256);
+    for (const one of Object.values(value)) blobsIn(one, found);
+  }
+  return found;
+}
