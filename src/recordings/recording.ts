@@ -99,8 +99,8 @@ export interface RecordedRun {
  * server. Made by `recordRun` from histories alone.
  */
 export interface Recording {
-  readonly format: typeof FORMAT;
-  readonly version: typeof VERSION;
+  readonly format: 'perdure/recording';
+  readonly version: 1;
   /** The recorded run, then those that it called, each after its caller. */
   readonly runs: readonly RecordedRun[];
   /** The large texts to which the runs refer, by their SHA-256. In a file, a folder beside it has them. */
@@ -246,18 +246,26 @@ export async function readRecording(file: string): Promise<Recording> {
   if (!isObject(value)) {
     throw new InputError(`${name}: expected JSON as perdure record writes it, got something else`);
   }
+  if (isObject(value['blobs'])) return await named(name, () => parseRecording(value));
   const problem = fields<{ readonly blobs: readonly string[] }>({ blobs: list(hex(64)) })(
     value,
     'recording',
   );
   const names = Array.isArray(value['blobs']) ? value['blobs'] : [];
-  try {
+  return await named(name, async () => {
     const known = header(value, 'recording') ?? problem;
     if (known !== null) throw new InputError(known);
     const blobs = Object.fromEntries(
       await Promise.all(names.map(async (sha256) => await readBlob(file, String(sha256)))),
     );
     return parseRecording({ ...value, blobs });
+  });
+}
+
+/** Adds the name of a file to an `InputError`. */
+async function named<T>(name: string, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
   } catch (error) {
     if (!InputError.isInstance(error)) throw error;
     throw new InputError(`${name}: ${error.message}`, { cause: error });

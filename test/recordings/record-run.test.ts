@@ -150,6 +150,9 @@ describe('a recording', () => {
     expect(stderr).toContain(`6 replies and 2 results of 2 runs written to ${out}`);
     expect(code).toBe(0);
     expect(await readRecording(out)).toEqual(JSON.parse(JSON.stringify(recording)));
+    const printed = await runInProcess(record, { id }, place);
+    await writeFile(out, printed.stdout);
+    expect(await readRecording(out)).toEqual(JSON.parse(JSON.stringify(recording)));
   });
 });
 

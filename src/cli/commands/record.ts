@@ -1,4 +1,5 @@
 import { visible } from '../../core/state/summaries.js';
+import { escapeJson } from '../../core/text/text.js';
 import { recordFrom } from '../../recordings/record-run.js';
 import { writeRecording } from '../../recordings/recording.js';
 import { openStores } from '../../storage/file-stores.js';
@@ -9,7 +10,7 @@ import { openRun } from '../open-run.js';
 
 export interface RecordCommandOptions {
   readonly id: string;
-  /** The file; default: the run's id with `.json`. */
+  /** The file, with a folder for large texts beside it; absent: all of it goes to stdout. */
   readonly out?: string;
   readonly redact?: boolean;
 }
@@ -20,7 +21,7 @@ export interface RecordCommandOptions {
  */
 export const record: Command<RecordCommandOptions> = {
   declare: (entry) =>
-    withOptions(entry.argument('<id>', 'the run'), 'recordingOut', 'redact').addHelpText(
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'redact').addHelpText(
       'after',
       '\nA recording is a test case: perdure rerun executes it with the current agent, the recorded replies, and the\n' +
         'recorded results of tools. To check that this version reproduces recorded decisions, use perdure export and\n' +
@@ -33,15 +34,18 @@ async function recordToFile(
   context: CliContext,
   { id, out, redact = false }: RecordCommandOptions,
 ): Promise<ExitCode> {
-  const file = out ?? `${id.replaceAll(/[^\w.-]+/g, '-')}.json`;
   const { client } = await openRun(context, id, { archive: true });
   const stores = openStores(context.home, context.env);
   const recording = await recordFrom({ client, ...stores }, id, { redact });
+  if (out === undefined) {
+    context.out(escapeJson(JSON.stringify(recording, null, 2)));
+    return EXIT.completed;
+  }
   try {
-    await writeRecording(file, recording);
+    await writeRecording(out, recording);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
+    throw new UsageError(`--out: expected a writable file, got ${visible(out)} (${reason})`, {
       cause: error,
     });
   }
@@ -52,9 +56,9 @@ async function recordToFile(
   const blobs = Object.keys(recording.blobs).length;
   context.note(
     `${[formatCount(replies, 'reply', 'replies'), formatCount(results, 'result')].join(' and ')} of ` +
-      `${formatCount(runs, 'run')} written to ${visible(file)}`,
+      `${formatCount(runs, 'run')} written to ${visible(out)}`,
   );
   if (context.options.json)
-    context.out(JSON.stringify({ id, file, runs, replies, results, blobs }));
+    context.out(JSON.stringify({ id, file: out, runs, replies, results, blobs }));
   return EXIT.completed;
 }

@@ -264,7 +264,6 @@ export const OPTIONS = {
   },
   run: { flags: '--run <id>', text: 'the graph of this run, with its progress' },
   out: { flags: '--out <file>', text: 'write to this file instead of stdout' },
-  recordingOut: { flags: '--out <file>', text: 'write to this file; default: ID.json' },
   redact: {
     flags: '--redact',
     text: 'replace secrets by marks; without it, a secret is an error that names its place',
