@@ -58,15 +58,24 @@ export function saveField(
   return save === undefined ? {} : { save: fieldOf(site, 'save', save, result) };
 }
 
+/** What a node with a graph saves: the state in which the graph ended. */
+export const GRAPH_RESULT = 'an object';
+
+/** What an `each` node saves: one object for each item. */
+export const EACH_RESULT = z.array(z.looseObject({ ok: z.boolean() }));
+
 /** Returns the type of what a node with this agent saves; undefined if it is not known. */
 export function agentResult(
   agent: string | Agent,
   prompt: string | undefined,
 ): SavedResult | undefined {
-  // An agent by name may be any, a graph's result is its state, and a prompt may have an output.
-  if (typeof agent === 'string' || prompt !== undefined || agent.graph !== undefined)
-    return undefined;
-  const { answer, decide } = agent;
+  // An agent by name may be any.
+  if (typeof agent === 'string') return undefined;
+  if (agent.graph !== undefined) return GRAPH_RESULT;
+  const named = prompt === undefined ? undefined : agent.prompts?.get(prompt);
+  // A prompt without an output of its own has that of the agent.
+  const { answer = agent.answer } = named ?? {};
+  const { decide } = agent;
   if (answer === null) return typeof decide === 'function' ? undefined : 'a text';
   return answer.parser?.type === 'zod' ? answer.parser.schema : undefined;
 }

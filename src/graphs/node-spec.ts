@@ -210,7 +210,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       input(state: Place<Shape>): GraphInputTemplate<NoInfer<Input>>;
       /** How long the run may take, as ms or words such as '5 minutes'; then it stops. */
       readonly timeout?: Duration;
-    } & NodeSaveOptions<Shape> &
+    } & NodeSaveOptions<Shape, GraphFieldTaking<Shape, Readonly<Record<string, unknown>>>> &
       GraphNodeOptions,
   ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
   readonly decide: DecideKind<Shape>;

@@ -140,12 +140,49 @@ export function assertHolds(
 ): void {
   const held = type && kindsOf(type, 'in');
   const given = typeof result === 'string' ? [result] : kindsOf(result, 'out');
-  if (!held || !given || given.some((kind) => held.includes(kind))) return;
+  if (!held || !given) return;
   const [accepted, saved] = [held, given].map((kinds) => [...new Set(kinds)].join(' or '));
+  if (given.some((kind) => held.includes(kind))) {
+    const items = [
+      elementOf(type, 'in'),
+      typeof result === 'string' ? null : elementOf(result, 'out'),
+    ];
+    assertItemsHold(where, field, items);
+    return;
+  }
   throw new InputError(
     `${where}: expected a field for ${saved}, got ${show(field)}, which holds ${accepted}; ` +
       'name another field, or change its type',
   );
+}
+
+/** Throws an `InputError` if a list can hold no item of a saved list. */
+function assertItemsHold(
+  where: string,
+  field: string,
+  [into, from]: readonly (z.core.$ZodType | null | undefined)[],
+): void {
+  const held = into && kindsOf(into, 'in');
+  const given = from && kindsOf(from, 'out');
+  if (!held || !given || given.some((kind) => held.includes(kind))) return;
+  const [accepted, saved] = [held, given].map((kinds) => [...new Set(kinds)].join(' or '));
+  throw new InputError(
+    `${where}: expected a field for a list with ${saved} per item, got ${show(field)}, whose items are ${accepted}; ` +
+      'name another field, or change its type',
+  );
+}
+
+/** Returns the type of a list's items; null for another type. */
+function elementOf(type: z.core.$ZodType, side: 'in' | 'out'): z.core.$ZodType | null {
+  const {
+    _zod: { def },
+  } = type;
+  const inner: unknown =
+    def.type === 'pipe' ? Reflect.get(def, side) : Reflect.get(def, 'innerType');
+  if (def.type === 'array' && 'element' in def && isType(def.element)) return def.element;
+  return isType(inner) && (def.type === 'pipe' || WRAPPERS.has(def.type))
+    ? elementOf(inner, side)
+    : null;
 }
 
 /**

@@ -89,6 +89,17 @@ describe('a field that cannot hold what a node saves in it', () => {
   const kind = z.object({ urgent: z.boolean() });
   const sorter = defineAgent({ name: 'sorter', instructions: 'x', output: kind });
   const clerk = defineAgent({ name: 'clerk', instructions: 'x' });
+  const prompted = defineAgent({
+    name: 'prompted',
+    instructions: 'x',
+    output: kind,
+    prompts: { names: { text: 'x', output: z.array(z.string()) }, plain: { text: 'y' } },
+  });
+  const other = defineGraph({
+    name: 'other',
+    state: z.object({ text: z.string().optional() }),
+    nodes: ({ run }) => ({ a: run({ run: async () => ({ text: 'x' }) }) }),
+  }).wire({ start: 'a', edges: { a: 'end' } });
   const given = { name: 't', description: 'x', input: z.object({}), effect: 'read' } as const;
   const execute = async () => 1;
   const tool = defineTool({ ...given, output: z.number(), execute });
@@ -101,6 +112,8 @@ describe('a field that cannot hold what a node saves in it', () => {
     either: z.union([z.string(), z.number()]).optional(),
     any: z.json().optional(),
     list: z.array(z.json()).default([]),
+    names: z.array(z.string()).optional(),
+    objects: z.array(z.object({ ok: z.boolean() })).optional(),
   });
   type Kinds = Readonly<Record<string, (options: object) => unknown>>;
   const define = (node: (kinds: Kinds) => unknown) =>
@@ -127,6 +140,41 @@ describe('a field that cannot hold what a node saves in it', () => {
       'an object',
       (k) => k['agent']?.({ agent: clerk, message, save: 'kind' }),
     ],
+    [
+      'save',
+      'an object',
+      'text',
+      'a text',
+      (k) => k['graph']?.({ graph: other, input: () => ({}), save: 'text' }),
+    ],
+    [
+      'save',
+      'an object',
+      'text',
+      'a text',
+      (k) => k['graph']?.({ graph: 'other', input: () => ({}), save: 'text' }),
+    ],
+    [
+      'save',
+      'an object',
+      'list',
+      'a list',
+      (k) => k['agent']?.({ agent: other, message, save: 'list' }),
+    ],
+    [
+      'save',
+      'a list',
+      'text',
+      'a text',
+      (k) => k['agent']?.({ agent: prompted, prompt: 'names', save: 'text' }),
+    ],
+    [
+      'save',
+      'an object',
+      'text',
+      'a text',
+      (k) => k['agent']?.({ agent: prompted, prompt: 'plain', save: 'text' }),
+    ],
     ['save', 'an object', 'text', 'a text', (k) => k['decide']?.({ output: kind, save: 'text' })],
     ['save', 'a text', 'list', 'a list', (k) => k['decide']?.({ save: 'list' })],
     [
@@ -152,6 +200,16 @@ describe('a field that cannot hold what a node saves in it', () => {
       `graph "g": node "a": ${option}: expected a field for ${saved}, got "${field}", which holds ${held}; ` +
         'name another field, or change its type',
     );
+  });
+
+  test('is refused: a list whose items are of another type than what an each saves', () => {
+    const each = { over: () => [1], run: async () => 1 };
+    expect(() => define((k) => k['each']?.({ ...each, save: 'names' }))).toThrow(
+      'graph "g": node "a": save: expected a field for a list with an object per item, got "names", ' +
+        'whose items are a text; name another field, or change its type',
+    );
+    expect(() => define((k) => k['each']?.({ ...each, save: 'list' }))).not.toThrow();
+    expect(() => define((k) => k['each']?.({ ...each, save: 'objects' }))).not.toThrow();
   });
 
   test('is refused only if that is certain', () => {

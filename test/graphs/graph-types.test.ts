@@ -99,7 +99,9 @@ export function wirings(): void {
     errorTo: 'err',
     // @ts-expect-error -- unknown field
     perTurn: ['cuont'],
-    nodes: ({ run, route, agent, choose, each }) => ({
+    nodes: ({ run, route, agent, choose, each, graph }) => ({
+      // @ts-expect-error -- a graph's result is an object
+      graph: graph({ graph: 'other', input: () => ({}), save: 'text' }),
       // @ts-expect-error -- wrong type in a patch
       wrong: run({ run: async () => ({ text: 7 }) }),
       // @ts-expect-error -- unknown field in a patch
