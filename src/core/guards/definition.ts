@@ -1,18 +1,20 @@
-import type {
-  AgentDefinition,
-  AgentTexts,
-  Compaction,
-  LimitSet,
-  Limits,
-  McpOmission,
-  McpPolicy,
-  McpUsed,
-  ModelSettings,
-  OutputDefinition,
-  PromptDefinition,
-  Tag,
-  TagSet,
-  TemplateUsed,
+import {
+  LIMIT_NAMES,
+  type LimitName,
+  type AgentDefinition,
+  type AgentTexts,
+  type Compaction,
+  type LimitSet,
+  type Limits,
+  type McpOmission,
+  type McpPolicy,
+  type McpUsed,
+  type ModelSettings,
+  type OutputDefinition,
+  type PromptDefinition,
+  type Tag,
+  type TagSet,
+  type TemplateUsed,
 } from '../definition/definition.js';
 import type {
   EachBody,
@@ -218,14 +220,11 @@ const limit = optional(
     ),
   ),
 );
-const limits = {
-  steps: limit,
-  toolCalls: limit,
-  tokens: limit,
-  costUsd: limit,
-  wallMs: limit,
-  depth: limit,
-};
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- has each name
+const limits = Object.fromEntries(LIMIT_NAMES.map((name) => [name, limit])) as Record<
+  LimitName,
+  typeof limit
+>;
 export const limitSetShape = fields<LimitSet>(limits);
 export const limitsShape = fields<Limits>({ ...limits, run: optional(limitSetShape) });
 

@@ -1,6 +1,6 @@
 import type { ModelPrice } from '../definition/definition.js';
 import type { Inbox, Incoming, RefusedMessage } from '../input/inbox.js';
-import type { AttachedArtifact, TurnContext } from '../input/turn-context.js';
+import { type AttachedArtifact, turnContextShape } from '../input/turn-context.js';
 import {
   type CompactionState,
   type EffectiveLimits,
@@ -13,20 +13,10 @@ import {
   SEMANTICS,
   type SegmentSize,
 } from '../state/state.js';
-import type {
-  Batch,
-  BestEffort,
-  SameRead,
-  SideBranch,
-  Spent,
-  Turn,
-  TurnPhase,
-} from '../state/turn.js';
+import { spentShape, turnShape } from '../state/turn.js';
 import type { Block, KeptCall, Proposal, Work } from '../state/work.js';
-import { isObject } from '../text/json.js';
 import {
   type FieldShapes,
-  type Shape,
   amount,
   count,
   fields,
@@ -55,10 +45,7 @@ import {
   outcomeShape,
   raisedShape,
   reportShape,
-  resultShape,
   saidShape,
-  stopReasonShape,
-  usageShape,
 } from '../transcript/message-shapes.js';
 import { BLOCKED_REASONS } from '../transcript/outcome.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
@@ -71,7 +58,6 @@ const attachedArtifact = fields<AttachedArtifact>({
   text: optional(yes),
   head: text,
 });
-const turnContextShape = fields<TurnContext>({ value: json, replace: optional(yes) });
 
 /** A message's id and its turn. */
 const seen = shape<readonly [string, number]>(
@@ -155,72 +141,6 @@ const workShape = tagged<Work, 'phase'>('phase', {
   asking: fields<WorkIn<'asking'>>({ ...common, phase: oneOf('asking') }),
 });
 
-const spent = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
-const batchFields = fields<Batch>({
-  step: count,
-  at: amount,
-  span: optional(text),
-  calls: list(callShape),
-  results: list(nullable(resultShape)),
-});
-/** A batch has one result slot per call. */
-const batch: Shape<Batch> = (value, at) => {
-  const problem = batchFields(value, at);
-  if (problem !== null || !isObject(value)) return problem;
-  const { calls, results } = value;
-  const paired = Array.isArray(calls) && Array.isArray(results) && calls.length === results.length;
-  return paired ? null : `${at}.results: expected one place for each call`;
-};
-
-type PhaseOf<T extends TurnPhase['type']> = Extract<TurnPhase, { type: T }>;
-const sideBranch = fields<SideBranch>({
-  messages: count,
-  head: text,
-  tokens: amount,
-  promptTokens: amount,
-});
-const phase = tagged<TurnPhase, 'type'>('type', {
-  idle: fields<PhaseOf<'idle'>>({ type: oneOf('idle'), outcome: nullable(outcomeShape) }),
-  deciding: fields<PhaseOf<'deciding'>>({ type: oneOf('deciding') }),
-  acting: fields<PhaseOf<'acting'>>({ type: oneOf('acting'), batch }),
-  repairing: fields<PhaseOf<'repairing'>>({ type: oneOf('repairing'), branch: sideBranch }),
-  closing: fields<PhaseOf<'closing'>>({ type: oneOf('closing'), reason: stopReasonShape }),
-  over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
-});
-
-/** A range in the prompt: the first place, and the place after the last. */
-const place = shape<readonly [number, number]>(
-  'two places',
-  (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isSafeInteger),
-);
-const turn = fields<Turn>({
-  number: count,
-  startedAt: amount,
-  spent,
-  phase,
-  limit: nullable(stopReasonShape),
-  interruption: optional(oneOf('cancelTurn', 'wallMs')),
-  succeeded: list(text),
-  sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
-  wokenBy: optional(count),
-  prompt: optional(text),
-  context: optional(turnContextShape),
-  settings: optional(jsonObject),
-  retrieved: optional(yes),
-  remembered: optional(yes),
-  offloaded: optional(list(place)),
-  refusedAnswers: optional(count),
-  bestEffort: optional(fields<BestEffort>({ output: json, issue: text })),
-  failedSteps: count,
-  by: optional(list(text)),
-  anonymous: optional(yes),
-  denied: optional(list(text)),
-  denials: optional(count),
-  limitKept: optional(yes),
-  reports: list(reportShape),
-  lost: optional(list(text)),
-});
-
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
   semantics: optional(oneOf(SEMANTICS)),
@@ -295,8 +215,8 @@ export const stateShape = fields<RunState>({
   startedAt: amount,
   transcript,
   inbox: inboxShape,
-  total: spent,
-  turn,
+  total: spentShape,
+  turn: turnShape,
   recent: list(fields<FinishedTurn>({ turn: count, outcome: outcomeShape })),
   ending: oneOf('closed', 'cancelled', 'wallMs', null),
   paused: flag,

@@ -2,12 +2,15 @@ import { type Json, isObject, isTooDeep, tooDeep } from '../text/json.js';
 import { jsonText, show } from '../text/text.js';
 import { blobShape } from '../transcript/message-shapes.js';
 import type { Attachment, BlobRef, ContextRef } from '../transcript/messages.js';
+import { fields, json, optional, yes } from '../text/shape.js';
 
 /** The context of one turn: it extends that of the run, or replaces it. */
 export interface TurnContext {
   readonly value: Json;
   readonly replace?: true;
 }
+
+export const turnContextShape = fields<TurnContext>({ value: json, replace: optional(yes) });
 
 /** The context of a run, by value or by reference, and that of the turn under way. */
 export interface ContextFields {

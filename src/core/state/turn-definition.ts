@@ -66,12 +66,8 @@ function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | un
       const { expiresMs } = work;
       return { ...base, kind: 'question', ...(expiresMs !== undefined && { expiresMs }) };
     }
-    case 'tool':
-    case 'decide':
-    case 'plan':
-    case 'execute':
-    case 'answer':
-    case 'choose':
+    // The others call tools of the graph, or nothing.
+    default:
       return undefined;
   }
 }

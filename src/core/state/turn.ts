@@ -1,15 +1,35 @@
 import type { ModelPrice } from '../definition/definition.js';
-import type { ContextFields, TurnContext } from '../input/turn-context.js';
-import type { Json, JsonObject } from '../text/json.js';
+import { type ContextFields, turnContextShape } from '../input/turn-context.js';
+import { type Json, isObject } from '../text/json.js';
+import {
+  type Infer,
+  type Shape,
+  amount,
+  count,
+  fields,
+  json,
+  jsonObject,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  shape,
+  tagged,
+  text,
+  yes,
+} from '../text/shape.js';
 import type { CallResult } from '../transcript/call-result.js';
+import {
+  callShape,
+  outcomeShape,
+  reportShape,
+  resultShape,
+  stopReasonShape,
+  usageShape,
+} from '../transcript/message-shapes.js';
 import type { ToolCall } from '../transcript/messages.js';
-import type {
-  AttemptReport,
-  Outcome,
-  StopReason,
-  ToolBlock,
-  Usage,
-} from '../transcript/outcome.js';
+import type { Outcome, StopReason, ToolBlock, Usage } from '../transcript/outcome.js';
 
 /** The usage of a turn or a run. */
 export interface Spent {
@@ -81,64 +101,106 @@ export type TurnPhase =
   /** The turn has ended, and the memo does not have its outcome yet. */
   | { readonly type: 'over'; readonly outcome: Outcome };
 
+export const spentShape = fields<Spent>({ steps: count, toolCalls: count, usage: usageShape });
+const batchFields = fields<Batch>({
+  step: count,
+  at: amount,
+  span: optional(text),
+  calls: list(callShape),
+  results: list(nullable(resultShape)),
+});
+/** A batch has one result slot per call. */
+const batch: Shape<Batch> = (value, at) => {
+  const problem = batchFields(value, at);
+  if (problem !== null || !isObject(value)) return problem;
+  const { calls, results } = value;
+  const paired = Array.isArray(calls) && Array.isArray(results) && calls.length === results.length;
+  return paired ? null : `${at}.results: expected one place for each call`;
+};
+
+type PhaseOf<T extends TurnPhase['type']> = Extract<TurnPhase, { type: T }>;
+const sideBranch = fields<SideBranch>({
+  messages: count,
+  head: text,
+  tokens: amount,
+  promptTokens: amount,
+});
+const phaseShape = tagged<TurnPhase, 'type'>('type', {
+  idle: fields<PhaseOf<'idle'>>({ type: oneOf('idle'), outcome: nullable(outcomeShape) }),
+  deciding: fields<PhaseOf<'deciding'>>({ type: oneOf('deciding') }),
+  acting: fields<PhaseOf<'acting'>>({ type: oneOf('acting'), batch }),
+  repairing: fields<PhaseOf<'repairing'>>({ type: oneOf('repairing'), branch: sideBranch }),
+  closing: fields<PhaseOf<'closing'>>({ type: oneOf('closing'), reason: stopReasonShape }),
+  over: fields<PhaseOf<'over'>>({ type: oneOf('over'), outcome: outcomeShape }),
+});
+
+/** A range in the prompt: the first place, and the place after the last. */
+const place = shape<readonly [number, number]>(
+  'two places',
+  (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isSafeInteger),
+);
+
 /** The turn under way, or the last one. */
-export interface Turn {
+export const turnShape = object({
   /** From 1; 0 before the first turn. */
-  readonly number: number;
+  number: count,
   /** Unix time in ms. */
-  readonly startedAt: number;
-  readonly spent: Spent;
-  readonly phase: TurnPhase;
+  startedAt: amount,
+  spent: spentShape,
+  phase: phaseShape,
   /** The limit after which the turn makes no further deciding call; null if none was hit. */
-  readonly limit: StopReason | null;
+  limit: nullable(stopReasonShape),
   /** Why the work in flight is being canceled; absent while nothing interrupts the turn. */
-  readonly interruption?: TurnInterruption;
+  interruption: optional(oneOf('cancelTurn', 'wallMs')),
   /**
    * The newest `keyed` and `once` calls that succeeded in this turn: short signature, a space, call
    * id. A list, because a long turn adds to it at every step, and copying an object would be
    * slower.
    */
-  readonly succeeded: readonly string[];
+  succeeded: list(text),
   /** The latest read, and in how many steps in a row it returned the same result. */
-  readonly sameRead: SameRead | null;
+  sameRead: nullable(fields<SameRead>({ digest: text, step: count, count })),
   /** The number of messages received when one of them last woke a wait. */
-  readonly wokenBy?: number;
+  wokenBy: optional(count),
   /** The named prompt of the turn's newest message that has one. */
-  readonly prompt?: string;
+  prompt: optional(text),
   /** The joined context of the turn's messages; absent if none has one. */
-  readonly context?: TurnContext;
+  context: optional(turnContextShape),
   /** The joined settings of the turn's messages; absent if none has any. */
-  readonly settings?: JsonObject;
+  settings: optional(jsonObject),
   /** The documents for this turn have been retrieved. */
-  readonly retrieved?: true;
+  retrieved: optional(yes),
   /** The agent's `remember` stored this turn or failed to do so. */
-  readonly remembered?: true;
+  remembered: optional(yes),
   /**
    * Places of the turn's own messages that were moved to a chunk of the prompt; absent if there are
    * none.
    */
-  readonly offloaded?: Places;
+  offloaded: optional(list(place)),
   /** Number of answers in this turn that did not fit the agent's output contract. */
-  readonly refusedAnswers?: number;
+  refusedAnswers: optional(count),
   /** With `best_effort`: the newest partially readable refused answer; absent if there was none. */
-  readonly bestEffort?: BestEffort;
-  /** The claimed senders of the turn's messages; absent if no sender specified a name. */
-  readonly by?: readonly string[];
-  /** Besides those, a sender without a name sent a message; absent if none did, or if none has one. */
-  readonly anonymous?: true;
-  /** Short signatures of denied calls. An identical call is denied without a new request. */
-  readonly denied?: readonly string[];
-  /** Number of denied calls in a row. */
-  readonly denials?: number;
-  /** A person declined to raise the limit that the turn has reached. */
-  readonly limitKept?: true;
+  bestEffort: optional(fields<BestEffort>({ output: json, issue: text })),
   /** Number of steps in a row in which every call failed. */
-  readonly failedSteps: number;
+  failedSteps: count,
+  /** The claimed senders of the turn's messages; absent if no sender specified a name. */
+  by: optional(list(text)),
+  /** Besides those, a sender without a name sent a message; absent if none did, or if none has one. */
+  anonymous: optional(yes),
+  /** Short signatures of denied calls. An identical call is denied without a new request. */
+  denied: optional(list(text)),
+  /** Number of denied calls in a row. */
+  denials: optional(count),
+  /** A person declined to raise the limit that the turn has reached. */
+  limitKept: optional(yes),
   /** The newest failed attempts at model calls and lost results, at most ten. */
-  readonly reports: readonly AttemptReport[];
+  reports: list(reportShape),
   /** The first results of the turn that could not be stored; absent if there are none. */
-  readonly lost?: readonly string[];
-}
+  lost: optional(list(text)),
+});
+
+/** The turn under way, or the last one. */
+export type Turn = Infer<typeof turnShape>;
 
 /** Returns zero for every count; the cost is null if the price is unknown. */
 export function nothingSpent(price: ModelPrice | null): Spent {

@@ -102,7 +102,10 @@ export type FieldShapes<T> = {
  * An object with these fields. Other fields are ignored, because a newer version may write them.
  */
 export function fields<T extends object>(shapes: FieldShapes<T>): Shape<T> {
-  const entries = Object.entries<Check>(shapes);
+  return checkFields(Object.entries<Check>(shapes));
+}
+
+function checkFields(entries: readonly (readonly [string, Check])[]): Check {
   return (value, at) => {
     if (!isObject(value)) return `${at}: expected an object, got ${show(value)}`;
     for (const [key, each] of entries) {
@@ -111,6 +114,27 @@ export function fields<T extends object>(shapes: FieldShapes<T>): Shape<T> {
     }
     return null;
   };
+}
+
+/** The type of the values that a shape accepts. */
+export type Infer<S> = S extends Shape<infer T> ? T : never;
+
+type MayBeAbsent<S> = undefined extends Infer<S> ? true : false;
+type Flat<T> = { readonly [K in keyof T]: T[K] };
+type InferFields<S> = Flat<
+  { readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? never : K]: Infer<S[K]> } & {
+    readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? K : never]?: Exclude<
+      Infer<S[K]>,
+      undefined
+    >;
+  }
+>;
+
+/** An object with these fields, from which its type is inferred, with their comments. */
+export function object<const S extends Readonly<Record<string, Check>>>(
+  shapes: S,
+): Shape<InferFields<S>> {
+  return checkFields(Object.entries<Check>(shapes));
 }
 
 /** One of several objects that the field `key` distinguishes. */
