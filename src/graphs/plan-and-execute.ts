@@ -169,7 +169,7 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
       planning: planning ?? (isMany ? 'catalog' : 'schema'),
     }),
     asks: choose({
-      on: (s) => cases({ asks: when === 'always' ? s.plan.exists() : ASKS }),
+      on: (s) => cases({ yes: when === 'always' ? s.plan.exists() : ASKS }),
     }),
     confirm: confirm({ plan: 'plan', expires, maxVisits: MAX_QUESTIONS }),
     execute: execute({
@@ -193,7 +193,7 @@ const ASKS = { op: 'eq', path: 'plan.asks', value: true } as const;
 
 const EDGES = {
   plan: { planned: 'asks', answered: 'answer', failed: 'answer' },
-  asks: { asks: 'confirm', else: 'execute' },
+  asks: { yes: 'confirm', else: 'execute' },
   confirm: {
     yes: 'execute',
     no: 'execute',

@@ -1,3 +1,4 @@
+import { PLAN_REPORT } from '../core/plan/results.js';
 import type { ActionProgress, PlanProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits } from '../core/state/state.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
@@ -177,10 +178,11 @@ function isAnswerOfGraph(step: DurableStep): boolean {
   return step.message.origin === 'graph' && step.message.node === undefined;
 }
 
-/** Whether a step adds the message of a node to the graph's model. */
-function isOfNode(step: DurableStep, node: string | undefined): boolean {
+/** Whether a step adds the message of a node to the graph's model, such as the report on a plan. */
+function isOfNode(step: DurableStep, name: string | undefined): boolean {
   if (step.type !== 'message-added' || step.message.role !== 'user') return false;
-  return step.message.origin === 'graph' && step.message.node === node;
+  const { origin, node, text } = step.message;
+  return origin === 'graph' ? node === name : origin === 'perdure' && text.startsWith(PLAN_REPORT);
 }
 
 /** Steps of a run in its graph. */

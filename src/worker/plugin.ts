@@ -4,6 +4,7 @@ import { InputError } from '../core/errors.js';
 import { defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
 import type { WorkerParts } from './parts.js';
+import { pollsHere } from '../live/process-hub.js';
 import { withTraces } from '../telemetry/spans.js';
 import { WORKFLOW_MODULES } from './bundle.js';
 
@@ -65,7 +66,10 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
       (await import('./parts.js')).onShutdown(worker, own.stop);
-      await next(worker).finally(own.close);
+      const { namespace, taskQueue } = worker.options;
+      // Clients of this process read its deltas directly.
+      const leave = pollsHere({ namespace, taskQueue });
+      await next(worker).finally(leave).finally(own.close);
     },
   };
 }

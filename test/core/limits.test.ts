@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Limits, LimitSet } from '../../src/core/definition/definition.js';
+import { LIMIT_NAMES, type Limits, type LimitSet } from '../../src/core/definition/definition.js';
+import { limitAmount, limitOption } from '../../src/core/requests/commands.js';
 import {
   callsLeft,
   effectiveLimits,
@@ -225,4 +226,16 @@ test('tokens written to the cache have their own price, or that of the input', (
 test('all names of limits are checked, in sets of the turn and of the run', () => {
   const set: LimitSet = { steps: 1, toolCalls: 1, tokens: 1, costUsd: 1, wallMs: 1, depth: 1 };
   expect(effectiveLimits({ ...set, run: set }, {})).toEqual({ turn: set, run: set });
+});
+
+test('a limit is shown as people write it', () => {
+  const shown = LIMIT_NAMES.map((name) => `${limitOption(name)} ${limitAmount(name, 600_000)}`);
+  expect(shown).toEqual([
+    'steps 600000',
+    'toolCalls 600000',
+    'tokens 600000',
+    'costUsd 600000',
+    'wall 10 min',
+    'depth 600000',
+  ]);
 });

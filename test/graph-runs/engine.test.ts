@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Json } from '../../src/core/text/json.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
 import { expectKeptReplays } from '../support/replays.js';
@@ -129,6 +130,21 @@ describe('a node that fails', () => {
       reason: 'error',
       error: 'node "work": tool_error: no such order',
     });
+  });
+
+  test('is named once, also in an error of the graph itself', async () => {
+    const graph = defineGraph({
+      name: 'typed',
+      state: z.object({ n: z.number().default(0) }),
+      nodes: ({ run }) => ({
+        work: run({ attempts: 1, run: async () => JSON.parse('{"n":"x"}') as { n: number } }),
+      }),
+    }).wire({ start: 'work', edges: { work: 'end' } });
+    await desk.work([graph]);
+    const { outcome } = await desk.run({ agent: 'typed', input: {} });
+    expect(outcome.error).toBe(
+      'node "work": tool_error: returned field "n": expected number, got "x"',
+    );
   });
 });
 

@@ -273,6 +273,19 @@ describe('a tool that the question names in quotes', () => {
     }
   });
 
+  it('is not called with a placeholder or with broken JSON, and its example can be pasted', async () => {
+    const open = await ask('refund_order {"order":"…","cents":5}', [refund]);
+    expect(open.calls).toEqual([]);
+    expect(open.answer).toContain('"…" stands for the `order` of refund_order');
+    expect((await ask('call "greet" with "..."', [greet])).calls).toEqual([]);
+    const broken = await ask('refund_order {"order":"A","cents":…}', [refund]);
+    expect(broken.calls).toEqual([]);
+    const [, example = ''] = /Write, for example: (.*)/.exec(broken.answer) ?? [];
+    expect((await ask(example, [refund])).calls).toEqual([
+      'refund_order {"order":"text","cents":1}',
+    ]);
+  });
+
   it('is suggested before the tool that reads long results', async () => {
     const readResult = defineTool({
       name: 'read_result',

@@ -11,6 +11,7 @@ import {
 } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { isPolledHere } from '../../src/live/process-hub.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
@@ -207,8 +208,12 @@ test('a worker that shuts down does not leave a call waiting for a workflow that
     async () => expect(await pending()).toMatchObject({ lastWorkerIdentity: 'own' }),
     { timeout: 30_000, interval: 50 },
   );
+  // So a client of this process does not report that no deltas can reach it.
+  const polled = { namespace: 'default', taskQueue };
+  expect(isPolledHere(polled)).toBe(true);
   worker.shutdown();
   await running;
+  expect(isPolledHere(polled)).toBe(false);
   await connection.close();
   // On a slow machine, the SDK itself ends the call.
   expect((await pending())?.lastFailure?.message).toMatch(/worker is shutting down/i);

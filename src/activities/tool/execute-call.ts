@@ -195,7 +195,8 @@ function unknownResult({ name }: ToolDefinition, message: string): RunToolResult
  * model would repeat it under another key.
  */
 function onThrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
-  const { type, message } = normalizeError(error);
+  const { type, message: text } = normalizeError(error);
+  const message = withoutNode(pinned, text);
   const isOnce = pinned.effect === 'once';
   if (error instanceof CallFault && isOnce) {
     return { ok: error.kind === 'unanswered' ? 'unknown' : 'not_started', message };
@@ -209,6 +210,14 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }
   throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
+}
+
+/** Returns the message of a node's function without the names of its graph and node, which the run adds. */
+function withoutNode(pinned: ToolDefinition, message: string): string {
+  const node = nodeOfCall(pinned);
+  const [names] = /^graph "[^"]*": node "[^"]*":? /.exec(message) ?? [];
+  if (node === null || names === undefined) return message;
+  return names.includes(`node "${node}"`) ? message.slice(names.length) : message;
 }
 
 /**

@@ -4,7 +4,7 @@ import {
   type LimitSet,
   type Limits,
 } from '../../core/definition/definition.js';
-import { limitWord } from '../../core/requests/commands.js';
+import { limitAmount, limitWord } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Json } from '../../core/text/json.js';
@@ -19,7 +19,7 @@ import {
   type ExitCode,
   UsageError,
 } from '../context.js';
-import { columns, formatAmount } from '../format/format.js';
+import { columns } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions, type RESOLVE_WORDS } from '../input/options.js';
@@ -133,7 +133,7 @@ function lines({ turn, run }: EffectiveLimits): readonly string[] {
 }
 
 function formatLimit(name: LimitName, limit: number | null | undefined): string {
-  return limit === undefined || limit === null ? 'none' : formatAmount(name, limit);
+  return limit === undefined || limit === null ? 'none' : limitAmount(name, limit);
 }
 
 /**

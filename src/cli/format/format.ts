@@ -1,7 +1,6 @@
 import { isatty } from 'node:tty';
 import picocolors from 'picocolors';
 import stringWidth from 'string-width';
-import { LIMITS, type LimitName } from '../../core/definition/definition.js';
 import { escapeJson, formatDuration, printable } from '../../core/text/text.js';
 import type { Usage } from '../../core/transcript/outcome.js';
 import type { CliContext } from '../context.js';
@@ -24,11 +23,6 @@ function formatTokens(tokens: number): string {
 
 function formatDollars(amount: number): string {
   return amount < 0.0001 ? '< $0.0001' : `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
-}
-
-/** Formats an amount of a limit: `20`, `0.5`, or `10 min`. */
-export function formatAmount(name: LimitName, amount: number): string {
-  return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
 }
 
 /** Formats a span of milliseconds in its largest unit: `12 s`, `5 min`, `3 hours`, `2 days`. */

@@ -1,6 +1,6 @@
 import { decidersText } from '../../core/definition/rules.js';
 import { planAnswers, shownActions } from '../../core/plan/confirm-plan.js';
-import { limitWord } from '../../core/requests/commands.js';
+import { limitAmount, limitWord } from '../../core/requests/commands.js';
 import { EFFECT_TEXTS, askerOf } from '../../core/requests/open-requests.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
@@ -11,7 +11,6 @@ import {
   formatAgo,
   formatCount,
   formatDateTime,
-  formatAmount,
   formatSpan,
   oneLine,
   quoted,
@@ -268,9 +267,8 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
 function limitOf({ limit }: Request): readonly string[] {
   if (limit === undefined) return [];
   const { name, used, limit: most } = limit;
-  const text = (amount: number): string => formatAmount(name, amount);
-  const of = most === null ? 'the limit of the whole run' : text(most);
-  return [`${limitWord(name)}: ${text(used)} used of ${of}`];
+  const of = most === null ? 'the limit of the whole run' : limitAmount(name, most);
+  return [`${limitWord(name)}: ${limitAmount(name, used)} used of ${of}`];
 }
 
 function keyOf({ idempotencyKey = '' }: Request): readonly string[] {

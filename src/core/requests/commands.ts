@@ -1,7 +1,7 @@
 import { LIMITS, type LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
-import { shellLine } from '../text/text.js';
+import { formatDuration, shellLine } from '../text/text.js';
 import type { DecisionKind, Request } from '../transcript/request.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
@@ -67,6 +67,16 @@ export function fixFor(run: string, request: Decided, [first]: readonly Decision
 export function limitWord(name: LimitName): string {
   if (name === 'wallMs') return 'wall';
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Returns the name of a limit in options: `costUsd`, and `wall` for `wallMs`. */
+export function limitOption(name: LimitName): string {
+  return LIMITS[name] === 'time' ? limitWord(name) : name;
+}
+
+/** Returns an amount of a limit as text: `20`, `0.5`, or `10 min`. */
+export function limitAmount(name: LimitName, amount: number): string {
+  return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
 }
 
 /** Returns the command for one decision about a request. */

@@ -15,7 +15,7 @@ import {
   type Request,
   type RequestKind,
 } from '../transcript/request.js';
-import { fixFor } from './commands.js';
+import { fixFor, limitAmount, limitOption } from './commands.js';
 
 /** Returns the public form of a request. `run`: the run's workflow id, for the commands. */
 export function toRequest(state: RunState, work: AskingWork, run: string): Request {
@@ -86,8 +86,10 @@ function shownRequest(
 ): string {
   const { limit } = request;
   if (limit !== undefined) {
-    const most = limit.limit === null ? '' : ` of ${limit.limit}`;
-    return `limit ${limit.name}: ${limit.used}${most} used`;
+    const [used, most] = [limit.used, limit.limit].map((amount) =>
+      amount === null ? null : limitAmount(limit.name, amount),
+    );
+    return `limit ${limitOption(limit.name)}: ${used}${most ? ` of ${most}` : ''} used`;
   }
   if (call === undefined) return '';
   // The engine generated the text from the plan's actions.

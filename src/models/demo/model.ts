@@ -114,9 +114,35 @@ function callNamedTool(
   const made = calls.find(({ tool }) => tool === name);
   if (made !== undefined) return answer(describe(made));
   if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
-  const written = writtenObject(question.slice(question.indexOf(name) + name.length));
-  if (written !== undefined) return { type: 'call', tool: name, input: written };
-  return callWithValues({ name, parameters }, quotedTexts(question));
+  const words = question.slice(question.indexOf(name) + name.length);
+  return callWith({ name, parameters }, words, quotedTexts(question));
+}
+
+/** What stands for a value in documents and examples. */
+const PLACEHOLDERS: readonly Json[] = ['…', '...'];
+
+/** Returns the call with the JSON object in the words after the tool's name, or else with the texts. */
+function callWith(
+  tool: Pick<ModelTool, 'name' | 'parameters'>,
+  words: string,
+  texts: readonly string[],
+): DemoMove {
+  const written = writtenObject(words);
+  if (written === undefined && /^["'`]?\s*\{/.test(words)) {
+    return answer(
+      `The arguments after ${tool.name} are not JSON. Write, for example: ${exampleOf(tool)}`,
+    );
+  }
+  const move: DemoMove =
+    written === undefined
+      ? callWithValues(tool, texts)
+      : { type: 'call', tool: tool.name, input: written };
+  if (move.type === 'answer') return move;
+  const open = Object.entries(move.input).find(([, value]) => PLACEHOLDERS.includes(value ?? null));
+  if (open === undefined) return move;
+  return answer(
+    `${JSON.stringify(open[1])} stands for the \`${open[0]}\` of ${tool.name}: put a value in its place.`,
+  );
 }
 
 function callWithValues(
@@ -146,9 +172,7 @@ function planned({ question }: DemoConversation, tools: readonly ModelTool[]): s
     .toSorted((a, b) => a.from - b.from);
   const moves = found.map(({ tool, to }, index): DemoMove => {
     const words = question.slice(to, found[index + 1]?.from);
-    const written = writtenObject(words);
-    if (written !== undefined) return { type: 'call', tool: tool.name, input: written };
-    return callWithValues(tool, quotedTexts(words));
+    return callWith(tool, words, quotedTexts(words));
   });
   const refused =
     moves.length === 0
@@ -221,21 +245,33 @@ function writtenObject(text: string): JsonObject | undefined {
 }
 
 /** Returns a message that makes the demo model call the tool. */
-function exampleOf({ name, parameters: { properties, required } }: ModelTool): string {
+function exampleOf({
+  name,
+  parameters: { properties, required },
+}: Pick<ModelTool, 'name' | 'parameters'>): string {
   const schemas = isObject(properties) ? properties : {};
   const needed = Array.isArray(required) ? required.map(String) : [];
   const values = needed.map((key) => [key, sampleOf(schemas[key])] as const);
   return `${name} ${JSON.stringify(Object.fromEntries(values))}`;
 }
 
+/** Samples of texts with a format, so that an example can be pasted. */
+const SAMPLES: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-31T09:00:00Z',
+  date: '2026-01-31',
+  time: '09:00:00',
+  email: 'ann@example.com',
+  uri: 'https://example.com',
+};
+
 function sampleOf(schema: unknown): Json {
-  const { type, enum: options, properties } = isObject(schema) ? schema : {};
+  const { type, enum: options, properties, format } = isObject(schema) ? schema : {};
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a schema is JSON
   if (Array.isArray(options)) return (options[0] ?? null) as Json;
   if (type === 'number' || type === 'integer') return 1;
   if (type === 'boolean') return true;
   if (type === 'array') return [];
-  if (type !== 'object' || !isObject(properties)) return '…';
+  if (type !== 'object' || !isObject(properties)) return SAMPLES[String(format)] ?? 'text';
   return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one)]));
 }
 
