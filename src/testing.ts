@@ -1,3 +1,12 @@
+import type { Agent } from './agents/agent.js';
+import type {
+  PromptName,
+  PromptOutput,
+  StartPrompt,
+  TypedInput,
+} from './core/definition/definition.js';
+import type { Json } from './core/text/json.js';
+import type { MemoryOptions, MemoryRun } from './memory/run-in-memory.js';
 import type { TestServer } from './server/test-server.js';
 import type { ReplayResult } from './worker/bundle.js';
 
@@ -35,6 +44,88 @@ export {
   type NodeContextOptions,
   type ToolContextOptions,
 } from './testing/tool-context.js';
+
+// A run without a server
+export {
+  after,
+  answer,
+  approve,
+  approveSome,
+  cancelRun,
+  cancelTurn,
+  closeRun,
+  decision,
+  deny,
+  edit,
+  kill,
+  noDecision,
+  pauseRun,
+  resumeRun,
+  send,
+  setRunLimits,
+  type Action,
+  type Reaction,
+  type ScriptedDecision,
+  type ScriptedMessage,
+} from './testing/actions.js';
+export type {
+  MemoryHistory,
+  MemoryModel,
+  MemoryOptions,
+  MemoryRun,
+} from './memory/run-in-memory.js';
+export type { MemoryEffect } from './memory/observe.js';
+export type { Fault, MadeDecision, MemoryRequest, Reactions } from './memory/script.js';
+
+/**
+ * Runs an agent in this process: without a server, a worker, or a socket, and without waiting. The workflow
+ * code, the activities, and all rules are those of a real run; only time is skipped. People, messages,
+ * and faults are scripted. Resolves when the run has ended, or when an open run waits for a message. Rejects
+ * with an `InputError` if the options are invalid, and with an `Error` if the run waits for
+ * something that is not scripted.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, defineTool } from 'perdure';
+ * import { deny, replyCall, replyText, runInMemory } from 'perdure/testing';
+ * import { z } from 'zod';
+ *
+ * const refund = defineTool({
+ *   name: 'refund',
+ *   description: 'Pays money back.',
+ *   effect: 'once',
+ *   approval: 'always',
+ *   input: z.object({ order: z.int(), euros: z.number() }),
+ *   execute: () => 'paid',
+ * });
+ * const desk = defineAgent({ name: 'desk', instructions: 'Help.', tools: [refund] });
+ *
+ * const run = await runInMemory(desk, {
+ *   message: 'Refund order 17',
+ *   model: [replyCall('refund', { order: 17, euros: 60 }), replyText('Sorry, no.')],
+ *   on: { request: { refund: deny({ note: 'too much' }) } },
+ * });
+ * if (run.effects.length > 0) throw new Error('it was paid');
+ * console.log(run.outcome.answer);
+ * ```
+ */
+export async function runInMemory<
+  Output = Json,
+  Input = unknown,
+  Prompts = unknown,
+  const Name extends PromptName<Prompts> = never,
+>(
+  agent: Agent<Output, Prompts> & TypedInput<Input>,
+  options: MemoryOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
+): Promise<MemoryRun<PromptOutput<Prompts, Name, Output>>> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+  const { playRun } = await import('./memory/run-in-memory.js');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields of an `input` are JSON
+  const given = options as MemoryOptions;
+  const run: unknown = await playRun(agent, given);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
+  return run as MemoryRun<PromptOutput<Prompts, Name, Output>>;
+}
 
 // A server in the wire formats of providers
 export { startStub, type Stub, type StubDemand, type StubOptions } from './testing/stub-server.js';

@@ -228,6 +228,24 @@ export const WALLS: readonly Wall[] = [
     packages: [NODE, CLIENT],
     why: 'Runs that happened, as test cases: read from histories, checked, and compared.',
   },
+  {
+    folder: 'memory',
+    folders: [
+      'core',
+      'storage',
+      'temporal',
+      'updates',
+      'history',
+      'tools',
+      'models',
+      'testing',
+      'agents',
+      'worker',
+      'client',
+    ],
+    packages: [NODE, CLIENT, COMMON, '@temporalio/activity'],
+    why: 'A server and a worker in this process, for tests: it runs the workflow bundle and the activities, and has no rule of its own.',
+  },
 ];
 
 /** One folder of `src/core/`. */

@@ -4,6 +4,13 @@
  * `test/walls.test.ts` refuses any other import from the `lib` folders of the SDK.
  */
 import { createRequire } from 'node:module';
+import { Script } from 'node:vm';
+import type { Activity } from '@temporalio/worker/lib/activity.js';
+import type {
+  Workflow,
+  WorkflowCreateOptions,
+  WorkflowCreator,
+} from '@temporalio/worker/lib/workflow/interface.js';
 
 /** Entries of lists are read raw: one memo that cannot be decoded makes the SDK reject the whole list. */
 export { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
@@ -41,6 +48,21 @@ interface MessageType {
   readonly fromObject: (value: object) => unknown;
 }
 
+/** A workflow in the SDK's runtime: it turns activations into commands. */
+export type { Workflow, WorkflowCreateOptions, WorkflowCreator };
+/** One attempt at an activity in the SDK's runtime, with its context. */
+export type ActivityAttempt = Activity;
+/** What a worker sends to a workflow, and what the workflow answers. */
+export type Activation = Parameters<Workflow['activate']>[0];
+export type ActivationJob = NonNullable<Activation['jobs']>[number];
+export type Completion = Awaited<ReturnType<Workflow['activate']>>;
+export type WorkflowCommand = NonNullable<
+  NonNullable<Completion['successful']>['commands']
+>[number];
+export type ActivityResult = Awaited<ReturnType<Activity['run']>>;
+/** A 64-bit integer in messages. */
+export type Int64 = NonNullable<Activation['historySizeBytes']>;
+
 /** The message type of a history, and how messages become JSON. */
 export interface HistoryProto {
   readonly protoJson: ProtoJson;
@@ -64,4 +86,82 @@ export function historyProto(): HistoryProto {
   const type = patch.patchProtobufRoot(root).lookupType('temporal.api.history.v1.History');
   loaded = { protoJson, type };
   return loaded;
+}
+
+/** The private static and instance parts of the SDK's workflow runtime. */
+interface CreatorClass {
+  unhandledRejectionHandlerHasBeenSet: boolean;
+  new (
+    script: Script,
+    bundle: { readonly code: string; readonly sourceMap: object; readonly filename: string },
+    timeoutMs: number | undefined,
+    activityNames: ReadonlySet<string>,
+  ): WorkflowCreator;
+}
+
+/** The parts of a worker below which there is neither Rust core nor a server. */
+export interface WorkerRuntime {
+  /** Creates the V8 context in which workflows of this bundle run. */
+  readonly createWorkflows: (
+    code: string,
+    filename: string,
+    activityNames: ReadonlySet<string>,
+  ) => WorkflowCreator;
+  readonly Activity: typeof Activity;
+  /** Makes a message of an activation with queries; the SDK itself makes the others. */
+  readonly toActivation: (activation: Activation) => Activation;
+  readonly toInt64: (value: number) => Int64;
+  /** The numbers of the event types, by name. */
+  readonly eventTypes: Readonly<Record<string, number>>;
+}
+
+let runtime: WorkerRuntime | undefined;
+
+/**
+ * Loads the SDK's workflow runtime and its activity execution into this thread. The hooks that it would install
+ * in the whole process are left out: one for each promise, one for stack traces, and one that ends
+ * the process at an unhandled rejection. The module is loaded on demand, because it loads the SDK's native
+ * library.
+ */
+export function workerRuntime(): WorkerRuntime {
+  if (runtime !== undefined) return runtime;
+  const ours = createRequire(import.meta.url);
+  const worker = createRequire(ours.resolve('@temporalio/worker'));
+  const common = createRequire(ours.resolve('@temporalio/common'));
+  const { ReusableVMWorkflowCreator: Creator }: { ReusableVMWorkflowCreator: CreatorClass } =
+    worker('@temporalio/worker/lib/workflow/reusable-vm');
+  const { Activity: Attempt }: { Activity: typeof Activity } = worker(
+    '@temporalio/worker/lib/activity',
+  );
+  const Long: { fromNumber: WorkerRuntime['toInt64'] } = common('long');
+  const { temporal, coresdk }: ProtoRoot = common('@temporalio/proto');
+  Creator.unhandledRejectionHandlerHasBeenSet = true;
+  runtime = {
+    createWorkflows: (code, filename, activityNames) =>
+      new Creator(
+        new Script(code, { filename }),
+        { code, sourceMap: {}, filename },
+        undefined,
+        activityNames,
+      ),
+    Activity: Attempt,
+    toActivation: (activation) =>
+      coresdk.workflow_activation.WorkflowActivation.fromObject(activation),
+    toInt64: (value) => Long.fromNumber(value),
+    eventTypes: temporal.api.enums.v1.EventType,
+  };
+  return runtime;
+}
+
+interface ProtoRoot {
+  readonly coresdk: {
+    readonly workflow_activation: {
+      readonly WorkflowActivation: { readonly fromObject: (value: Activation) => Activation };
+    };
+  };
+  readonly temporal: {
+    readonly api: {
+      readonly enums: { readonly v1: { readonly EventType: Readonly<Record<string, number>> } };
+    };
+  };
 }

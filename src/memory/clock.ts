@@ -1,0 +1,66 @@
+/**
+ * What a timer waits for:
+ *
+ * - `workflow`: a timer of workflow code, such as the expiry of a request
+ * - `script`: an action of the test at a certain time
+ * - `retry`: the next attempt at an activity
+ * - `timeout`: the end of the time of an attempt that is still running
+ * - `lost`: the moment at which the server notices that a worker has died
+ */
+export type TimerKind = 'workflow' | 'script' | 'retry' | 'timeout' | 'lost';
+
+/** A timer that has not fired. */
+export interface Timer {
+  /** Unix time in ms. */
+  readonly at: number;
+  readonly kind: TimerKind;
+}
+
+/** A clock that stands still until it is moved to its next timer. */
+export interface VirtualClock {
+  /** Returns the Unix time in ms. */
+  readonly now: () => number;
+  /** Sets a timer. Returns a function that cancels it. */
+  set(timer: Timer, fire: () => void): () => void;
+  /** The timers that have not fired, in the order in which they fire. */
+  pending(): readonly Timer[];
+  /** Moves to the next timer and fires it. Returns false if there is none. */
+  advance(): boolean;
+  /** Calls the listener after each timer that fires. */
+  onMove(listener: () => void): void;
+}
+
+interface Entry extends Timer {
+  readonly order: number;
+  readonly fire: () => void;
+}
+
+/** Creates a clock that starts at this Unix time in ms. */
+export function createClock(start: number): VirtualClock {
+  const entries = new Set<Entry>();
+  const listeners: (() => void)[] = [];
+  let now = start;
+  let order = 0;
+  const sorted = (): readonly Entry[] =>
+    [...entries].toSorted((one, other) => one.at - other.at || one.order - other.order);
+  return {
+    now: () => now,
+    set({ at, kind }, fire) {
+      order += 1;
+      const entry = { at: Math.ceil(at), kind, order, fire };
+      entries.add(entry);
+      return () => void entries.delete(entry);
+    },
+    pending: sorted,
+    advance() {
+      const [next] = sorted();
+      if (next === undefined) return false;
+      entries.delete(next);
+      now = Math.max(now, next.at);
+      next.fire();
+      for (const listener of listeners) listener();
+      return true;
+    },
+    onMove: (listener) => void listeners.push(listener),
+  };
+}

@@ -1,0 +1,216 @@
+import type { RawEvent } from '../history/history-event.js';
+import { type ActivationJob, type Int64, workerRuntime } from '../temporal/sdk-internals.js';
+import {
+  ACTIVITY_CANCELLATION,
+  type ActivityMachine,
+  type ChildMachine,
+  type Machines,
+  activityFailure,
+  cancelledActivity,
+  childFailure,
+  resolvesOnRequest,
+} from './machines.js';
+import { NAMESPACE } from './events.js';
+
+/** What a job needs beside its event. */
+export interface JobContext {
+  readonly machines: Machines;
+  readonly randomnessSeed: Int64;
+}
+
+/** Returns the job that tells a workflow of an event; null if it does not learn of the event. */
+export function toJob(event: RawEvent, context: JobContext): ActivationJob | null {
+  return toRunJob(event, context) ?? toActivityJob(event, context) ?? toChildJob(event, context);
+}
+
+/** The jobs of the run itself: its start, messages, and timers. */
+function toRunJob(event: RawEvent, { machines, randomnessSeed }: JobContext): ActivationJob | null {
+  const started = event.workflowExecutionStartedEventAttributes;
+  if (started) return { initializeWorkflow: initialize(event, started, randomnessSeed) };
+  const signal = event.workflowExecutionSignaledEventAttributes;
+  if (signal) {
+    const { signalName, input, identity, header } = signal;
+    return {
+      signalWorkflow: {
+        signalName: signalName ?? '',
+        input: input?.payloads ?? [],
+        identity: identity ?? '',
+        headers: header?.fields ?? {},
+      },
+    };
+  }
+  if (event.workflowExecutionCancelRequestedEventAttributes) return { cancelWorkflow: {} };
+  const fired = event.timerFiredEventAttributes;
+  if (!fired) return null;
+  const machine = machines.byEvent.get(Number(fired.startedEventId));
+  return machine === undefined ? null : { fireTimer: { seq: machine.seq } };
+}
+
+type Started = NonNullable<RawEvent['workflowExecutionStartedEventAttributes']>;
+
+function initialize(
+  { eventTime }: RawEvent,
+  started: Started,
+  randomnessSeed: Int64,
+): NonNullable<ActivationJob['initializeWorkflow']> {
+  const { parentWorkflowExecution: parent, rootWorkflowExecution: root } = started;
+  return {
+    workflowType: started.workflowType?.name ?? '',
+    workflowId: started.workflowId ?? '',
+    arguments: started.input?.payloads ?? [],
+    randomnessSeed,
+    headers: started.header?.fields ?? {},
+    identity: started.identity ?? '',
+    ...(parent && { parentWorkflowInfo: { namespace: NAMESPACE, ...parent } }),
+    ...(root && { rootWorkflow: root }),
+    continuedFromExecutionRunId: started.continuedExecutionRunId ?? '',
+    firstExecutionRunId: started.firstExecutionRunId ?? '',
+    originalExecutionRunId: started.originalExecutionRunId ?? '',
+    attempt: started.attempt ?? 1,
+    cronSchedule: started.cronSchedule ?? '',
+    retryPolicy: started.retryPolicy ?? null,
+    workflowTaskTimeout: started.workflowTaskTimeout ?? null,
+    memo: started.memo ?? null,
+    searchAttributes: started.searchAttributes ?? null,
+    startTime: eventTime ?? null,
+  };
+}
+
+/** The ends of activities. */
+function toActivityJob(event: RawEvent, { machines }: JobContext): ActivationJob | null {
+  const completed = event.activityTaskCompletedEventAttributes;
+  const failed = event.activityTaskFailedEventAttributes;
+  const timedOut = event.activityTaskTimedOutEventAttributes;
+  const cancelled = event.activityTaskCanceledEventAttributes;
+  const ended = completed ?? failed ?? timedOut ?? cancelled;
+  if (!ended) return null;
+  const machine = machines.byEvent.get(Number(ended.scheduledEventId));
+  if (machine?.type !== 'activity' || machine.isResolved) return null;
+  if (cancelled) return cancelledActivity(machine, cancelled);
+  machine.isResolved = true;
+  if (completed) {
+    const result = completed.result?.payloads?.[0] ?? null;
+    return resolveActivity(machine, { completed: { result } });
+  }
+  const broken = failed ?? timedOut;
+  const failure = activityFailure(
+    machine,
+    failed ? 'Activity task failed' : 'Activity task timed out',
+    {
+      cause: broken?.failure ?? null,
+      identity: failed?.identity ?? '',
+      retryState: broken?.retryState ?? 0,
+      startedEventId: broken?.startedEventId ?? null,
+      scheduledEventId: broken?.scheduledEventId ?? null,
+    },
+  );
+  return resolveActivity(machine, { failed: { failure } });
+}
+
+type ActivityResolution = NonNullable<NonNullable<ActivationJob['resolveActivity']>['result']>;
+
+function resolveActivity({ seq }: ActivityMachine, result: ActivityResolution): ActivationJob {
+  return { resolveActivity: { seq, result, isLocal: false } };
+}
+
+/** The starts and ends of called workflows, and of signals to others. */
+function toChildJob(event: RawEvent, { machines }: JobContext): ActivationJob | null {
+  const started = event.childWorkflowExecutionStartedEventAttributes;
+  if (started) {
+    const machine = childAt(machines, started.initiatedEventId);
+    if (machine === null) return null;
+    machine.runId = started.workflowExecution?.runId ?? '';
+    machine.startedEvent = Number(event.eventId);
+    if (machine.isResolved) return null;
+    const { seq, runId } = machine;
+    return { resolveChildWorkflowExecutionStart: { seq, succeeded: { runId } } };
+  }
+  const refused = event.startChildWorkflowExecutionFailedEventAttributes;
+  if (refused) {
+    const machine = childAt(machines, refused.initiatedEventId);
+    if (machine === null || machine.isResolved) return null;
+    machine.isResolved = true;
+    const { seq, workflowId, workflowType } = machine;
+    const failed = { workflowId, workflowType, cause: refused.cause ?? 0 };
+    return { resolveChildWorkflowExecutionStart: { seq, failed } };
+  }
+  return toChildEnd(event, machines) ?? toExternalJob(event, machines);
+}
+
+function childAt(
+  { byEvent }: Machines,
+  initiated: RawEvent['eventId'] | undefined,
+): ChildMachine | null {
+  const machine = byEvent.get(Number(initiated ?? 0));
+  return machine?.type === 'child' ? machine : null;
+}
+
+type ChildResult = NonNullable<
+  NonNullable<ActivationJob['resolveChildWorkflowExecution']>['result']
+>;
+
+function toChildEnd(event: RawEvent, machines: Machines): ActivationJob | null {
+  const completed = event.childWorkflowExecutionCompletedEventAttributes;
+  const failed = event.childWorkflowExecutionFailedEventAttributes;
+  const cancelled = event.childWorkflowExecutionCanceledEventAttributes;
+  const terminated = event.childWorkflowExecutionTerminatedEventAttributes;
+  const ended = completed ?? failed ?? cancelled ?? terminated;
+  if (!ended) return null;
+  const machine = childAt(machines, ended.initiatedEventId);
+  if (machine === null || machine.isResolved) return null;
+  if (cancelled) return cancelledChild(machine);
+  if (completed) {
+    return resolveChild(machine, {
+      completed: { result: completed.result?.payloads?.[0] ?? null },
+    });
+  }
+  const failure = childFailure(machine, workerRuntime(), {
+    message: `Child Workflow execution ${failed ? 'failed' : 'terminated'}`,
+    cause: failed ? (failed.failure ?? null) : { message: 'Terminated', terminatedFailureInfo: {} },
+    ...(failed && { retryState: failed.retryState ?? null }),
+  });
+  return resolveChild(machine, { failed: { failure } });
+}
+
+function resolveChild(machine: ChildMachine, result: ChildResult): ActivationJob {
+  machine.isResolved = true;
+  return { resolveChildWorkflowExecution: { seq: machine.seq, result } };
+}
+
+/** Returns the job that ends a canceled workflow for its caller. */
+export function cancelledChild(machine: ChildMachine): ActivationJob {
+  const failure = childFailure(machine, workerRuntime(), {
+    message: 'Child Workflow execution cancelled',
+    cause: { canceledFailureInfo: {} },
+  });
+  return resolveChild(machine, { cancelled: { failure } });
+}
+
+function toExternalJob(event: RawEvent, { byEvent }: Machines): ActivationJob | null {
+  const requested = event.externalWorkflowExecutionCancelRequestedEventAttributes;
+  const refused = event.requestCancelExternalWorkflowExecutionFailedEventAttributes;
+  const ended = requested ?? refused;
+  const machine = byEvent.get(Number(ended?.initiatedEventId ?? 0));
+  if (machine?.type !== 'cancel') return null;
+  const { child } = machine;
+  return resolvesOnRequest(child) && !child.isResolved ? cancelledChild(child) : null;
+}
+
+/** The order of jobs in one activation, as the SDK's core sorts them; equal ones keep theirs. */
+function rankOf(job: ActivationJob): number {
+  if (job.initializeWorkflow) return 0;
+  if (job.notifyHasPatch) return 1;
+  if (job.updateRandomSeed) return 2;
+  if (job.signalWorkflow || job.doUpdate) return 3;
+  if (job.resolveActivity?.isLocal) return 5;
+  return 4;
+}
+
+export function inOrder(jobs: readonly ActivationJob[]): ActivationJob[] {
+  return jobs.toSorted((one, other) => rankOf(one) - rankOf(other));
+}
+
+/** Whether a canceled activity is resolved without waiting for its end. */
+export function isResolvedOnCancel({ cancellation }: ActivityMachine): boolean {
+  return cancellation !== ACTIVITY_CANCELLATION.wait;
+}

@@ -1,0 +1,283 @@
+import type { Agent } from '../agents/agent.js';
+import { withCalled } from '../agents/agent-definition.js';
+import type { RequestOptions } from '../agents/agent-parts.js';
+import type { PerdureClient, StartOptions } from '../client/client-types.js';
+import { openClient } from '../client/create-client.js';
+import { InputError } from '../core/errors.js';
+import type { SegmentSize } from '../core/state/state.js';
+import type { RunStatus } from '../core/state/status.js';
+import type { Json } from '../core/text/json.js';
+import { type Duration, show, toMs } from '../core/text/text.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { History } from '../history/history-event.js';
+import type { RunTranscript } from '../history/run-transcript.js';
+import type { Model, ModelRequest } from '../models/model.js';
+import type { ModelEntry } from '../models/model-entry.js';
+import type { Archive, BlobStore } from '../storage/blob-store.js';
+import { type ObjectStore, archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
+import type { Action } from '../testing/actions.js';
+import { type ScriptStep, scriptedModel } from '../testing/script.js';
+import { createWorkerParts } from '../worker/parts.js';
+import { type MemoryHost, type MemoryWorker, allSegments, openHost } from './host.js';
+import { type MemoryEffect, type Observed, observeAgents, observeModel } from './observe.js';
+import {
+  type Fault,
+  type MemoryRequest,
+  type Reactions,
+  type Script,
+  type Stage,
+  createScript,
+  setTimes,
+} from './script.js';
+import { play } from './play.js';
+
+/** A model of a run in memory: a list of replies, or a model that the worker calls. */
+export type MemoryModel = readonly ScriptStep[] | Model;
+
+/** Options of `runInMemory`: what the run starts with, and all that happens to it. */
+export interface MemoryOptions<Input = unknown>
+  extends Omit<StartOptions<Input>, 'reuseId'>, Omit<RequestOptions, 'rules'> {
+  /** The model of all agents: a list of replies, one for each call, or a model. */
+  readonly model?: MemoryModel;
+  /** The models of agents that have different ones, by name. */
+  readonly models?: Readonly<Record<string, MemoryModel | ModelEntry>>;
+  /** Agents that the run may call beside those of its agent, as on the same worker. */
+  readonly agents?: readonly Agent[];
+  /** What answers requests, and what happens at a certain call, step, or wait. */
+  readonly on?: Reactions;
+  /** What happens at a certain time after the start, such as `'3 days'`. */
+  readonly at?: Readonly<Record<string, Action | readonly Action[]>>;
+  /** Where the worker dies. */
+  readonly faults?: readonly Fault[];
+  /** When the run starts: Unix time in ms; default: now. */
+  readonly startAt?: number;
+  /** The longest virtual time of the run; default: a year. */
+  readonly within?: Duration;
+  /** When a run continues in a new segment of history; default: after 100 steps or 2 MiB. */
+  readonly segment?: SegmentSize;
+  /** The environment of the worker; default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The worker's blob store; default: one in memory. */
+  readonly blobs?: BlobStore;
+  /** The worker's archive; default: one in memory. */
+  readonly archiveStore?: Archive;
+}
+
+/** The history of one segment of a run. */
+export interface MemoryHistory {
+  readonly id: string;
+  readonly runId: string;
+  readonly history: History;
+}
+
+/** A run that has ended, or that waits for a message which the script does not send. */
+export interface MemoryRun<Output = Json> {
+  readonly id: string;
+  /** The outcome of the run; of an open run, that of its latest turn. */
+  readonly outcome: Outcome<Output>;
+  readonly status: RunStatus;
+  readonly transcript: RunTranscript;
+  /** What each model call asked, of all agents, in order. */
+  readonly modelRequests: readonly ModelRequest[];
+  /** The tool calls that were executed, of all agents, in order; also those that nobody learned of. */
+  readonly effects: readonly MemoryEffect[];
+  /** The requests to people, of all agents, in order. */
+  readonly requests: readonly MemoryRequest[];
+  /** The virtual time from the start to the end, in ms. */
+  readonly clock: number;
+  /** The Temporal histories of the run and of the runs that it called, segment by segment. */
+  readonly history: readonly MemoryHistory[];
+}
+
+const YEAR = '365 days';
+
+/** Runs an agent; see `runInMemory` of `perdure/testing`. */
+export async function playRun(agent: Agent, options: MemoryOptions): Promise<MemoryRun> {
+  const { on = {}, at = {}, faults = [], startAt = Date.now(), within = YEAR } = options;
+  const withinMs = toMs(within);
+  if (!(withinMs > 0)) {
+    throw new InputError(`within: expected a duration such as "30 days", got ${show(within)}`);
+  }
+  const script = createScript(on, faults);
+  const observed: Observed = { modelRequests: [], effects: [] };
+  const objects = memoryObjects();
+  const stores = {
+    blobs: options.blobs ?? blobsIn(objects),
+    archive: options.archiveStore ?? archiveIn(objects),
+    toolLock: toolLockIn(objects),
+  };
+  const createWorker = workerOf(agent, options, { script, observed, stores, stage: () => stage });
+  const host = await openHost(startAt, createWorker);
+  const { server, client: temporal, pace } = host;
+  const client = await openClient({ client: temporal, taskQueue: 'memory', ...stores, env: {} });
+  const id = options.id ?? 'memory';
+  const stage: Stage = {
+    id,
+    client,
+    temporal,
+    clock: server.clock,
+    kill: host.kill,
+    work(act) {
+      pace.begin();
+      act().catch(pace.fail).finally(pace.end);
+    },
+  };
+  try {
+    stage.work(async () => void (await client.start(agent, { ...startOptions(options), id })));
+    setTimes(stage, at);
+    await play(host, { script, stage, until: startAt + withinMs });
+    return await resultOf(host, { client, id, script, observed, startAt });
+  } finally {
+    await host.close();
+    await client.disconnect();
+  }
+}
+
+const START_OPTIONS = [
+  'message',
+  'messages',
+  'input',
+  'attachments',
+  'artifacts',
+  'open',
+  'limits',
+  'context',
+  'args',
+  'settings',
+  'tags',
+  'archive',
+  'by',
+  'rules',
+  'unattended',
+  'modelAttempts',
+  'prompt',
+  'promptArgs',
+] as const;
+
+/** Returns the options that the run itself starts with. */
+function startOptions(options: MemoryOptions): StartOptions {
+  return Object.fromEntries(
+    Object.entries(options).filter(([name]) => START_OPTIONS.some((known) => known === name)),
+  );
+}
+
+/** Returns a function that creates the worker, and again after its death. */
+function workerOf(
+  agent: Agent,
+  options: MemoryOptions,
+  given: {
+    readonly script: Script;
+    readonly observed: Observed;
+    readonly stores: Pick<MemoryStores, 'blobs' | 'archive' | 'toolLock'>;
+    readonly stage: () => Stage;
+  },
+): () => MemoryWorker {
+  const { script, observed, stores, stage } = given;
+  const { model, models = {}, env = process.env, segment, mayDecide, notify } = options;
+  const agents = observeAgents([agent, ...(options.agents ?? [])], observed, { script, stage });
+  const names = new Set(withCalled(agents).map(({ model: name }) => name ?? DEFAULT_MODEL));
+  const observe = (one: MemoryModel | ModelEntry): ModelEntry =>
+    isScript(one) || 'call' in one
+      ? observeModel(isScript(one) ? scriptedModel(one) : one, observed, { script, stage })
+      : one;
+  const common = model === undefined ? undefined : observe(model);
+  const entries: Record<string, ModelEntry> = {};
+  for (const name of names) if (common !== undefined) entries[name] = common;
+  for (const [name, one] of Object.entries(models)) entries[name] = observe(one);
+  const scripted = common !== undefined && { ...NO_PROVIDERS, PERDURE_MODEL: DEFAULT_MODEL };
+  const workerEnv = { ...env, ...scripted };
+  return () =>
+    createWorkerParts(
+      { agents, models: entries },
+      {
+        ...stores,
+        env: workerEnv,
+        ...(segment && { segment }),
+        ...(mayDecide && { mayDecide }),
+        ...(notify && { notify }),
+      },
+    );
+}
+
+/** The name of the model of agents that name none. */
+const DEFAULT_MODEL = 'scripted';
+
+/** A model that no script replaces has no key, so it cannot be called by mistake. */
+const NO_PROVIDERS = {
+  OPENAI_API_KEY: undefined,
+  OPENAI_BASE_URL: undefined,
+  ANTHROPIC_API_KEY: undefined,
+  ANTHROPIC_BASE_URL: undefined,
+};
+
+interface MemoryStores {
+  readonly blobs: BlobStore;
+  readonly archive: Archive;
+  readonly toolLock: ReturnType<typeof toolLockIn>;
+}
+
+function isScript(model: MemoryModel | ModelEntry): model is readonly ScriptStep[] {
+  return Array.isArray(model);
+}
+
+async function resultOf(
+  host: MemoryHost,
+  {
+    client,
+    id,
+    script,
+    observed,
+    startAt,
+  }: {
+    readonly client: PerdureClient;
+    readonly id: string;
+    readonly script: Script;
+    readonly observed: Observed;
+    readonly startAt: number;
+  },
+): Promise<MemoryRun> {
+  const status = await client.status(id);
+  const outcome = status.outcome ?? (await client.result(id));
+  return {
+    id,
+    outcome,
+    status,
+    transcript: await client.transcript(id, { side: true }),
+    modelRequests: observed.modelRequests,
+    effects: observed.effects,
+    requests: [...script.requests.values()].map(({ run, request, decided }) => ({
+      ...request,
+      run,
+      decided,
+    })),
+    clock: host.server.clock.now() - startAt,
+    history: allSegments(host.server).map(({ workflowId, runId, events }) => ({
+      id: workflowId,
+      runId,
+      history: { events: [...events] },
+    })),
+  };
+}
+
+/** Creates an object store in memory. */
+function memoryObjects(): ObjectStore {
+  const objects = new Map<string, Buffer>();
+  return {
+    place: 'memory',
+    async put(name, bytes) {
+      objects.set(name, bytes);
+    },
+    async create(name, bytes) {
+      if (objects.has(name)) return false;
+      objects.set(name, bytes);
+      return true;
+    },
+    get: async (name) => objects.get(name) ?? null,
+    async list(folder) {
+      const begin = `${folder}/`;
+      return [...objects.keys()]
+        .filter((name) => name.startsWith(begin))
+        .map((name) => name.slice(begin.length).split('/').at(-1) ?? '');
+    },
+  };
+}

@@ -1,0 +1,283 @@
+import type { Client } from '@temporalio/client';
+import type { Decision, Request } from '../core/transcript/request.js';
+import type { Action, Reaction, ScriptedDecision } from '../testing/actions.js';
+import { toMs } from '../core/text/text.js';
+import type { PerdureClient } from '../client/client-types.js';
+import { askRun } from '../updates/ask.js';
+import type { VirtualClock } from './clock.js';
+
+/** What happens when. A list is used up one after another; a single request's entry always applies. */
+export interface Reactions {
+  /**
+   * What answers each request: by the tool's name for an approval, by the request's kind for another
+   * one, such as `question`, `limit`, or `outcome_unknown`, and by `*` for any.
+   */
+  readonly request?: Readonly<Record<string, Reaction | readonly Reaction[]>>;
+  /** By the tool's name: what happens just before its first, second, … execution begins. */
+  readonly call?: Readonly<Record<string, Action | readonly Action[]>>;
+  /** By number from 1: what happens just before the run's n-th model call. */
+  readonly step?: Readonly<Record<number, Action>>;
+  /** What happens each time when the run waits for its next message. */
+  readonly waiting?: readonly Action[];
+}
+
+/** The worker dies at a certain place. `call` and `step` count from 1 in the whole run. */
+export type Fault =
+  | {
+      readonly at: 'before-effect' | 'after-effect';
+      readonly call: number;
+      readonly kill: true;
+    }
+  | { readonly at: 'before-reply' | 'after-reply'; readonly step: number; readonly kill: true };
+
+/** A request of a run, with what the script did about it. */
+export interface MemoryRequest extends Request {
+  /** The run that asked: that of a called agent has its own id. */
+  readonly run: string;
+  /** What the script decided, in order; each with its refusal, if the run refused it. */
+  readonly decided: readonly MadeDecision[];
+}
+
+/** A decision of the script. */
+export interface MadeDecision extends ScriptedDecision {
+  /** Why the run refused it; absent if it did not. */
+  readonly refused?: string;
+}
+
+/** The script of one run. */
+export interface Script {
+  readonly on: Reactions;
+  readonly faults: readonly Fault[];
+  /** The requests that were seen, oldest first. */
+  readonly requests: Map<string, SeenRequest>;
+  /** How often each list was used, by its place. */
+  readonly used: Map<string, number>;
+  /** The ids of the calls that began, in order. */
+  readonly calls: string[];
+  steps: number;
+  readonly firedFaults: Set<Fault>;
+}
+
+interface SeenRequest {
+  readonly run: string;
+  readonly request: Request;
+  readonly decided: MadeDecision[];
+  isWaiting: boolean;
+}
+
+/** What actions act on. */
+export interface Stage {
+  readonly id: string;
+  readonly clock: VirtualClock;
+  readonly client: PerdureClient;
+  readonly temporal: Client;
+  readonly kill: () => void;
+  /** Runs work while the clock stands still; its failure ends everything. */
+  readonly work: (act: () => Promise<void>) => void;
+}
+
+export function createScript(on: Reactions, faults: readonly Fault[]): Script {
+  return {
+    on,
+    faults,
+    requests: new Map(),
+    used: new Map(),
+    calls: [],
+    steps: 0,
+    firedFaults: new Set(),
+  };
+}
+
+/** Returns the next entry of a list, or a single entry as often as `repeats` says. */
+function take<T>(
+  { used }: Script,
+  place: string,
+  entry: T | readonly T[] | undefined,
+  repeats: boolean,
+): T | undefined {
+  if (entry === undefined) return undefined;
+  const count = used.get(place) ?? 0;
+  const list = isList(entry) ? entry : [entry];
+  const taken = list[repeats && !isList(entry) ? 0 : count];
+  if (taken !== undefined) used.set(place, count + 1);
+  return taken;
+}
+
+function isList<T>(entry: T | readonly T[]): entry is readonly T[] {
+  return Array.isArray(entry);
+}
+
+/** Performs an action. Rejects if the run refuses it. */
+export async function perform(stage: Stage, action: Action): Promise<void> {
+  const { id, client, clock, temporal } = stage;
+  switch (action.type) {
+    case 'send': {
+      // The clock of the sender is the virtual one.
+      await askRun(temporal, id, { ...action.message, sentAt: clock.now() });
+      return;
+    }
+    case 'cancel-turn':
+      await client.cancel(id, { turn: true });
+      return;
+    case 'cancel':
+      return await client.cancel(id);
+    case 'close':
+      return await client.close(id);
+    case 'pause':
+      return await client.pause(id);
+    case 'resume':
+      return await client.resume(id);
+    case 'set-limits':
+      await client.setLimits(id, action.limits);
+      return;
+    case 'kill':
+      return stage.kill();
+    case 'after':
+      return later(stage, action.delay, () => perform(stage, action.action));
+    case 'wait':
+      return;
+    case 'decide':
+      throw new Error('in memory: a decision answers a request: give it in `on.request`');
+  }
+}
+
+function later(stage: Stage, delay: Parameters<typeof toMs>[0], act: () => Promise<void>): void {
+  const at = stage.clock.now() + toMs(delay);
+  stage.clock.set({ at, kind: 'script' }, () => stage.work(act));
+}
+
+/** Sets the timers of `at`. */
+export function setTimes(
+  stage: Stage,
+  at: Readonly<Record<string, Action | readonly Action[]>>,
+): void {
+  for (const [delay, given] of Object.entries(at)) {
+    const actions = isList(given) ? given : [given];
+    later(stage, delay, async () => {
+      for (const action of actions) await perform(stage, action);
+    });
+  }
+}
+
+/** Answers an open request as the script says. Returns whether it did something. */
+export async function react(
+  script: Script,
+  stage: Stage,
+  { run, request }: { readonly run: string; readonly request: Request },
+): Promise<boolean> {
+  const name = `${run} ${request.id}`;
+  const seen = script.requests.get(name) ?? { run, request, decided: [], isWaiting: false };
+  script.requests.set(name, { ...seen, request });
+  if (request.checking || seen.isWaiting) return false;
+  const place = placesOf(request).find((one) => script.on.request?.[one] !== undefined);
+  if (place === undefined) return false;
+  const entry = script.on.request?.[place];
+  // An entry that is no list would be refused again.
+  if (seen.decided.length > 0 && !Array.isArray(entry)) return false;
+  const given = take(script, `request ${place}`, entry, true);
+  if (given === undefined) return false;
+  const reaction = typeof given === 'function' ? given(request) : given;
+  await decideOrPerform(stage, seenOf(script, name), reaction);
+  return true;
+}
+
+/** The tool stands for its approval; any other request is first looked up by its kind. */
+function placesOf({ tool, kind }: Request): readonly string[] {
+  const named = tool === undefined ? [] : [tool];
+  return kind === 'approval' ? [...named, kind, '*'] : [kind, ...named, '*'];
+}
+
+function seenOf({ requests }: Script, name: string): SeenRequest {
+  const seen = requests.get(name);
+  if (seen === undefined) throw new Error(`in memory: request ${name} is unknown`);
+  return seen;
+}
+
+async function decideOrPerform(stage: Stage, seen: SeenRequest, action: Action): Promise<void> {
+  switch (action.type) {
+    case 'wait':
+      seen.isWaiting = true;
+      return;
+    case 'after': {
+      seen.isWaiting = true;
+      return later(stage, action.delay, async () => {
+        seen.isWaiting = false;
+        await decideOrPerform(stage, seen, action.action);
+      });
+    }
+    case 'decide':
+      return await decide(stage, seen, action.decision);
+    default:
+      await perform(stage, action);
+  }
+}
+
+async function decide(
+  { client }: Stage,
+  { run, request, decided }: SeenRequest,
+  given: ScriptedDecision,
+): Promise<void> {
+  const decision: Decision = { request: request.id, digest: request.digest, ...given };
+  try {
+    await client.resolve(run, decision);
+    decided.push(given);
+  } catch (error) {
+    decided.push({ ...given, refused: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+/** What the script does just before a tool call is executed. Resolves when it is done. */
+export async function beforeCall(
+  script: Script,
+  stage: Stage,
+  { tool, call }: { readonly tool: string; readonly call: string },
+): Promise<void> {
+  const isNew = !script.calls.includes(call);
+  if (isNew) script.calls.push(call);
+  fire(script, stage, (fault) => fault.at === 'before-effect' && isCall(script, fault.call, call));
+  const action = take(script, `call ${tool}`, script.on.call?.[tool], false);
+  if (action !== undefined) await perform(stage, action);
+}
+
+/** What the script does when a tool call was executed, before anybody learns of it. */
+export function afterCall(script: Script, stage: Stage, call: string): void {
+  fire(script, stage, (fault) => fault.at === 'after-effect' && isCall(script, fault.call, call));
+}
+
+function isCall({ calls }: Script, number: number, call: string): boolean {
+  return calls[number - 1] === call;
+}
+
+/** What the script does just before a model call. Returns the number of the call. */
+export async function beforeStep(script: Script, stage: Stage): Promise<number> {
+  script.steps += 1;
+  const number = script.steps;
+  fire(script, stage, (fault) => fault.at === 'before-reply' && fault.step === number);
+  const action = script.on.step?.[number];
+  if (action !== undefined) await perform(stage, action);
+  return number;
+}
+
+/** What the script does when the model has replied, before anybody learns of it. */
+export function afterStep(script: Script, stage: Stage, number: number): void {
+  fire(script, stage, (fault) => fault.at === 'after-reply' && fault.step === number);
+}
+
+function fire(
+  { faults, firedFaults }: Script,
+  { kill }: Stage,
+  isDue: (fault: Fault) => boolean,
+): void {
+  const due = faults.filter((fault) => !firedFaults.has(fault) && isDue(fault));
+  for (const fault of due) firedFaults.add(fault);
+  if (due.length > 0) kill();
+}
+
+/** Performs the next action for a run that waits for a message. Returns false if there is none. */
+export async function nextWhenWaiting(script: Script, stage: Stage): Promise<boolean> {
+  const { waiting } = script.on;
+  const action = take(script, 'waiting', waiting, false);
+  if (action === undefined) return false;
+  await perform(stage, action);
+  return true;
+}

@@ -1,0 +1,222 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import {
+  after,
+  approve,
+  cancelRun,
+  cancelTurn,
+  closeRun,
+  decision,
+  kill,
+  noDecision,
+  pauseRun,
+  replyCall,
+  replyCalls,
+  replyError,
+  replyText,
+  resumeRun,
+  runInMemory,
+  send,
+  setRunLimits,
+} from '../../src/testing.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { expectReplays, hang, look, pay, textsOf, useSourceBundle } from '../support/memory.js';
+
+const SECOND = 1_000;
+const DAY = 24 * 60 * 60 * SECOND;
+const desk = defineAgent({ name: 'desk', instructions: 'Help.', tools: [look, pay, hang] });
+const pays = [replyCall('pay', { n: 1 }), replyText('Done.')];
+
+beforeAll(useSourceBundle);
+
+describe('time in memory', () => {
+  test('passes until a person decides', async () => {
+    const on = { request: { pay: after('3 days', approve()) } };
+    const run = await runInMemory(desk, { message: 'Pay', model: pays, on });
+    expect(run.clock).toBe(3 * DAY);
+    expect(run.effects).toHaveLength(1);
+    await expectReplays(run);
+  });
+
+  test('passes until a request expires', async () => {
+    const brief = defineAgent({
+      name: 'brief',
+      instructions: 'Pay.',
+      tools: [pay],
+      rules: [{ tool: 'pay', then: 'ask', expires: '2 days' }],
+    });
+    const on = { request: { pay: noDecision() } };
+    const run = await runInMemory(brief, { message: 'Pay', model: pays, on });
+    expect(run.clock).toBe(2 * DAY);
+    expect(textsOf(run)[2]).toContain('no decision within 2 days');
+    await expectReplays(run);
+  });
+
+  test('passes until a message comes', async () => {
+    const run = await runInMemory(desk, {
+      message: 'One',
+      open: true,
+      model: [replyText('1'), replyText('2')],
+      at: { '3 days': send('Any news?'), '4 days': closeRun() },
+    });
+    expect(run.clock).toBe(4 * DAY);
+    expect(run.outcome).toMatchObject({ status: 'completed', reason: 'closed' });
+  });
+
+  test('passes between the attempts of a model call and of a tool', async () => {
+    let failures = 0;
+    const flaky = defineTool({
+      name: 'flaky',
+      description: 'Fails twice.',
+      effect: 'read',
+      input: z.object({}),
+      retry: { attempts: 3 },
+      execute: () => {
+        failures += 1;
+        if (failures < 3) throw new Error('not yet');
+        return 'now';
+      },
+    });
+    const agent = defineAgent({ name: 'flaky', instructions: 'Try.', tools: [flaky] });
+    const run = await runInMemory(agent, {
+      message: 'Try',
+      model: [replyError(500, { message: 'down' }), replyCall('flaky', {}), replyText('Done.')],
+    });
+    expect(run.effects.map(({ attempt, error }) => [attempt, error ?? null])).toEqual([
+      [1, 'not yet'],
+      [2, 'not yet'],
+      [3, null],
+    ]);
+    expect(run.clock).toBeGreaterThan(SECOND);
+    expect(run.clock).toBeLessThan(5 * SECOND);
+    await expectReplays(run);
+  });
+
+  test('really passes while code runs, so a limit of time ends a call that hangs', async () => {
+    const run = await runInMemory(desk, {
+      message: 'Hang',
+      limits: { wallMs: 300 },
+      model: [replyCall('hang', {}), replyText('It took too long.')],
+    });
+    expect(run.outcome).toMatchObject({ status: 'stopped', reason: 'wallMs' });
+    expect(run.clock).toBe(300);
+  });
+
+  test('does not pass for ever', async () => {
+    const late = { request: { pay: after('3 days', approve()) } };
+    await expect(
+      runInMemory(desk, { message: 'Pay', model: pays, on: late, within: '1 day' }),
+    ).rejects.toThrow('the run takes too long: the next event comes 2 days after the end');
+    const broken = { call: async () => await Promise.reject(new Error('no such host')) };
+    await expect(runInMemory(desk, { message: 'Hi', model: broken })).rejects.toThrow(
+      /the run cannot go on.*blocked: provider.*no such host/,
+    );
+  });
+});
+
+describe('an interruption in memory', () => {
+  test('cancels the turn, and the run goes on', async () => {
+    const run = await runInMemory(desk, {
+      message: 'One',
+      open: true,
+      model: [replyCall('hang', {}), replyText('2')],
+      on: { call: { hang: cancelTurn() }, waiting: [send('Two')] },
+    });
+    expect(textsOf(run).at(-1)).toBe('assistant: 2');
+    expect(run.status.turn).toBe(2);
+    await expectReplays(run);
+  });
+
+  test('cancels the run with the call that is running', async () => {
+    const run = await runInMemory(desk, {
+      message: 'One',
+      model: [replyCall('hang', {}), replyText('2')],
+      on: { call: { hang: cancelRun() } },
+    });
+    expect(run.outcome.status).toBe('cancelled');
+    expect(run.modelRequests).toHaveLength(1);
+    await expectReplays(run);
+  });
+
+  test('pauses for a day, and sets limits', async () => {
+    const run = await runInMemory(desk, {
+      message: 'One',
+      model: [replyCall('look', { n: 1 }), replyCall('look', { n: 2 }), replyText('closing')],
+      on: { call: { look: pauseRun() }, step: { 2: setRunLimits({ steps: 2 }) } },
+      at: { '1 day': resumeRun() },
+    });
+    expect(run.clock).toBe(DAY);
+    expect(run.outcome).toMatchObject({ status: 'stopped', reason: 'steps' });
+    await expectReplays(run);
+  });
+});
+
+describe('the death of a worker in memory', () => {
+  test('before a call executes costs the time to notice it', async () => {
+    const run = await runInMemory(desk, {
+      message: 'Look',
+      model: [replyCall('look', { n: 1 }), replyCall('look', { n: 2 }), replyText('Both.')],
+      on: { call: { look: kill() } },
+    });
+    expect(run.effects.map(({ input, attempt }) => [input, attempt])).toEqual([
+      [{ n: 1 }, 2],
+      [{ n: 2 }, 1],
+    ]);
+    expect(run.clock).toBeGreaterThanOrEqual(10 * SECOND);
+    await expectReplays(run);
+  });
+
+  test('after the effect of a `once` tool asks whether it happened', async () => {
+    const run = await runInMemory(desk, {
+      message: 'Pay',
+      model: pays,
+      faults: [{ at: 'after-effect', call: 1, kill: true }],
+      on: {
+        request: {
+          pay: approve(),
+          outcome_unknown: decision({ as: 'happened', result: 'paid 1' }),
+        },
+      },
+    });
+    expect(run.effects).toHaveLength(1);
+    expect(run.requests.map(({ kind }) => kind)).toEqual(['approval', 'outcome_unknown']);
+    expect(textsOf(run)).toContain('tool: paid 1');
+    await expectReplays(run);
+  });
+
+  test('after a reply pays for the reply again, and before it does not', async () => {
+    const model = [replyText('one'), replyText('two')];
+    const lost = [{ at: 'after-reply', step: 1, kill: true }] as const;
+    const late = await runInMemory(desk, { message: 'Hi', model, faults: lost });
+    expect(late.outcome.answer).toBe('two');
+    expect(late.modelRequests).toHaveLength(2);
+    const early = await runInMemory(desk, {
+      message: 'Hi',
+      model,
+      faults: [{ at: 'before-reply', step: 1, kill: true }],
+    });
+    expect(early.outcome.answer).toBe('one');
+  });
+
+  test('in each step replays the run from its history', async () => {
+    const steps = Array.from({ length: 6 }, (_, n) => n + 1);
+    const run = await runInMemory(desk, {
+      message: 'Look often',
+      segment: { steps: 4, bytes: 1024 * 1024 },
+      model: [
+        ...steps.map((n) =>
+          replyCalls([
+            { name: 'look', arguments: { n } },
+            { name: 'look', arguments: { n: n + 10 } },
+          ]),
+        ),
+        replyText('Enough.'),
+      ],
+      faults: steps.map((n) => ({ at: 'after-effect', call: 2 * n, kill: true })),
+    });
+    expect(run.outcome).toMatchObject({ answer: 'Enough.', steps: 7, segments: 2 });
+    expect(textsOf(run).filter((text) => text.startsWith('tool:'))).toHaveLength(12);
+    await expectReplays(run);
+  });
+});

@@ -1,0 +1,61 @@
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { historyToJson } from '../../src/history/history-event.js';
+import type { MemoryRun } from '../../src/memory/run-in-memory.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { replayHistory, setWorkflowCode } from '../../src/worker/bundle.js';
+import { installRuntime } from '../../src/worker/parts.js';
+import { sourceBundle } from './bundle.js';
+
+/** Lets runs in memory, and replays, take the bundle of the test run. */
+export async function useSourceBundle(): Promise<void> {
+  installRuntime('ERROR');
+  setWorkflowCode(await sourceBundle());
+}
+
+/** The histories of a run in memory replay below the SDK's real core. */
+export async function expectReplays({ history }: Pick<MemoryRun, 'history'>): Promise<void> {
+  for (const one of history) {
+    expect(await replayHistory(historyToJson(one.history))).toMatchObject({ type: 'same' });
+  }
+}
+
+/** The texts of a run's messages, with their roles. */
+export function textsOf({ transcript }: Pick<MemoryRun, 'transcript'>): readonly string[] {
+  return transcript.messages.map(({ role, text }) => `${role}: ${text}`);
+}
+
+const number = z.object({ n: z.number().optional() });
+
+/** Reads something. */
+export const look = defineTool({
+  name: 'look',
+  description: 'Looks something up.',
+  effect: 'read',
+  input: number,
+  execute: ({ n }) => `saw ${n ?? 'nothing'}`,
+});
+
+/** Pays once, and only if a person approves. */
+export const pay = defineTool({
+  name: 'pay',
+  description: 'Pays.',
+  effect: 'once',
+  approval: 'always',
+  input: number,
+  execute: ({ n }) => `paid ${n ?? 'nothing'}`,
+});
+
+/** Ends only when it is canceled. */
+export const hang = defineTool({
+  name: 'hang',
+  description: 'Never ends.',
+  effect: 'read',
+  timeout: '1 hour',
+  input: number,
+  execute: (_, { signal }) =>
+    new Promise<string>((_resolve, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    }),
+});
