@@ -95,7 +95,7 @@ describe('resolve', () => {
     expect((await rig.end(handle)).outcome.answer).toBe('read: {"receipt":7}');
     const again = decide(resolve, { id, call: CALL, as: 'retry' });
     await expect(again).rejects.toThrow(
-      new RegExp(`run ${id} has ended: completed \\(answer\\), \\d+ s ago. See: .*status ${id}`),
+      new RegExp(`r1 of run ${id} was decided as happened by .*decided again. See: .*status ${id}`),
     );
   });
 
