@@ -143,6 +143,10 @@ export {
   type Recording,
 } from './recordings/recording.js';
 
+export { rerun, type Rerun, type RerunOptions } from './recordings/rerun.js';
+export type { ComparedCall, Divergence } from './recordings/divergence.js';
+export type { LiveTools } from './recordings/recorded-parts.js';
+
 // A Temporal server
 export type { TestServer } from './server/test-server.js';
 

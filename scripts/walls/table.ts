@@ -223,12 +223,6 @@ export const WALLS: readonly Wall[] = [
     why: 'The public client, for the server that the command would use; it needs no agent, model, or tool.',
   },
   {
-    folder: 'recordings',
-    folders: ['core', 'secrets', 'validation', 'storage', 'history', 'client'],
-    packages: [NODE, CLIENT],
-    why: 'Runs that happened, as test cases: read from histories, checked, and compared.',
-  },
-  {
     folder: 'memory',
     folders: [
       'core',
@@ -245,6 +239,24 @@ export const WALLS: readonly Wall[] = [
     ],
     packages: [NODE, CLIENT, COMMON, '@temporalio/activity'],
     why: 'A server and a worker in this process, for tests: it runs the workflow bundle and the activities, and has no rule of its own.',
+  },
+  {
+    folder: 'recordings',
+    folders: [
+      'core',
+      'secrets',
+      'validation',
+      'storage',
+      'history',
+      'tools',
+      'models',
+      'testing',
+      'agents',
+      'client',
+      'memory',
+    ],
+    packages: [NODE, CLIENT, 'fastest-levenshtein'],
+    why: 'Runs that happened, as test cases: read from histories, checked, executed again, and compared.',
   },
 ];
 

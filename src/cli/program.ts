@@ -145,6 +145,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'record a run as a test case, to execute again with rerun',
       load: async () => (await import('./commands/record.js')).record,
     },
+    rerun: {
+      summary: 'execute recordings again with the current agents, and show the first difference',
+      load: async () => (await import('./commands/rerun.js')).rerun,
+    },
     replay: {
       summary: 'check that this version reproduces the decisions in histories',
       load: async () => (await import('./commands/replay.js')).replay,

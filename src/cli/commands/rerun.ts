@@ -1,0 +1,53 @@
+import { visible } from '../../core/state/summaries.js';
+import { readRecording } from '../../recordings/recording.js';
+import { rerun as rerunRecording } from '../../recordings/rerun.js';
+import { nearestFirst } from '../../validation/check-options.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { withOptions } from '../input/options.js';
+
+export interface RerunCommandOptions {
+  readonly file: readonly string[];
+}
+
+/**
+ * `rerun FILE…`: executes recorded runs with the agents of the configuration, the recorded replies,
+ * and the recorded results. Needs no server, model, or key.
+ */
+export const rerun: Command<RerunCommandOptions> = {
+  declare: (entry) =>
+    withOptions(entry.argument('<file...>', 'recordings, as record writes them')).addHelpText(
+      'after',
+      '\nrerun tests your agent: its current rules, schemas, parsers, templates, and functions are executed against the\n' +
+        'recorded replies and results, in this process. No model and no tool is called. To check whether this version can\n' +
+        'continue runs, use perdure replay, which executes none of your code.',
+    ),
+  run: rerunFiles,
+};
+
+async function rerunFiles(
+  context: CliContext,
+  { file: files }: RerunCommandOptions,
+): Promise<ExitCode> {
+  const { agents } = await context.config();
+  const rows: { readonly file: string; readonly ok: boolean; readonly divergence: unknown }[] = [];
+  for (const file of files) {
+    const recording = await readRecording(file);
+    const name = recording.runs[0]?.agent ?? '';
+    const agent = agents.find((one) => one.name === name);
+    if (agent === undefined) {
+      const known = nearestFirst(
+        name,
+        agents.map((one) => one.name),
+      );
+      throw new UsageError(
+        `${visible(file)}: agent: expected one of ${known.map(visible).join(', ')}, got "${visible(name)}"; give the config of that agent with --config`,
+      );
+    }
+    const { divergence } = await rerunRecording(recording, { agent });
+    rows.push({ file, ok: divergence === null, divergence });
+    const verdict = divergence === null ? 'same' : `differs: ${divergence.text}`;
+    if (!context.options.json) context.out(`${visible(file)}: ${verdict}`);
+  }
+  if (context.options.json) context.out(JSON.stringify(rows));
+  return rows.every(({ ok }) => ok) ? EXIT.completed : EXIT.failed;
+}

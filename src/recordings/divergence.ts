@@ -1,0 +1,184 @@
+import { distance } from 'fastest-levenshtein';
+import { type Json, type JsonObject, canonicalJson, parseJson } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import type { Message, ToolCall } from '../core/transcript/messages.js';
+import type { RecordedRun, Recording } from './recording.js';
+
+/** A call by its tool and its arguments. */
+export interface ComparedCall {
+  readonly tool: string;
+  readonly arguments: Json;
+}
+
+/** The first place at which a rerun differs from its recording. */
+export interface Divergence {
+  /** The agent in whose run it is. */
+  readonly agent: string;
+  readonly turn: number;
+  /** The step, from 1; 0 for a difference outside steps. */
+  readonly step: number;
+  /**
+   * - `call`: a tool was called with arguments, or at a place, that the recording does not have
+   * - `model`: the model was called more often than it was recorded
+   * - `request`: a person was asked, and the recording has no decision about it
+   * - `message`: a message has other words
+   * - `outcome`: the run ended otherwise
+   */
+  readonly kind: 'call' | 'model' | 'request' | 'message' | 'outcome';
+  /** What the rerun did; null if it did nothing here. */
+  readonly actual: Json;
+  /** What the recording has; null if it has nothing here. */
+  readonly recorded: Json;
+  /** For a call: the recorded call that resembles it most; null if there is none of this tool. */
+  readonly nearest: ComparedCall | null;
+  /** All of it in one line. */
+  readonly text: string;
+}
+
+/** Creates a divergence, with its line. */
+export function createDivergence(
+  given: Omit<Divergence, 'text' | 'nearest'> & Partial<Divergence>,
+): Divergence {
+  const { kind, step, turn, agent, actual, recorded, nearest = null } = given;
+  const place = step === 0 ? `turn ${turn}` : `turn ${turn}, step ${step}`;
+  const whole = { agent, turn, step, kind, actual, recorded, nearest };
+  return { ...whole, text: `${agent}, ${place}: ${describe(whole)}` };
+}
+
+function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>): string {
+  switch (kind) {
+    case 'call': {
+      const near = recorded === null && nearest !== null ? `; nearest: ${callText(nearest)}` : '';
+      return `called ${valueText(actual)}; recorded ${valueText(recorded)}${near}`;
+    }
+    case 'model':
+      return `called the model once more; recorded no further reply`;
+    case 'request':
+      return `asked for a decision about ${valueText(actual)}; recorded none`;
+    case 'message':
+      return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;
+    case 'outcome':
+      return `ended as ${valueText(actual)}; recorded ${valueText(recorded)}`;
+  }
+}
+
+function valueText(value: Json): string {
+  if (value === null) return 'nothing';
+  return isComparedCall(value) ? callText(value) : show(value);
+}
+
+function isComparedCall(value: Json): value is Json & ComparedCall {
+  return typeof value === 'object' && value !== null && 'tool' in value && 'arguments' in value;
+}
+
+function callText({ tool, arguments: args }: ComparedCall): string {
+  return `${tool} ${show(args)}`;
+}
+
+/** Returns a call of a message as it is compared. */
+export function comparedCall({
+  name,
+  arguments: text,
+}: Pick<ToolCall, 'name' | 'arguments'>): JsonObject & ComparedCall {
+  return { tool: name, arguments: argumentsOf(text) };
+}
+
+function argumentsOf(text: string): Json {
+  const value = parseJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return value === undefined ? text : (value as Json);
+}
+
+/** Returns the calls of the same tool that resembles a call most; null if there is none. */
+export function nearestCall(
+  call: ComparedCall,
+  others: readonly ComparedCall[],
+): ComparedCall | null {
+  const text = canonicalJson(call.arguments);
+  const ranked = others
+    .filter(({ tool }) => tool === call.tool)
+    .map((one) => ({ one, far: distance(text, canonicalJson(one.arguments)) }))
+    .toSorted((a, b) => a.far - b.far);
+  return ranked[0]?.one ?? null;
+}
+
+/** What is compared: with the recorded model all words, with another one only what it does. */
+export type Compared = 'all' | 'calls';
+
+/** Returns the first difference between two recordings of one run; null if there is none. */
+export function firstDifference(
+  recorded: Recording,
+  actual: Recording,
+  compared: Compared,
+): Divergence | null {
+  const found = recorded.runs.flatMap((run): readonly Divergence[] => {
+    const other = actual.runs.find(({ id }) => id === run.id);
+    // A run that was not called is a difference of its caller.
+    const difference = other === undefined ? null : differenceOf(run, other, compared);
+    return difference === null ? [] : [difference];
+  });
+  return found[0] ?? null;
+}
+
+function differenceOf(
+  recorded: RecordedRun,
+  actual: RecordedRun,
+  compared: Compared,
+): Divergence | null {
+  const { agent } = recorded;
+  const [before, after] = [recorded, actual].map(({ messages }) => linesOf(messages, compared));
+  for (let at = 0; at < Math.max(before?.length ?? 0, after?.length ?? 0); at += 1) {
+    const [one, other] = [before?.[at], after?.[at]];
+    if (one !== undefined && other !== undefined && sameLine(one, other)) continue;
+    const { turn = 0, step = 0, kind = 'message' } = other ?? one ?? {};
+    const calls = (before ?? []).map(({ value }) => value).filter(isComparedCall);
+    return createDivergence({
+      agent,
+      turn,
+      step,
+      kind,
+      actual: other?.value ?? null,
+      recorded: one?.value ?? null,
+      ...(other !== undefined &&
+        isComparedCall(other.value) && { nearest: nearestCall(other.value, calls) }),
+    });
+  }
+  const [end, newEnd] = [recorded, actual].map((run) => endOf(run, compared));
+  if (end === undefined || newEnd === undefined || canonicalJson(end) === canonicalJson(newEnd))
+    return null;
+  const turn = recorded.messages.at(-1)?.turn ?? 1;
+  return createDivergence({ agent, turn, step: 0, kind: 'outcome', actual: newEnd, recorded: end });
+}
+
+function endOf({ outcome }: RecordedRun, compared: Compared): Json {
+  if (outcome === null) return null;
+  const { status, reason, answer } = outcome;
+  return compared === 'all' ? { status, reason, answer } : { status, reason };
+}
+
+interface Line {
+  readonly turn: number;
+  readonly step: number;
+  readonly kind: 'call' | 'message';
+  readonly value: Json;
+}
+
+function sameLine(one: Line, other: Line): boolean {
+  return one.kind === other.kind && canonicalJson(one.value) === canonicalJson(other.value);
+}
+
+/** Returns what was said and called, in order, without times, ids, and what providers add. */
+function linesOf(messages: readonly Message[], compared: Compared): readonly Line[] {
+  return messages.flatMap((message): readonly Line[] => {
+    const { turn, step, role, text } = message;
+    const calls = role === 'assistant' ? (message.calls ?? []) : [];
+    const called = calls.map((call): Line => ({
+      turn,
+      step,
+      kind: 'call',
+      value: comparedCall(call),
+    }));
+    const isSaid = compared === 'all' && (text !== '' || calls.length === 0);
+    return isSaid ? [{ turn, step, kind: 'message', value: { role, text } }, ...called] : called;
+  });
+}

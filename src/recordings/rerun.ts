@@ -1,0 +1,202 @@
+import type { Agent } from '../agents/agent.js';
+import { InputError } from '../core/errors.js';
+import { isObject, sha256Hex } from '../core/text/json.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { Request } from '../core/transcript/request.js';
+import { decodeEvent } from '../history/decode-event.js';
+import type { MemoryOptions, MemoryRun } from '../memory/run-in-memory.js';
+import type { Model } from '../models/model.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import {
+  type Action,
+  type ScriptedMessage,
+  cancelRun,
+  closeRun,
+  decision,
+  noDecision,
+  send,
+} from '../testing/actions.js';
+import { type Divergence, createDivergence, firstDifference } from './divergence.js';
+import { recordEvents } from './record-histories.js';
+import {
+  type Found,
+  type LiveTools,
+  candidateModel,
+  checkLiveTools,
+  factsOf,
+  recordedModel,
+  withRecordedTools,
+} from './recorded-parts.js';
+import { type Recording, createRecording } from './recording.js';
+
+/** Options of `rerun`. */
+export interface RerunOptions {
+  /** The agent as it is now, with the agents that it calls. */
+  readonly agent: Agent;
+  /** Another model; default: the recorded replies. */
+  readonly model?: Model;
+  /** Tools that are executed, by name: only those with the effect `read`. Default: all results are recorded. */
+  readonly tools?: LiveTools;
+}
+
+/** What a rerun did, and where it first differs from the recording. */
+export interface Rerun {
+  /** The first difference; null if there is none. */
+  readonly divergence: Divergence | null;
+  /** Null if the run waits for a decision that the recording does not have. */
+  readonly outcome: Outcome | null;
+  /** The rerun as a recording of its own; null if it could not end. */
+  readonly recording: Recording | null;
+}
+
+/**
+ * Executes a recorded run again in this process: with the current agent, the recorded replies and
+ * results, and the recorded decisions of people. No model, tool, MCP server, or network is called.
+ *
+ * The current parsers, schemas, rules, predicates, templates, decide functions, and functions of
+ * graphs are executed. With a `model`, that model is called for each step; the results of tools stay
+ * recorded, by name and arguments. The first difference is a value, never a guess: what the recording
+ * does not have ends the rerun. Rejects with an `InputError` for an agent that cannot be rerun.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { readRecording, rerun } from 'perdure/testing';
+ *
+ * const desk = defineAgent({ name: 'desk', instructions: 'Help.' });
+ * const recording = await readRecording('test/cases/desk-17.json');
+ * const { divergence } = await rerun(recording, { agent: desk });
+ * if (divergence !== null) throw new Error(divergence.text);
+ * ```
+ */
+export async function rerun(
+  recording: Recording,
+  { agent, model, tools = {} }: RerunOptions,
+): Promise<Rerun> {
+  const [root] = recording.runs;
+  if (root === undefined) throw new InputError('recording: expected a run, got none');
+  if (root.agent !== agent.name) {
+    throw new InputError(
+      `agent: expected "${root.agent}", as recorded, got "${agent.name}"; give the agent of the recording`,
+    );
+  }
+  if (root.input.fork !== undefined) {
+    throw new InputError(
+      'recording: expected no fork, got one; record the run that it was forked from',
+    );
+  }
+  checkLiveTools(tools);
+  const found: Found = { divergence: null };
+  const own = withRecordedTools(agent, recording, { live: tools, found });
+  const used = model === undefined ? recordedModel(recording, found) : candidateModel(model, found);
+  const { playRun } = await import('../memory/run-in-memory.js');
+  try {
+    const run = await playRun(own, { ...scriptOf(recording, found), model: used });
+    const again = recordingOf(run, recording);
+    const compared = model === undefined ? 'all' : 'calls';
+    const divergence = found.divergence ?? firstDifference(recording, again, compared);
+    return { divergence, outcome: run.outcome, recording: again };
+  } catch (error) {
+    // The run waits for what the recording does not have.
+    if (found.divergence === null) throw error;
+    return { divergence: found.divergence, outcome: null, recording: null };
+  }
+}
+
+/** Returns what happens to the rerun from outside, as it was recorded. */
+function scriptOf(recording: Recording, found: Found): MemoryOptions {
+  const [root] = recording.runs;
+  if (root === undefined) return {};
+  const { agent: _agent, archive: _archive, artifacts: _artifacts, ...input } = root.input;
+  const { waiting, step } = messagesOf(recording);
+  const decisions = factsOf(recording, 'decision').map(({ fact }) => ({ fact, isUsed: false }));
+  const decide = (request: Request): Action => {
+    const open = decisions.filter(({ isUsed }) => !isUsed);
+    const next = open.find(({ fact }) => fact.decision.request === request.id) ?? open[0];
+    if (next === undefined) {
+      found.divergence ??= createDivergence({
+        agent: root.agent,
+        turn: 1,
+        step: 0,
+        kind: 'request',
+        actual: request.shown,
+        recorded: null,
+      });
+      return noDecision();
+    }
+    next.isUsed = true;
+    const { request: _request, digest: _digest, patched: _patched, ...made } = next.fact.decision;
+    return decision(made);
+  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a run's input holds its start's options
+  const start = input as MemoryOptions;
+  return {
+    ...start,
+    id: root.id,
+    startAt: root.startedAt,
+    blobs: blobsOf(recording),
+    env: {},
+    on: { request: { '*': decide }, waiting, step },
+  };
+}
+
+/** Returns the messages that the run waited for, and those that joined a turn, by the next model call. */
+function messagesOf(recording: Recording): {
+  readonly waiting: readonly Action[];
+  readonly step: Readonly<Record<number, Action>>;
+} {
+  const [root] = recording.runs;
+  const replies = factsOf(recording, 'reply').map(({ fact }) => fact.at);
+  const waiting: Action[] = [];
+  const step: Record<number, Action> = {};
+  for (const fact of root?.facts ?? []) {
+    if (fact.type === 'message') {
+      const {
+        sentAt: _sentAt,
+        attachments: _attachments,
+        artifacts: _artifacts,
+        ...rest
+      } = fact.message;
+      const message: ScriptedMessage = rest;
+      if (message.mode !== 'steer') waiting.push(send(message));
+      else step[replies.filter((at) => at <= fact.at).length + 1] = send(message);
+    } else if (fact.type === 'control' && fact.name === 'close') waiting.push(closeRun());
+    else if (fact.type === 'cancel') {
+      step[replies.filter((at) => at <= fact.at).length + 1] = cancelRun();
+    }
+  }
+  return { waiting, step };
+}
+
+/** A blob store with the texts of a recording. */
+function blobsOf({ blobs }: Recording): BlobStore {
+  const texts = new Map(Object.entries(blobs));
+  return {
+    async put(text) {
+      const sha256 = sha256Hex(text);
+      texts.set(sha256, text);
+      return { sha256, bytes: Buffer.byteLength(text) };
+    },
+    async get({ sha256 }) {
+      const text = texts.get(sha256);
+      if (text === undefined) throw new Error(`the recording has no text ${sha256}`);
+      return text;
+    },
+  };
+}
+
+/** Returns the recording of a run in memory; it keeps the large texts of another one. */
+export function recordingOf(
+  { history }: Pick<MemoryRun, 'history'>,
+  { blobs }: Pick<Recording, 'blobs'>,
+): Recording {
+  const ids = [...new Set(history.map(({ id }) => id))];
+  const runs = ids.flatMap((id) => {
+    const segments = history
+      .filter((one) => one.id === id)
+      .map((one) => (one.history.events ?? []).map(decodeEvent));
+    const run = recordEvents({ id, segments });
+    return run === null || !isObject(run.input) ? [] : [run];
+  });
+  return createRecording(runs, blobs);
+}

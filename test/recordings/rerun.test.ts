@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { playRun } from '../../src/memory/run-in-memory.js';
+import { type Recording, parseRecording } from '../../src/recordings/recording.js';
+import { recordingOf, rerun } from '../../src/recordings/rerun.js';
+import { approve, closeRun, send } from '../../src/testing/actions.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/script.js';
+import { ToolError } from '../../src/tools/errors.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+
+const executed: string[] = [];
+const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  input: z.object({ order: z.int() }),
+  effect: 'read',
+  execute: ({ order }) => {
+    executed.push('look');
+    if (order === 0) throw new ToolError('no such order');
+    return { order, state: 'late' };
+  },
+});
+const refund = defineTool({
+  name: 'refund',
+  description: 'Pays money back.',
+  input: z.object({ order: z.int(), euros: z.number() }),
+  effect: 'once',
+  approval: 'always',
+  execute: () => {
+    executed.push('refund');
+    return 'paid';
+  },
+});
+const clerk = defineAgent({
+  name: 'clerk',
+  description: 'Looks up orders.',
+  instructions: 'Look.',
+  tools: [look],
+});
+const desk = defineAgent({
+  name: 'desk',
+  instructions: 'Help.',
+  tools: [look, refund],
+  agents: [clerk],
+});
+
+const replies = [
+  replyCall('look', { order: 0 }),
+  replyCall('clerk', { message: 'Order 17?' }),
+  replyCall('look', { order: 17 }),
+  replyText('It is late.'),
+  replyCall('refund', { order: 17, euros: 20 }),
+  replyText('Paid.'),
+  replyText('You are welcome.'),
+];
+
+async function record(): Promise<Recording> {
+  const run = await playRun(desk, {
+    message: 'Refund order 17',
+    open: true,
+    model: replies,
+    on: { request: { refund: approve({ by: 'bob' }) }, waiting: [send('Thanks'), closeRun()] },
+  });
+  const recording = recordingOf(run, { blobs: {} });
+  return parseRecording(JSON.parse(JSON.stringify(recording)));
+}
+
+const recording = await record();
+
+describe('a rerun with the recorded model and tools', () => {
+  test('is the recorded run, and executes no tool', async () => {
+    executed.length = 0;
+    const { divergence, outcome, recording: again } = await rerun(recording, { agent: desk });
+    expect(divergence?.text).toBeUndefined();
+    expect(outcome).toMatchObject({ status: 'completed', answer: 'You are welcome.' });
+    expect(executed).toEqual([]);
+    expect(again?.runs.map(({ agent }) => agent)).toEqual(['desk', 'clerk']);
+  });
+
+  test('finds that a rule now denies the call', async () => {
+    const strict = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      tools: [look, refund],
+      agents: [clerk],
+      rules: [{ tool: 'refund', then: 'deny' }],
+    });
+    const { divergence } = await rerun(recording, { agent: strict });
+    expect(divergence).toMatchObject({ agent: 'desk', turn: 1, kind: 'message' });
+    expect(divergence?.text).toContain('; recorded {"role":"tool","text":"paid"}');
+  });
+
+  test('finds that a schema now refuses the arguments', async () => {
+    const small = defineTool({
+      name: 'refund',
+      description: 'Pays money back.',
+      effect: 'once',
+      execute: () => 'paid',
+      input: z.object({ order: z.int(), euros: z.number().max(10) }),
+    });
+    const agent = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      tools: [look, small],
+      agents: [clerk],
+    });
+    const { divergence } = await rerun(recording, { agent });
+    expect(divergence).toMatchObject({ agent: 'desk', kind: 'message' });
+    expect(divergence?.recorded).toEqual({ role: 'tool', text: 'paid' });
+  });
+});
+
+describe('a rerun with another model', () => {
+  const answer = [
+    replyCall('look', { order: 0 }),
+    replyCall('clerk', { message: 'Order 17?' }),
+    replyCall('look', { order: 17 }),
+    replyText('Late.'),
+  ];
+
+  test('gets the recorded results, and may use other words', async () => {
+    executed.length = 0;
+    const model = scriptedModel([
+      ...answer,
+      replyCall('refund', { euros: 20, order: 17 }),
+      replyText('Done.'),
+      replyText('Bye.'),
+    ]);
+    const { divergence, outcome } = await rerun(recording, { agent: desk, model });
+    expect(divergence?.text).toBeUndefined();
+    expect(outcome?.answer).toBe('Bye.');
+    expect(executed).toEqual([]);
+  });
+
+  test('ends at a call that the recording does not have, with the nearest one', async () => {
+    executed.length = 0;
+    const model = scriptedModel([...answer, replyCall('refund', { order: 17, euros: 30 })]);
+    const { divergence } = await rerun(recording, { agent: desk, model });
+    expect(divergence).toEqual({
+      agent: 'desk',
+      turn: 1,
+      step: 3,
+      kind: 'call',
+      actual: { tool: 'refund', arguments: { order: 17, euros: 30 } },
+      recorded: { tool: 'refund', arguments: { euros: 20, order: 17 } },
+      nearest: { tool: 'refund', arguments: { euros: 20, order: 17 } },
+      text: 'desk, turn 1, step 3: called refund {"order":17,"euros":30}; recorded refund {"euros":20,"order":17}',
+    });
+    expect(executed).toEqual([]);
+  });
+
+  test('executes a live tool that only reads, and refuses one with a side effect', async () => {
+    executed.length = 0;
+    await rerun(recording, { agent: desk, tools: { look } });
+    expect(executed).toEqual(['look', 'look']);
+    const asked = rerun(recording, { agent: desk, tools: { refund } });
+    await expect(asked).rejects.toThrow(
+      'tools.refund: expected a tool with the effect "read", got "once"',
+    );
+    await expect(rerun(recording, { agent: clerk })).rejects.toThrow(
+      'agent: expected "desk", as recorded, got "clerk"',
+    );
+  });
+});
