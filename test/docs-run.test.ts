@@ -158,7 +158,8 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
     const using = programs.filter(({ code }) => code.includes('createClient('));
     const found = new Map<string, Perdure.Agent>();
     // What blocks define comes first, since what they do with a client waits for a worker.
-    for (const { name, code } of blocks.filter((block) => !NEEDS_PROCESS.test(block.code))) {
+    const defining = programs.filter(({ code }) => !NEEDS_PROCESS.test(code));
+    for (const { name, code } of defining) {
       const [definitions = ''] = code.split(/^await using /m);
       const file = await compile({ name: `${name}-definitions`, code: definitions });
       const exports = { ...((await import(file)) as object) };

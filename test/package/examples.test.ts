@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -33,15 +33,17 @@ function snippetsOf(markdown: string): readonly string[] {
 
 test('every example in a doc comment or a document is a complete program that compiles', async () => {
   await mkdir(folder, { recursive: true });
-  // The agent in README imports the shop of the order desk.
-  await copyFile(join(root, 'examples', 'order-desk', 'shop.ts'), join(folder, 'shop.ts'));
+  // The test in the tutorial imports the configuration of its first step.
+  const [config = ''] = snippetsOf(await readFile(join(root, 'docs', 'tutorial.md'), 'utf8'));
+  await writeFile(join(folder, 'perdure.config.ts'), config);
   const pages = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md'));
   expect(pages).toContain('graphs.md');
   for (const name of ['README.md', ...pages.map((page) => `docs/${page}`)]) {
     const snippets = snippetsOf(await readFile(join(root, name), 'utf8'));
     for (const [index, snippet] of snippets.entries()) {
       const file = `${name.replaceAll(/[/.]/g, '-')}.${index}.ts`;
-      await writeFile(join(folder, file), `${snippet}\nexport {};\n`);
+      const linked = snippet.replace("'../perdure.config.js'", "'./perdure.config.js'");
+      await writeFile(join(folder, file), `${linked}\nexport {};\n`);
     }
   }
   const src = join(root, 'src');
