@@ -1,3 +1,4 @@
+import type { WorkflowHandle } from '@temporalio/client';
 import type { Agent } from '../agents/agent.js';
 import { withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
@@ -9,7 +10,6 @@ import type { RunStatus } from '../core/state/status.js';
 import type { Json } from '../core/text/json.js';
 import { type Duration, show, toMs } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import type { History } from '../history/history-event.js';
 import type { RunTranscript } from '../history/run-transcript.js';
 import type { Model, ModelRequest } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
@@ -67,7 +67,8 @@ export interface MemoryOptions<Input = unknown>
 export interface MemoryHistory {
   readonly id: string;
   readonly runId: string;
-  readonly history: History;
+  /** In the form in which Temporal's client returns a history. */
+  readonly history: Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 }
 
 /** A run that has ended, or that waits for a message which the script does not send. */
