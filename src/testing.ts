@@ -75,6 +75,7 @@ export type {
   MemoryRun,
 } from './memory/run-in-memory.js';
 export type { MemoryEffect } from './memory/observe.js';
+export type { History } from './temporal/server-answers.js';
 export type { Fault, MadeDecision, MemoryRequest, Reactions } from './memory/script.js';
 
 /**
