@@ -32,7 +32,12 @@ export function answerFormat({ api, body }: StubRequest): EnforcedSchema | undef
     if (fieldOf(format, 'strict') !== true) return undefined;
     return enforced('response_format', format);
   }
-  if (api !== 'responses') return undefined;
+  if (api === 'messages') {
+    const format = fieldOf(body['output_config'], 'format');
+    if (fieldOf(format, 'type') !== 'json_schema') return undefined;
+    const param = 'output_config.format.schema';
+    return { name: param, param, schema: fieldOf(format, 'schema') };
+  }
   const format = fieldOf(body['text'], 'format');
   return fieldOf(format, 'strict') === true ? enforced('text.format', format) : undefined;
 }
@@ -54,13 +59,18 @@ function strictTools({ api, body }: StubRequest): readonly EnforcedSchema[] {
 }
 
 /**
- * Returns why OpenAI would answer 400 to a request, because a schema that it wants enforced is
- * outside the strict subset; undefined if it would accept the schemas.
+ * Returns why a provider would answer 400 to a request, because a schema that it wants enforced is
+ * outside the provider's subset; undefined if it would accept the schemas.
  */
 export function strictFault(
   request: StubRequest,
 ): { readonly message: string; readonly param: string } | undefined {
   const format = answerFormat(request);
+  if (request.api === 'messages') {
+    const problem = format === undefined ? null : messagesProblem(format.schema);
+    if (format === undefined || problem === null) return undefined;
+    return { message: `${format.param}: ${problem}`, param: format.param };
+  }
   for (const { name, param, schema } of [...(format ? [format] : []), ...strictTools(request)]) {
     const problem = strictProblem(schema);
     if (problem !== null) return { message: `Invalid schema for ${name}: ${problem}`, param };
@@ -92,6 +102,58 @@ export function strictProblem(schema: unknown): string | null {
   if (totals.properties > MAX_PROPERTIES) return `more than ${MAX_PROPERTIES} properties.`;
   if (totals.enumValues > MAX_ENUM_VALUES) return `more than ${MAX_ENUM_VALUES} enum values.`;
   return totals.text > MAX_TEXT ? `more than ${MAX_TEXT} characters of names and values.` : null;
+}
+
+const MESSAGES_KEYWORDS = new Set(
+  (
+    '$ref $defs anyOf allOf type properties required additionalProperties items enum const ' +
+    'description title default format minItems'
+  ).split(' '),
+);
+
+/**
+ * Returns why a schema is outside the subset that Anthropic's API enforces, in its words; null if it
+ * is inside. Bounds of numbers, texts, and lists are outside, and so are schemas that refer to
+ * themselves.
+ */
+export function messagesProblem(schema: unknown): string | null {
+  if (!isObject(schema)) return 'schema must be a JSON schema object.';
+  return messagesNodeProblem(schema, { root: schema, open: ['#'] });
+}
+
+function messagesNodeProblem(
+  node: unknown,
+  walk: { readonly root: AnyObject; readonly open: readonly string[] },
+): string | null {
+  if (!isObject(node)) return 'a schema must be an object.';
+  const { $ref: reference, type, enum: values, minItems, anyOf, allOf } = node;
+  const what = typeof type === 'string' ? `For '${type}' type, ` : '';
+  const unknown = Object.keys(node).find((key) => !MESSAGES_KEYWORDS.has(key));
+  if (unknown !== undefined) return `${what}property '${unknown}' is not supported`;
+  if (typeof minItems === 'number' && minItems > 1) {
+    return `${what}'minItems' values other than 0 or 1 are not supported`;
+  }
+  if (typeof reference === 'string') {
+    if (walk.open.includes(reference)) return `Circular reference: ${reference} is not supported`;
+    const target = resolved(reference, walk.root);
+    if (target === undefined) return `Reference ${reference} cannot be resolved`;
+    return messagesNodeProblem(target, { ...walk, open: [...walk.open, reference] });
+  }
+  if (Array.isArray(values) && values.some((one) => one !== null && typeof one === 'object')) {
+    return 'Enum value must be a string, number, boolean, or null';
+  }
+  const isObjectType = type === 'object' || node['properties'] !== undefined;
+  if (isObjectType && node['additionalProperties'] !== false) {
+    return "For 'object' type, 'additionalProperties' must be explicitly set to false";
+  }
+  const kinds = [type, anyOf, allOf, values, node['const']];
+  if (kinds.every((one) => one === undefined)) return 'Schema type is missing';
+  const named = isObject(node['properties']) ? Object.values(node['properties']) : [];
+  const unions: readonly unknown[] = [anyOf, allOf].flatMap((one) =>
+    Array.isArray(one) ? one : [],
+  );
+  const items = node['items'] === undefined ? [] : [node['items']];
+  return first([...named, ...unions, ...items], (one) => messagesNodeProblem(one, walk));
 }
 
 interface Walk {

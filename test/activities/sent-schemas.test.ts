@@ -12,16 +12,22 @@ import type { CallModelInput } from '../../src/core/run/contract.js';
 import type { OutputDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition, ToolKind } from '../../src/core/definition/tool-definition.js';
 import type { NodeKind } from '../../src/core/definition/graph-definition.js';
-import type { JsonObject } from '../../src/core/text/json.js';
+import { isObject, type JsonObject } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { createMessagesRequest } from '../../src/models/anthropic/request.js';
+import { getCapabilities } from '../../src/models/known-models.js';
 import { createChatRequest } from '../../src/models/openai/chat/request.js';
+import { createResponsesRequest } from '../../src/models/openai/responses/request.js';
+import { NO_DATA } from '../../src/models/wire/attachment-parts.js';
+import { NO_REPLAY } from '../../src/models/wire/opaque-fields.js';
 import { classify } from '../../src/output/classes/classes.js';
 import { toStrictSchema } from '../../src/output/strict-schema.js';
 import { tags } from '../../src/output/parse-tags.js';
 import { strictFault, strictProblem } from '../../src/testing/strict-check.js';
+import type { StubRequest } from '../../src/testing/wire-input.js';
 import { agentTool, askPerson, wait } from '../../src/tools/built-in/workflow-tools.js';
 import {
   answer,
@@ -77,6 +83,12 @@ const KINDS: Record<ToolKind, string> = {
   client: 'pick',
 };
 
+const recursive = z.object({
+  get children() {
+    return z.array(recursive);
+  },
+});
+
 const base = { name: 'desk', instructions: 'Help.', model: 'm' };
 const pinned = (agent: Agent, more: readonly Tool[] = []): PinnedAgent => {
   const all = [...agent.tools.tools, ...more];
@@ -86,7 +98,7 @@ const pinned = (agent: Agent, more: readonly Tool[] = []): PinnedAgent => {
 const agentWith = (options: Partial<AgentOptions>): PinnedAgent =>
   pinned(defineAgent({ ...base, ...options }));
 
-/** The request of a model call, as Chat Completions gets it. */
+/** The request of a model call in the form of each API. */
 function sent(agent: PinnedAgent, input: Partial<CallModelInput> = {}) {
   const messages = [{ role: 'user' as const, text: 'Hello' }];
   const run = { id: 'run-1' };
@@ -98,20 +110,66 @@ function sent(agent: PinnedAgent, input: Partial<CallModelInput> = {}) {
     prompt as never,
     input as CallModelInput,
   );
-  return createChatRequest({ ...request, model: 'gpt-5-mini' }, { stream: false });
+  const gpt = { ...request, model: 'gpt-5-mini' };
+  const capabilities = getCapabilities(gpt.model);
+  const claude = { ...request, model: 'claude-sonnet-4-6' };
+  return {
+    instruction: request.responseFormat?.instruction,
+    chat: createChatRequest(gpt, { stream: false }),
+    responses: createResponsesRequest(gpt, {
+      stream: false,
+      capabilities,
+      data: NO_DATA,
+      replay: NO_REPLAY,
+    }),
+    messages: createMessagesRequest(claude, { stream: false }),
+  };
 }
 
-/** Why the provider would refuse a request, and whether its answer's schema is enforced. */
-function checked(agent: PinnedAgent, input: Partial<CallModelInput> = {}) {
-  const body = sent(agent, input);
-  const format = body.response_format;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that the check reads
-  const fault = strictFault({ api: 'chat', body } as never);
-  const isStrict = format?.type === 'json_schema' ? format.json_schema.strict === true : undefined;
-  return { fault, isStrict };
+/** Why a provider would refuse a request, and whether its answer's schema is enforced. */
+interface Checked {
+  readonly fault: unknown;
+  readonly isStrict: boolean | undefined;
 }
-const STRICT = { fault: undefined, isStrict: true };
-const NONE = { fault: undefined, isStrict: undefined };
+
+/** Checks a request in the form of each API. */
+function checked(
+  agent: PinnedAgent,
+  input: Partial<CallModelInput> = {},
+): Readonly<Record<StubRequest['api'], Checked>> {
+  const { chat, responses, messages, instruction } = sent(agent, input);
+  const format = chat.response_format;
+  const fault = (api: StubRequest['api'], body: object) =>
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that the check reads
+    strictFault({ api, body } as never);
+  const isStrict = format?.type === 'json_schema' ? format.json_schema.strict === true : undefined;
+  const described = messages.system?.some(({ text }) => text.includes(instruction ?? '\0'));
+  return {
+    chat: { fault: fault('chat', chat), isStrict },
+    responses: { fault: fault('responses', responses), isStrict: strictOf(responses.text) },
+    messages: {
+      fault: fault('messages', messages),
+      isStrict: messages.output_config?.format ? true : described ? false : undefined,
+    },
+  };
+}
+
+function strictOf(text: JsonObject | undefined): boolean | undefined {
+  const format = text?.['format'];
+  return isObject(format) && format['type'] === 'json_schema'
+    ? format['strict'] === true
+    : undefined;
+}
+
+const everywhere = (expected: Checked) => ({
+  chat: expected,
+  responses: expected,
+  messages: expected,
+});
+const STRICT = everywhere({ fault: undefined, isStrict: true });
+/** The schema is described, and the answer is checked. */
+const IN_WORDS = { fault: undefined, isStrict: false };
+const NONE = everywhere({ fault: undefined, isStrict: undefined });
 
 /** The number of tools that the files of a folder of `src/tools` define. */
 function definedIn(name: string): number {
@@ -136,13 +194,30 @@ describe('each tool that perdure offers to a model', () => {
   });
 
   test('of a catalog has one, apart from the arguments of any tool', () => {
-    const { tools: shown = [] } = sent(agentWith({ tools: own, toolExposure: 'catalog' }));
+    const { tools: shown = [] } = sent(agentWith({ tools: own, toolExposure: 'catalog' })).chat;
     const isOpen = Object.fromEntries(
       shown.map(({ function: { name, parameters } }) => [name, !toStrictSchema(parameters).ok]),
     );
     expect(isOpen).toEqual({ [DISCOVER_TOOLS]: false, [INVOKE]: true, [TOOL_SCHEMA]: false });
   });
 });
+
+describe('the tools of a request', () => {
+  test('have the same schemas in each form, and none asks the provider to enforce them', () => {
+    const { chat, responses, messages } = sent(agentWith({ tools: own }));
+    const shapes = chat.tools?.map(({ function: { name, parameters } }) => [name, parameters]);
+    expect(shapes?.map(([name]) => name)).toEqual(expect.arrayContaining(['open', 'plain']));
+    expect(responses.tools?.map(({ name, parameters }) => [name, parameters])).toEqual(shapes);
+    expect(messages.tools?.map((one) => [one.name, inputOf(one)])).toEqual(shapes);
+    const strict = [...(chat.tools ?? []).map((one) => one.function), ...(messages.tools ?? [])];
+    expect(strict.filter((one) => 'strict' in one)).toEqual([]);
+    expect(responses.tools?.map((one) => one['strict'])).toEqual(shapes?.map(() => false));
+  });
+});
+
+function inputOf(given: object): unknown {
+  return 'input_schema' in given ? given.input_schema : undefined;
+}
 
 const plan = planAndExecute({
   ...base,
@@ -188,7 +263,12 @@ describe('the schema of an answer is enforced where it can be', () => {
     json: [
       [z.object({ name: z.string(), age: z.number().optional() }), STRICT],
       [z.array(z.string()), STRICT],
-      [z.record(z.string(), z.string()), { fault: undefined, isStrict: false }],
+      [
+        z.object({ stars: z.int().min(1).max(5), words: z.array(z.string().min(2)).min(2) }),
+        STRICT,
+      ],
+      [recursive, { ...STRICT, messages: IN_WORDS }],
+      [z.record(z.string(), z.string()), everywhere(IN_WORDS)],
     ],
     tags: [[tags({ fences: ['code'] }), NONE]],
     classes: [[classify(['good', 'bad']), NONE]],
@@ -216,12 +296,8 @@ describe('the schema of an answer is enforced where it can be', () => {
 
 describe('a decision by schema', () => {
   const open: JsonObject = { type: 'object', properties: { data: { type: 'object' } } };
-  const recursive = z.object({
-    get children() {
-      return z.array(recursive);
-    },
-  });
-  const many = [...tools, ...own, tool('tree', z.object({ tree: recursive }), () => 'x')];
+  const tree = tool('tree', z.object({ tree: recursive }), () => 'x');
+  const many = [...tools, ...own];
 
   test.each<[string, Partial<AgentOptions>]>([
     ['no tools', {}],
@@ -235,6 +311,12 @@ describe('a decision by schema', () => {
     ['an open output', { tools: own, output: z.record(z.string(), z.string()) }],
   ])('is strict with %s', (_, options) => {
     expect(checked(agentWith({ ...options, decide: 'schema' }))).toEqual(STRICT);
+  });
+
+  test('is in the instructions alone at Anthropic if the arguments of a tool contain themselves', () => {
+    const agent = agentWith({ tools: [tree], decide: 'schema' });
+    expect(checked(agent)).toEqual({ ...STRICT, messages: NONE.messages });
+    expect(sent(agent).messages.system?.[0]?.text).toContain('- tree: A tool.\n  arguments: {');
   });
 
   test('is strict with open tools of MCP servers, and reads their arguments as text', () => {

@@ -11,7 +11,7 @@ import type {
   ToolChoice,
   ToolResultBlockParam,
 } from '@anthropic-ai/sdk/resources/messages';
-import { type JsonObject, isObject } from '../../core/text/json.js';
+import { type Json, type JsonObject, isObject } from '../../core/text/json.js';
 import type { Attachment, PromptMessage } from '../../core/transcript/messages.js';
 import type { ModelCapabilities } from '../known-models.js';
 import { ModelError, type ModelRequest } from '../model.js';
@@ -224,7 +224,8 @@ function selectTerms(request: ModelRequest, capabilities: ModelCapabilities): Te
   const terms = createTerms(request, capabilities);
   const schema = request.responseFormat?.schema;
   const isEnforced = terms.accepts.responseFormat === 'json_schema';
-  if (schema === undefined || (isEnforced && isStrictSchema(schema))) return terms;
+  if (schema === undefined) return terms;
+  if (isEnforced && isStrictSchema(schema) && !isRecursive(schema)) return terms;
   return { ...terms, accepts: { ...terms.accepts, responseFormat: 'none' } };
 }
 
@@ -266,7 +267,76 @@ function createOutputConfig(
   const given = isObject(settings['output_config']) ? settings['output_config'] : undefined;
   const isSent = responseFormat !== undefined && accepts.responseFormat === 'json_schema';
   if (!isSent) return given;
-  return { ...given, format: { type: 'json_schema', schema: responseFormat.schema } };
+  return {
+    ...given,
+    format: { type: 'json_schema', schema: withoutBounds(responseFormat.schema) },
+  };
+}
+
+/** Keywords of strict schemas that the API refuses. */
+const BOUNDS = new Set(
+  'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf maxItems pattern'.split(' '),
+);
+
+/**
+ * Returns a strict schema in the subset that the API enforces. It refuses bounds, such as the
+ * `minimum` of an integer, so the description says them; the answer is checked against the whole
+ * schema anyway. The SDK's own conversion would load the SDK.
+ */
+function withoutBounds(node: JsonObject): JsonObject {
+  const entries = Object.entries(node);
+  const { properties, items, anyOf, $defs, description, ...rest } = Object.fromEntries(
+    entries.filter((entry) => !isBound(entry)),
+  );
+  const said = entries
+    .filter(isBound)
+    // zod bounds each integer by what a number can hold.
+    .filter(([, value]) => Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER)
+    .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
+    .join(', ');
+  const own = typeof description === 'string' ? [description] : [];
+  const text = [...own, ...(said === '' ? [] : [`(${said})`])].join(' ');
+  return {
+    ...rest,
+    ...(text !== '' && { description: text }),
+    ...(isObject(properties) && { properties: convertAll(properties) }),
+    ...(items !== undefined && { items: convert(items) }),
+    ...(Array.isArray(anyOf) && { anyOf: anyOf.map(convert) }),
+    ...(isObject($defs) && { $defs: convertAll($defs) }),
+  };
+}
+
+function isBound([key, value]: readonly [string, Json | undefined]): boolean {
+  return BOUNDS.has(key) || (key === 'minItems' && value !== 0 && value !== 1);
+}
+
+function convert(node: Json): Json {
+  return isObject(node) ? withoutBounds(node) : node;
+}
+
+function convertAll(nodes: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(nodes).map(([name, node = null]) => [name, convert(node)]),
+  );
+}
+
+/** Returns whether a schema refers to itself, which the API refuses. */
+function isRecursive(schema: JsonObject): boolean {
+  const definitions = isObject(schema['$defs']) ? schema['$defs'] : {};
+  const done = new Set<string>();
+  const returns = (node: unknown, open: readonly string[]): boolean => {
+    if (Array.isArray(node)) return node.some((one) => returns(one, open));
+    if (!isObject(node)) return false;
+    const { $ref: reference, ...rest } = node;
+    if (typeof reference !== 'string') return Object.values(rest).some((one) => returns(one, open));
+    if (reference === '#' || open.includes(reference)) return true;
+    if (done.has(reference)) return false;
+    const name = reference.replace(/^#\/\$defs\//, '');
+    const found = returns(definitions[name], [...open, reference]);
+    done.add(reference);
+    return found;
+  };
+  return returns(schema, []);
 }
 
 /** `any` is refused while the model may think; the API's own names of choices differ from ours. */

@@ -139,6 +139,11 @@ const strict = {
   required: ['a'],
   additionalProperties: false,
 } as const;
+const recursive = {
+  ...strict,
+  properties: { a: { type: 'array', items: { $ref: '#/$defs/b' } } },
+  $defs: { b: { ...strict, properties: { a: { $ref: '#/$defs/b' } } } },
+};
 
 test('sends a schema that the API enforces, together with the effort', () => {
   const responseFormat = { name: 'answer', schema: strict, instruction: 'As JSON.' };
@@ -151,8 +156,30 @@ test('sends a schema that the API enforces, together with the effort', () => {
   expect(body.system?.[0]?.text).toBe('Be brief.');
 });
 
+test('says bounds, which the API does not enforce, in the description', () => {
+  const properties = {
+    stars: { type: 'integer', minimum: 1, maximum: 5, description: 'How good.' },
+    count: { type: 'integer', minimum: Number.MIN_SAFE_INTEGER, maximum: 9007199254740991 },
+    words: { type: 'array', items: { type: 'number', multipleOf: 2 }, minItems: 2 },
+    one: { anyOf: [{ type: 'string', pattern: '^x' }, { type: 'null' }] },
+  };
+  const schema = { ...strict, properties, required: Object.keys(properties) };
+  const body = write({ responseFormat: { name: 'answer', schema } });
+  expect(body.output_config?.format?.schema['properties']).toEqual({
+    stars: { type: 'integer', description: 'How good. (minimum: 1, maximum: 5)' },
+    count: { type: 'integer' },
+    words: {
+      type: 'array',
+      items: { type: 'number', description: '(multipleOf: 2)' },
+      description: '(minItems: 2)',
+    },
+    one: { anyOf: [{ type: 'string', description: '(pattern: "^x")' }, { type: 'null' }] },
+  });
+});
+
 test.each([
   ['a schema with optional fields', 'claude-sonnet-4-6', { ...strict, required: [] }],
+  ['a schema that refers to itself', 'claude-sonnet-4-6', recursive],
   ['a schema for an older model', 'claude-opus-4-1-20250805', strict],
 ])('describes %s in words', (_what, model, schema) => {
   const responseFormat = { name: 'answer', schema, instruction: 'As JSON.' };
